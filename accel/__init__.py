@@ -1,0 +1,1 @@
+"""Draft-and-verify decoding of causal language models: draft, verify, commit."""

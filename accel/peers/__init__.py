@@ -1,0 +1,1 @@
+"""Other drafting systems on the same model, for comparison."""

@@ -1,0 +1,101 @@
+"""The two seams of drafting: an index that knows continuations, and a drafter that makes trees.
+
+Everything here is plain token ids. A drafter never sees the KV cache or the logits and can be
+tested by replay without a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, TokenArray
+
+
+@dataclass(slots=True)
+class Continuations:
+    """What followed earlier occurrences of the end of a context.
+
+    tokens: int32 [n, depth], rows padded with -1 where a file ends; lengths: int32 [n], how many
+    tokens before the continuation equal the end of the context; counts: float32 [n], how many
+    occurrences a row stands for (an unbiased sample of many has counts above 1); sources: int8 [n],
+    values of :class:`Source`; files: int32 [n], the index's own id of the file, -1 when unknown.
+    """
+
+    tokens: TokenArray
+    lengths: TokenArray
+    counts: NDArray[np.float32]
+    sources: NDArray[np.int8]
+    files: TokenArray
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def empty(cls, depth: int) -> Continuations:
+        """No continuation known."""
+        return cls(
+            np.empty((0, depth), np.int32),
+            np.empty(0, np.int32),
+            np.empty(0, np.float32),
+            np.empty(0, np.int8),
+            np.empty(0, np.int32),
+        )
+
+
+class ContinuationIndex(Protocol):
+    """A snapshot of a datastore. Lookups never wait, never change the snapshot, never raise."""
+
+    def lookup(
+        self, context: TokenArray, *, max_match: int = 16, limit: int = 64, depth: int = 16
+    ) -> Continuations:
+        """Continuations of the longest suffixes of ``context`` (int32 [m]).
+
+        Rows of every match length from the longest found (at most ``max_match``) down to 1 are
+        given, longer matches first, at most ``limit`` rows in each source, ``depth`` tokens each.
+        Where a length has more occurrences than there is room for, positions are sampled without
+        bias and ``counts`` says how many occurrences each row stands for.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class DraftRequest:
+    """What a drafter is told when a request begins. All ids are of the target's tokenizer."""
+
+    prompt: TokenArray
+    suffix: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
+    """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
+    original: TokenArray | None = None
+    """The code that an edit starts from."""
+    index: ContinuationIndex | None = None
+    workspace: str = ""
+    """Key under which accepted history is kept between requests."""
+
+
+class Drafter(Protocol):
+    """Makes draft trees for one line of requests. Used by one thread.
+
+    Order of calls: ``begin`` once a request, then ``draft`` and ``commit`` in turn.
+    """
+
+    name: str
+
+    def begin(self, request: DraftRequest) -> None:
+        """Forget the last request; the context is now ``request.prompt``."""
+        ...
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """A tree of at most ``max_nodes`` nodes that continues the context."""
+        ...
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """The verifier walked ``path`` (node indices of ``tree``); the context grew by ``tokens``.
+
+        ``tokens`` holds the accepted path and then the model's own next token, unless the request
+        ended inside the path.
+        """
+        ...

@@ -1,0 +1,54 @@
+"""What one request cost and where its tokens came from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accel.draft_tree import DraftTree, Source
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counters of one request. All times in seconds."""
+
+    tokens: int = 0
+    forwards: int = 0
+    nodes: int = 0
+    prompt_tokens: int = 0
+    prompt_tokens_reused: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    draft_s: list[float] = field(default_factory=list)
+    verify_s: list[float] = field(default_factory=list)
+    accepted: list[int] = field(default_factory=list)
+    """Drafted tokens accepted in each forward."""
+    sources: Counter[str] = field(default_factory=Counter)
+    """Tokens by source name; ``model`` are the model's own."""
+
+    def record(self, tree: DraftTree, path: list[int], token_count: int) -> None:
+        """Count one forward that committed ``token_count`` tokens, the first of them drafted."""
+        self.forwards += 1
+        self.nodes += len(tree)
+        self.tokens += token_count
+        drafted = min(len(path), token_count)
+        self.accepted.append(drafted)
+        for node in path[:drafted]:
+            self.sources[Source(int(tree.sources[node])).name.lower()] += 1
+        self.sources["model"] += token_count - drafted
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Committed tokens over forwards of decoding; prefill is not counted."""
+        return self.tokens / self.forwards if self.forwards else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Committed tokens over the time of decoding alone."""
+        return self.tokens / self.decode_s if self.decode_s else 0.0
+
+    def draft_us(self, percentile: float) -> float:
+        """Percentile of drafting time per step, in microseconds."""
+        return float(np.percentile(self.draft_s, percentile)) * 1e6 if self.draft_s else 0.0

@@ -1,0 +1,1 @@
+"""The Redraft language server, its daemon, its command line and its benches."""

@@ -1,0 +1,1 @@
+"""Benches that users run: ``redraft bench``."""

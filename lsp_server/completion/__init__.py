@@ -1,0 +1,1 @@
+"""Inline completion: context, cache, filter, provider."""

@@ -1,0 +1,1 @@
+"""One model process per machine: front, daemon, address."""

@@ -1,0 +1,1 @@
+"""Edit with instruction: hunks, code actions, provider."""

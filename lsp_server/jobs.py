@@ -1,0 +1,76 @@
+"""What the daemon asks of the engine, and what it gets back. Plain data, JSON-ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Snippet:
+    """Text of another file that helps to complete this one."""
+
+    path: str
+    text: str
+
+
+@dataclass(slots=True)
+class CompletionJob:
+    """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
+
+    workspace: str
+    """Absolute path of the workspace folder, empty when the document belongs to none."""
+    path: str
+    """Path of the document, relative to the workspace where there is one."""
+    prefix: str
+    suffix: str
+    language: str = ""
+    snippets: list[Snippet] = field(default_factory=list)
+    max_tokens: int = 64
+    single_line: bool = False
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    plain: bool = False
+    """Decode without drafts, for comparison."""
+
+
+@dataclass(slots=True)
+class EditJob:
+    """Rewrite ``selection`` by ``instruction``; ``before`` and ``after`` surround it."""
+
+    workspace: str
+    path: str
+    instruction: str
+    selection: str
+    before: str = ""
+    after: str = ""
+    language: str = ""
+    max_tokens: int = 4096
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    plain: bool = False
+
+
+@dataclass(slots=True)
+class Span:
+    """A piece of generated text and where its tokens came from."""
+
+    text: str
+    source: str
+    """Lower-case name of :class:`accel.draft_tree.Source`."""
+
+
+@dataclass(slots=True)
+class JobResult:
+    """Generated text and what it cost. Times in seconds."""
+
+    text: str
+    spans: list[Span]
+    tokens: int
+    forwards: int
+    seconds: float
+    prefill_seconds: float
+    sources: dict[str, int]
+    stopped_by: str
+    """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit) or ``cancelled``."""

@@ -1,0 +1,1 @@
+"""A repository datastore of token sequences that is always current."""
