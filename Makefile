@@ -1,0 +1,54 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-long test-editors lint format bench serve vsix clean
+
+# The environment is made once and again whenever the dependencies change.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,train]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/redraft demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not long and not editors"
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -m "long" --timeout 1800
+
+test-editors: $(READY)
+	tests/editors/run.sh
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# CASES is a folder of measuring cases (format: DESIGN of the benches in lsp_server/bench/README.md).
+CASES ?= ../shared/cases
+RESULTS ?= build/bench
+bench: $(READY)
+	mkdir -p $(RESULTS)
+	$(BIN)/redraft bench completion --cases $(CASES)/completion_repoeval.jsonl --target replay --json $(RESULTS)/completion-64.json
+	$(BIN)/redraft bench completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --json $(RESULTS)/completion-8.json
+	$(BIN)/redraft bench edit --cases $(CASES)/edit_canitedit.jsonl --target replay --json $(RESULTS)/edit-canitedit.json
+	$(BIN)/redraft bench edit --cases $(CASES)/edit_commits.jsonl --target replay --json $(RESULTS)/edit-commits.json
+	$(BIN)/redraft bench forward --json $(RESULTS)/forward.json
+	$(BIN)/redraft bench index --repo . --json $(RESULTS)/index.json
+
+serve: $(READY)
+	$(BIN)/redraft serve
+
+vsix:
+	editor-clients/vscode/build.sh
+
+clean:
+	rm -rf build dist $(VENV)
