@@ -1,0 +1,143 @@
+"""Where in a repository the demo types and what it edits: chosen from the code, not by hand."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+Place = TypeVar("Place")
+
+MAX_FILE_BYTES = 60_000
+MAX_FUNCTION_LINES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class TypingPlace:
+    """A function whose body is cut after its first lines; the demo types the next line's start."""
+
+    path: Path
+    before: str
+    """The document up to the cursor's line."""
+    typed: str
+    """What is typed on that line, character by character."""
+    after: str
+    """The document below the cut-out lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlace:
+    """Lines of a document and what shall become of them. Lines 0-based, end exclusive."""
+
+    path: Path
+    text: str
+    first_line: int
+    end_line: int
+    instruction: str
+
+
+def typing_places(root: Path, count: int) -> list[TypingPlace]:
+    """``count`` places spread over the Python files below ``root``, longest functions first."""
+    places = [place for path in _python_files(root) for place in _typing_places_in(path)]
+    return _spread(places, count)
+
+
+def edit_places(root: Path, count: int) -> list[EditPlace]:
+    """``count`` functions below ``root``, each with an instruction that fits it."""
+    places = [place for path in _python_files(root) for place in _edit_places_in(path)]
+    by_kind: dict[str, list[EditPlace]] = {}
+    for place in places:
+        by_kind.setdefault(place.instruction.split()[0], []).append(place)
+    per_kind = -(-count // max(1, len(by_kind)))
+    return [place for group in by_kind.values() for place in _spread(group, per_kind)][:count]
+
+
+def _spread(places: list[Place], count: int) -> list[Place]:
+    """Evenly spaced members: the same on every run, and from different files."""
+    if len(places) <= count:
+        return places
+    step = len(places) / count
+    return [places[int((index + 0.5) * step)] for index in range(count)]
+
+
+def _python_files(root: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in root.rglob("*.py")
+        if not any(part.startswith(".") or part == "tests" for part in path.parts[-6:])
+        and path.stat().st_size < MAX_FILE_BYTES
+    )
+
+
+def _functions(text: str) -> list[ast.FunctionDef]:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and 6 <= _line_count(node) <= MAX_FUNCTION_LINES
+        and not node.decorator_list
+    ]
+
+
+def _line_count(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _typing_places_in(path: Path) -> list[TypingPlace]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    lines = text.splitlines(keepends=True)
+    places = []
+    for function in _functions(text):
+        body = [statement for statement in function.body if not _is_docstring(statement)]
+        if len(body) < 3:
+            continue
+        statement = body[len(body) // 2]
+        line = lines[statement.lineno - 1]
+        indent = len(line) - len(line.lstrip())
+        typed = line[: indent + max(2, len(line.strip()) // 3)]
+        places.append(
+            TypingPlace(
+                path,
+                "".join(lines[: statement.lineno - 1]),
+                typed,
+                "".join(lines[function.end_lineno or statement.lineno :]),
+            )
+        )
+    return places
+
+
+def _edit_places_in(path: Path) -> list[EditPlace]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [
+        EditPlace(path, text, function.lineno - 1, function.end_lineno or 0, instruction)
+        for function in _functions(text)
+        for instruction in _instructions(function)
+    ]
+
+
+def _instructions(function: ast.FunctionDef) -> list[str]:
+    """What an instruction may ask of this function, and what the embedded model was taught."""
+    instructions = []
+    names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+    if names and _uses(function, names[0]) >= 3:
+        instructions.append(f"rename the parameter {names[0]} to {names[0]}_value")
+    if _is_docstring(function.body[0]):
+        instructions.append("remove the docstring")
+    return instructions
+
+
+def _uses(function: ast.FunctionDef, name: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(function))
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

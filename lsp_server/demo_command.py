@@ -1,0 +1,207 @@
+"""``redraft demo``: start the real server as an editor would, complete and edit real code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lsp_server.demo import show
+from lsp_server.demo.client import Client, private_environment, serve_command
+from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
+from lsp_server.errors import RedraftError
+
+INDEX_WAIT_S = 240.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``redraft demo``."""
+    root = Path(__file__).resolve().parent.parent
+    parser.add_argument(
+        "repositories",
+        nargs="*",
+        type=Path,
+        default=_default_repositories(root),
+        help="folders, or .jsonl files with rows of path and content",
+    )
+    parser.add_argument("--places", type=int, default=3, help="where to type, in each repository")
+    parser.add_argument("--edits", type=int, default=3, help="edits, in each repository")
+    parser.add_argument("--json", type=Path, help="write what was measured to this file too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show every repository in turn. Exit code 0 when every request was answered."""
+    console = Console()
+    console.print(show.legend())
+    measured: dict[str, Any] = {}
+    for repository in args.repositories:
+        if not repository.exists():
+            raise RedraftError(f"{repository} does not exist; name a folder of Python code")
+        with tempfile.TemporaryDirectory(prefix="redraft-demo-") as folder:
+            root = _workspace_copy(repository, Path(folder) / "workspace")
+            measured[repository.name] = _show_repository(
+                console, repository.stem, root, Path(folder), args
+            )
+    if args.json:
+        args.json.write_text(json.dumps(measured, indent=2), encoding="utf-8")
+    return 0
+
+
+def _default_repositories(root: Path) -> list[Path]:
+    """This repository, and one of the case repositories where they are present."""
+    cases = root.parent / "shared" / "cases" / "repos"
+    return [root, *sorted(cases.glob("*imagen*.jsonl"))[:1]]
+
+
+def _workspace_copy(repository: Path, target: Path) -> Path:
+    """The repository's files in a folder of the demo's own: nothing of the user's is touched."""
+    if repository.is_dir():
+        ignored = shutil.ignore_patterns(".*", "node_modules", "build", "*.safetensors")
+        shutil.copytree(repository, target, ignore=ignored)
+        return target
+    for line in repository.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        path = target / row["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(row["content"], encoding="utf-8")
+    return target
+
+
+def _show_repository(
+    console: Console, name: str, root: Path, folder: Path, args: argparse.Namespace
+) -> dict[str, Any]:
+    console.rule(f"[bold]{name}")
+    indexing = _Indexing()
+    client = Client(
+        serve_command(),
+        private_environment(folder),
+        indexing.on_notification,
+        folder / "server.log",
+    )
+    try:
+        _initialize(client, root)
+        indexing.wait(console)
+        rows = [_complete(console, client, place) for place in typing_places(root, args.places)]
+        rows += [_edit(console, client, place) for place in edit_places(root, args.edits)]
+    finally:
+        client.close()
+    console.print(show.costs(rows))
+    drafted, plain = (sum(row[side]["seconds"] for row in rows) for side in (1, 2))
+    if drafted:
+        console.print(f"[bold]{name}: {plain / drafted:.1f} times faster than plain decoding[/]")
+    return {row[0]: {"drafted": row[1], "plain": row[2]} for row in rows}
+
+
+class _Indexing:
+    """Follows the server's work-done progress of indexing."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._message = "starting"
+        self._percentage = 0.0
+
+    def on_notification(self, method: str, params: Any) -> None:
+        """Called by the client for every notification."""
+        if method == "redraft/status" and params.get("state") == "error":
+            self._message = f"{params.get('message')} {params.get('remedy') or ''}"
+        if method != "$/progress":
+            return
+        value = params["value"]
+        self._message = value.get("message") or value.get("title") or self._message
+        self._percentage = value.get("percentage") or self._percentage
+        if value["kind"] == "end":
+            self._done.set()
+
+    def wait(self, console: Console) -> None:
+        """Show a progress bar until the index is built. Raises RedraftError when it is not."""
+        columns = (TextColumn("indexing"), BarColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+            task = progress.add_task(self._message, total=100)
+            waited = 0.0
+            while not self._done.wait(0.1):
+                waited += 0.1
+                if waited > INDEX_WAIT_S:
+                    raise RedraftError(f"the index was not built in {INDEX_WAIT_S:.0f} s")
+                progress.update(task, completed=self._percentage, description=self._message)
+            progress.update(task, completed=100, description=self._message)
+
+
+def _initialize(client: Client, root: Path) -> None:
+    client.request(
+        "initialize",
+        {
+            "processId": None,
+            "clientInfo": {"name": "redraft demo"},
+            "rootUri": root.as_uri(),
+            "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}],
+            "capabilities": {
+                "window": {"workDoneProgress": True},
+                "workspace": {"workspaceFolders": True},
+                "textDocument": {"inlineCompletion": {}, "synchronization": {}},
+            },
+        },
+    )
+    client.notify("initialized", {})
+
+
+def _open(client: Client, path: Path, text: str) -> dict[str, str]:
+    document = {"uri": path.as_uri(), "languageId": "python", "version": 1, "text": text}
+    client.notify("textDocument/didOpen", {"textDocument": document})
+    return {"uri": document["uri"]}
+
+
+def _complete(
+    console: Console, client: Client, place: TypingPlace
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Type a line key by key as a person does, ask as an editor does, then ask where it is from."""
+    document = _open(client, place.path, place.before + "\n" + place.after)
+    line = place.before.count("\n")
+    for column, character in enumerate(place.typed):
+        position = {"line": line, "character": column}
+        change = {"range": {"start": position, "end": position}, "text": character}
+        client.notify(
+            "textDocument/didChange",
+            {"textDocument": {**document, "version": column + 2}, "contentChanges": [change]},
+        )
+    question = {
+        "textDocument": document,
+        "position": {"line": line, "character": len(place.typed)},
+    }
+    shown = client.request(
+        "textDocument/inlineCompletion", {**question, "context": {"triggerKind": 2}}
+    )
+    drafted = client.request("redraft/explain", question)
+    plain = client.request("redraft/explain", {**question, "plain": True})
+    items = (shown or {}).get("items", [])
+    title = f"{place.path.name}:{line + 1}, {len(items)} item(s) of ghost text"
+    show.completion(console, title, place.typed, drafted)
+    client.notify("textDocument/didClose", {"textDocument": document})
+    return f"complete {place.path.name}:{line + 1}", drafted, plain
+
+
+def _edit(
+    console: Console, client: Client, place: EditPlace
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Edit a selected function by an instruction, and show the diff."""
+    document = _open(client, place.path, place.text)
+    question = {
+        "textDocument": {**document, "version": 1},
+        "range": {
+            "start": {"line": place.first_line, "character": 0},
+            "end": {"line": place.end_line, "character": 0},
+        },
+        "instruction": place.instruction,
+    }
+    answer = client.request("redraft/edit", question)
+    plain = client.request("redraft/edit", {**question, "plain": True})
+    title = f"{place.path.name}:{place.first_line + 1}, {place.instruction}"
+    show.edit(console, title, answer["diff"], answer["statistics"])
+    client.notify("textDocument/didClose", {"textDocument": document})
+    return f"edit: {place.instruction}", answer["statistics"], plain["statistics"]
