@@ -1,0 +1,53 @@
+"""Errors of the world that the server and the commands tell the user in one line."""
+
+from __future__ import annotations
+
+
+class RedraftError(Exception):
+    """Base of our errors. The message is one line and says what to do next."""
+
+
+class ProtocolError(RedraftError):
+    """A peer sent bytes that are no message of the protocol."""
+
+    def __init__(self, message: str, code: int = -32700) -> None:
+        super().__init__(message)
+        self.code = code
+        """JSON-RPC error code to answer with."""
+
+
+class SettingsError(RedraftError):
+    """A setting is unknown or has a value that cannot be used."""
+
+
+class DaemonUnavailable(RedraftError):
+    """No daemon runs and none could be started."""
+
+
+class UnsafeSocketFolder(RedraftError):
+    """The folder of the daemon's socket could be written by somebody else."""
+
+
+class EngineUnavailable(RedraftError):
+    """The engine process is not running, or it died while it worked on the request."""
+
+
+class EngineFailed(RedraftError):
+    """The engine answered a request with an error; the message is the engine's own."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        """Class name of the error in the engine process."""
+
+
+class EditRefused(RedraftError):
+    """An edit cannot be made or cannot be offered; the message says why."""
+
+
+class StaleDocument(EditRefused):
+    """The document changed where the edit was to be made."""
+
+
+class UnknownDocument(RedraftError):
+    """A request names a document that is not open."""
