@@ -1,0 +1,361 @@
+"""Sorting of positions by the tokens that stand before them, last token first.
+
+A token stream holds files, each between separators. A position ``p`` stands for the border before
+``tokens[p]``; its context is ``tokens[p-1], tokens[p-2], ...`` down to the separator, at most
+``DEPTH`` tokens. Positions are ordered by context and, where contexts are equal, by position, so
+the order of a stream is unique. Both sides of a separator are never compared: a context ends there.
+
+Separators are the greatest value of the stream's type (uint16 or uint32) and sort last.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+DEPTH = 16
+"""Longest context that the order distinguishes, in tokens (n_max of the FastCoder paper)."""
+
+Tokens = NDArray[np.unsignedinteger]
+Order = NDArray[np.uint32]
+Keys = NDArray[np.uint64]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) -> bool:
+    """Whether position ``left`` stands before ``right``; ``start`` last tokens are known equal."""
+    for back in range(start + 1, DEPTH + 1):
+        a = tokens[left - back]
+        b = tokens[right - back]
+        if a != b:
+            return a < b
+        if a == separator:
+            break
+    return left < right
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _key(tokens: Tokens, separator: int, position: int, start: int, width: int) -> int:
+    """``width`` context tokens after the first ``start``, packed in the order of comparison."""
+    bits = np.uint64(8 * tokens.itemsize)
+    key = np.uint64(0)
+    ended = False
+    for back in range(start + 1, start + width + 1):
+        token = np.uint64(separator)
+        if not ended and back <= DEPTH:
+            token = np.uint64(tokens[position - back])
+            ended = token == separator
+        key = (key << bits) | token
+    return key
+
+
+@njit(nogil=True, cache=True)
+def _sort_pairs(keys: Keys, order: Order, low: int, high: int) -> None:
+    """Sort ``order[low:high]`` by ``keys[low:high]``: quicksort, insertion sort for short runs."""
+    stack = np.empty((64, 2), np.int64)
+    stack[0, 0] = low
+    stack[0, 1] = high
+    depth = 1
+    while depth:
+        depth -= 1
+        low = stack[depth, 0]
+        high = stack[depth, 1]
+        while high - low > 20:
+            a = keys[low]
+            b = keys[(low + high) >> 1]
+            c = keys[high - 1]
+            pivot = max(min(a, b), min(max(a, b), c))
+            i = low
+            j = high - 1
+            while True:
+                while keys[i] < pivot:
+                    i += 1
+                while keys[j] > pivot:
+                    j -= 1
+                if i >= j:
+                    break
+                keys[i], keys[j] = keys[j], keys[i]
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+            middle = j + 1
+            # The longer half waits on the stack, so that the stack stays within log2(n).
+            if middle - low > high - middle:
+                stack[depth, 0] = low
+                stack[depth, 1] = middle
+                low = middle
+            else:
+                stack[depth, 0] = middle
+                stack[depth, 1] = high
+                high = middle
+            depth += 1
+        for i in range(low + 1, high):
+            key = keys[i]
+            position = order[i]
+            j = i
+            while j > low and keys[j - 1] > key:
+                keys[j] = keys[j - 1]
+                order[j] = order[j - 1]
+                j -= 1
+            keys[j] = key
+            order[j] = position
+
+
+@njit(nogil=True, cache=True)
+def _insertion_sort(
+    tokens: Tokens, separator: int, order: Order, low: int, high: int, start: int
+) -> None:
+    for i in range(low + 1, high):
+        position = order[i]
+        j = i
+        while j > low and precedes(tokens, separator, position, order[j - 1], start):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = position
+
+
+@njit(nogil=True, cache=True)
+def _sort_range(
+    tokens: Tokens, separator: int, order: Order, keys: Keys, low: int, high: int
+) -> None:
+    """Sort positions that share their last token. A multikey quicksort on packed tokens."""
+    width = 8 // tokens.itemsize
+    stack = [(low, high, 1)]
+    while stack:
+        low, high, start = stack.pop()
+        if high - low <= 8:
+            _insertion_sort(tokens, separator, order, low, high, start)
+            continue
+        if start >= DEPTH:
+            order[low:high].sort()
+            continue
+        for i in range(low, high):
+            keys[i] = _key(tokens, separator, order[i], start, width)
+        _sort_pairs(keys, order, low, high)
+        run = low
+        for i in range(low + 1, high + 1):
+            if i < high and keys[i] == keys[run]:
+                continue
+            if i - run > 1:
+                # Whether the key ends in a separator says whether the contexts go on behind it.
+                over = (keys[run] & np.uint64(separator)) == np.uint64(separator)
+                stack.append((run, i, DEPTH if over else start + width))
+            run = i
+
+
+@njit(nogil=True, cache=True)
+def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64]) -> Order:
+    """All positions that have a context and a continuation, grouped by their last token.
+
+    Fills ``bounds`` (int64 [vocabulary + 1]) with where the group of each token begins.
+    """
+    for p in range(1, len(tokens)):
+        if tokens[p] != separator and tokens[p - 1] != separator:
+            bounds[tokens[p - 1] + 1] += 1
+    for token in range(1, len(bounds)):
+        bounds[token] += bounds[token - 1]
+    order = np.empty(bounds[-1], np.uint32)
+    place = bounds.copy()
+    for p in range(1, len(tokens)):
+        if tokens[p] != separator and tokens[p - 1] != separator:
+            order[place[tokens[p - 1]]] = p
+            place[tokens[p - 1]] += 1
+    return order
+
+
+@njit(nogil=True, cache=True)
+def _sort_buckets(
+    tokens: Tokens,
+    separator: int,
+    order: Order,
+    keys: Keys,
+    bounds: NDArray[np.int64],
+    first: int,
+    last: int,
+) -> None:
+    for token in range(first, last):
+        if bounds[token + 1] - bounds[token] > 1:
+            _sort_range(tokens, separator, order, keys, bounds[token], bounds[token + 1])
+
+
+def sort_positions(tokens: Tokens, *, threads: int = 1) -> Order:
+    """Every position of a stream, ordered by reversed context.
+
+    tokens: uint16 or uint32 [n], a separator at both ends and between files. Returns uint32 [m],
+    m = tokens that have one of their own file before them.
+    """
+    tokens = frozen(tokens)
+    separator = separator_of(tokens)
+    inside = tokens[tokens != separator]
+    if not len(inside):
+        return np.empty(0, np.uint32)
+    bounds = np.zeros(int(inside.max()) + 2, np.int64)
+    order = _bucket_positions(tokens, separator, bounds)
+    keys = np.empty(len(order), np.uint64)
+    if threads == 1 or len(order) < 100_000:
+        _sort_buckets(tokens, separator, order, keys, bounds, 0, len(bounds) - 1)
+        return order
+    parts = 8 * threads
+    cuts = np.searchsorted(bounds, np.linspace(0, len(order), parts + 1))
+    cuts[0], cuts[-1] = 0, len(bounds) - 1
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [
+            pool.submit(_sort_buckets, tokens, separator, order, keys, bounds, int(a), int(b))
+            for a, b in pairwise(cuts)
+        ]
+        for job in jobs:
+            job.result()
+    return order
+
+
+@njit(nogil=True, cache=True)
+def _first_not_before(
+    tokens: Tokens, separator: int, order: Order, low: int, high: int, position: int
+) -> int:
+    while low < high:
+        middle = (low + high) >> 1
+        if precedes(tokens, separator, order[middle], position, 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def merge_orders(
+    tokens: Tokens,
+    separator: int,
+    left: Order,
+    right: Order,
+    out: Order,
+    progress: NDArray[np.int64],
+) -> None:
+    """Merge two ordered lists of positions of one stream into ``out``.
+
+    Gallops through the list that is far longer. ``progress[0]`` counts what is written, and a
+    non-zero ``progress[1]`` ends the merge early; both may be used by another thread.
+    """
+    i = 0
+    j = 0
+    n = 0
+    gallop = len(left) > 16 * len(right)
+    while i < len(left) and j < len(right):
+        if gallop:
+            step = 64
+            while i + step < len(left) and precedes(tokens, separator, left[i + step], right[j], 0):
+                step *= 4
+            end = _first_not_before(
+                tokens, separator, left, i, min(len(left), i + step + 1), right[j]
+            )
+            while i < end:
+                out[n] = left[i]
+                n += 1
+                i += 1
+            out[n] = right[j]
+            n += 1
+            j += 1
+        elif precedes(tokens, separator, right[j], left[i], 0):
+            out[n] = right[j]
+            n += 1
+            j += 1
+        else:
+            out[n] = left[i]
+            n += 1
+            i += 1
+        if n & 0xFFFF == 0:
+            progress[0] = n
+            if progress[1] != 0:
+                return
+    while i < len(left):
+        out[n] = left[i]
+        n += 1
+        i += 1
+    while j < len(right):
+        out[n] = right[j]
+        n += 1
+        j += 1
+    progress[0] = n
+
+
+@njit(nogil=True, cache=True)
+def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
+    """``order`` without the positions from ``start`` to ``stop``, later ones moved by ``shift``."""
+    kept = np.empty(len(order), np.uint32)
+    n = 0
+    for i in range(len(order)):
+        p = np.int64(order[i])
+        if p < start:
+            kept[n] = p
+            n += 1
+        elif p >= stop:
+            kept[n] = p + shift
+            n += 1
+    return kept[:n]
+
+
+@njit(nogil=True, cache=True)
+def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
+    """First position at or after ``stop`` whose context holds nothing from before ``stop``."""
+    p = stop
+    while p < len(tokens) and p < stop + DEPTH and tokens[p] != separator:
+        p += 1
+    return p
+
+
+def splice(
+    tokens: Tokens, order: Order, start: int, stop: int, inserted: Tokens
+) -> tuple[Tokens, Order]:
+    """Stream and order after ``tokens[start:stop]`` was replaced by ``inserted``.
+
+    Both ends of the replaced part lie behind the first separator. Equal to sorting the new stream
+    afresh, at the cost of two copies: positions out of reach of the change keep their order, the
+    others are sorted and merged in.
+    """
+    separator = separator_of(tokens)
+    new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
+    new_stop = start + len(inserted)
+    reach = _end_of_reach(new, separator, new_stop)
+    kept = _moved(order, start, stop + reach - new_stop, len(new) - len(tokens))
+    piece = np.arange(max(start, 1), reach, dtype=np.uint32)
+    piece = piece[(new[piece] != separator) & (new[piece - 1] != separator)]
+    out = np.empty(len(kept) + len(piece), np.uint32)
+    merge_orders(
+        frozen(new),
+        separator,
+        frozen(kept),
+        frozen(_sorted_piece(new, separator, piece)),
+        out,
+        np.zeros(2, np.int64),
+    )
+    return new, out
+
+
+def _sorted_piece(tokens: Tokens, separator: int, piece: Order) -> Order:
+    order = piece[np.argsort(tokens[piece - 1], kind="stable")]
+    last = tokens[order - 1]
+    cuts = np.flatnonzero(last[1:] != last[:-1]) + 1
+    bounds = np.concatenate([[0], cuts, [len(order)]]).astype(np.int64)
+    keys = np.empty(len(order), np.uint64)
+    _sort_buckets(frozen(tokens), separator, order, keys, bounds, 0, len(bounds) - 1)
+    return order
+
+
+def separator_of(tokens: Tokens) -> int:
+    """The value that stands between files: the greatest of the stream's type."""
+    return int(np.iinfo(tokens.dtype).max)
+
+
+def frozen(array: NDArray[np.generic]) -> NDArray:  # type: ignore[type-arg]
+    """A read-only view: mapped and made arrays then share one compiled form of each function."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def stream_type(vocabulary_size: int) -> type[np.unsignedinteger]:
+    """uint16 where every id and the separator fit, else uint32."""
+    return np.uint16 if vocabulary_size < np.iinfo(np.uint16).max else np.uint32

@@ -1,0 +1,81 @@
+"""An immutable piece of an index: a token stream of files, ordered by reversed context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.ordering import (
+    Order,
+    Tokens,
+    frozen,
+    separator_of,
+    sort_positions,
+    stream_type,
+)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Files as one token stream between separators, and all its positions in context order.
+
+    tokens: uint16 or uint32 [n]; order: uint32 [m], see :mod:`repo_index.ordering`; starts: uint32
+    [files], where the tokens of each file begin; paths: one for every file. All arrays are
+    read-only, made or memory-mapped.
+    """
+
+    tokens: Tokens
+    order: Order
+    starts: NDArray[np.uint32]
+    paths: Sequence[str]
+    name: str = field(default="", compare=False)
+    """File name in the store, empty for a segment that lives in memory."""
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, NDArray[Any]], *, threads: int = 1) -> Segment:
+        """Concatenate and sort. ``files``: path to token ids (any integer type, >= 0)."""
+        largest = max((int(ids.max()) for ids in files.values() if len(ids)), default=0)
+        tokens, starts = join_files(list(files.values()), stream_type(largest + 1))
+        order = sort_positions(tokens, threads=threads)
+        return cls(frozen(tokens), frozen(order), frozen(starts), tuple(files))
+
+    @property
+    def separator(self) -> int:
+        """Value between files."""
+        return separator_of(self.tokens)
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of files, without separators."""
+        return len(self.tokens) - len(self.paths) - 1
+
+    @cached_property
+    def file_ids(self) -> dict[str, int]:
+        """Index of each path."""
+        return {path: index for index, path in enumerate(self.paths)}
+
+    def file_tokens(self, index: int) -> Tokens:
+        """Token ids of one file."""
+        start = int(self.starts[index])
+        last = index + 1 == len(self.paths)
+        stop = len(self.tokens) - 1 if last else int(self.starts[index + 1]) - 1
+        return self.tokens[start:stop]
+
+
+def join_files(
+    files: Sequence[NDArray[Any]], dtype: type[np.unsignedinteger]
+) -> tuple[Tokens, NDArray[np.uint32]]:
+    """One stream with a separator at both ends and between files, and where each file starts."""
+    lengths = np.fromiter((len(ids) for ids in files), np.int64, len(files))
+    ends = np.cumsum(lengths + 1)
+    starts = (ends - lengths).astype(np.uint32)
+    total = int(ends[-1]) + 1 if len(files) else 1
+    tokens = np.full(total, np.iinfo(dtype).max, dtype)
+    for start, ids in zip(starts, files, strict=True):
+        tokens[int(start) : int(start) + len(ids)] = ids
+    return tokens, starts

@@ -1,0 +1,144 @@
+"""Lookups against a brute-force search of the files."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from repo_index.datastore import COMMON, REPOSITORY, Datastore, Snapshot
+from repo_index.ordering import DEPTH, sort_positions
+from repo_index.segment import Segment, join_files
+
+Files = dict[str, NDArray[np.int32]]
+
+
+def random_files(rng: np.random.Generator, count: int, vocabulary: int, length: int) -> Files:
+    return {
+        f"folder/{i}.py": rng.integers(0, vocabulary, rng.integers(0, length)).astype(np.int32)
+        for i in range(count)
+    }
+
+
+def occurrences(files: Files, context: NDArray[np.int32], depth: int) -> Counter[object]:
+    """(path, exact match length, continuation) of every place that matches the context."""
+    found: Counter[object] = Counter()
+    for path, ids in files.items():
+        for position in range(1, len(ids)):
+            length = 0
+            while (
+                length < min(position, len(context), DEPTH)
+                and ids[position - length - 1] == context[-length - 1]
+            ):
+                length += 1
+            if length:
+                follows = tuple(int(t) for t in ids[position : position + depth])
+                found[(path, length, follows)] += 1
+    return found
+
+
+def rows_of(
+    snapshot: Snapshot, context: NDArray[np.int32], layer: int, **options: int
+) -> Counter[object]:
+    matches = snapshot.lookup(context, **options)
+    assert list(matches.lengths) == sorted(matches.lengths, reverse=True)
+    rows: Counter[object] = Counter()
+    for i in range(len(matches)):
+        if matches.sources[i] == layer:
+            follows = tuple(int(t) for t in matches.tokens[i] if t >= 0)
+            assert (matches.tokens[i][len(follows) :] == -1).all()
+            rows[(snapshot.path_of(int(matches.files[i])), int(matches.lengths[i]), follows)] += 1
+    return rows
+
+
+@pytest.mark.parametrize("vocabulary", [2, 5, 40, 70_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    repository = random_files(rng, 12, vocabulary, 60)
+    common = random_files(rng, 5, vocabulary, 60)
+    snapshot = Datastore.from_token_files(repository, common).snapshot()
+    for _ in range(30):
+        own = list(repository.values())[rng.integers(len(repository))]
+        context = np.concatenate([rng.integers(0, vocabulary, 20), own[:9]]).astype(np.int32)
+        for layer, files in ((REPOSITORY, repository), (COMMON, common)):
+            found = rows_of(snapshot, context, layer, limit=2000, depth=7)
+            assert found == occurrences(files, context, 7), f"seed {seed}"
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_order_equals_a_plain_sort(dtype: type[np.unsignedinteger], threads: int) -> None:
+    rng = np.random.default_rng(7)
+    files = list(random_files(rng, 40, 3, 100).values())
+    files.append(np.zeros(3000, np.int32))
+    files.append(np.tile(np.arange(3, dtype=np.int32), 500))
+    tokens, _ = join_files(files, dtype)
+    separator = np.iinfo(dtype).max
+
+    def context(position: int) -> tuple[list[int], int]:
+        back: list[int] = []
+        while len(back) < DEPTH and (not back or back[-1] != separator):
+            back.append(int(tokens[position - len(back) - 1]))
+        return back, position
+
+    inside = [p for p in range(1, len(tokens)) if separator not in tokens[p - 1 : p + 1]]
+    assert sorted(inside, key=context) == sort_positions(tokens, threads=threads).tolist()
+
+
+def test_long_streams_are_sorted_by_several_threads() -> None:
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 50, 150_000).astype(np.int32)
+    ids[100_000:] = ids[:50_000]
+    tokens, _ = join_files([ids], np.uint16)
+    assert (sort_positions(tokens, threads=1) == sort_positions(tokens, threads=3)).all()
+
+
+def test_a_sample_favours_nothing() -> None:
+    """Of 1,000 places that match alike, each is drawn as often as any other; counts add up."""
+    ids = np.empty((1000, 3), np.int32)
+    ids[:, 0] = np.arange(1000) // 2 + 10
+    ids[:, 1] = 1
+    ids[:, 2] = np.arange(1000) + 2000
+    snapshot = Datastore.from_token_files({"a": ids.ravel()}).snapshot()
+    drawn: Counter[int] = Counter()
+    rounds = 4000
+    for i in range(rounds):
+        matches = snapshot.lookup(np.array([5000 + i, 1], np.int32), limit=50, depth=1)
+        assert len(matches) == 50
+        assert matches.counts.sum() == pytest.approx(1000, rel=1e-5)
+        drawn.update(int(token) for token in matches.tokens[:, 0])
+    expected = rounds * 50 / 1000
+    deviations = [(drawn[token] - expected) ** 2 / expected for token in range(2000, 3000)]
+    assert sum(deviations) < 1000 + 5 * np.sqrt(2 * 1000)
+
+
+def test_shorter_matches_have_their_place_beside_a_frequent_longest_one() -> None:
+    frequent = np.tile(np.array([1, 2, 3, 4], np.int32), 500)
+    snapshot = Datastore.from_token_files({"a": frequent, "b": np.array([9, 3, 7], np.int32)})
+    matches = snapshot.snapshot().lookup(np.array([1, 2, 3], np.int32))
+    assert len(matches) == 64
+    assert matches.lengths[0] == 3
+    assert 7 in matches.tokens[matches.lengths == 1][:, 0]
+
+
+def test_contexts_without_a_match_and_empty_ones_find_nothing() -> None:
+    snapshot = Datastore.from_token_files({"a": np.arange(5, dtype=np.int32)}).snapshot()
+    for context in ([], [77], [4], [-1], [99_999], [65_535]):
+        assert len(snapshot.lookup(np.array(context, np.int32))) == 0
+    assert len(Datastore.from_token_files({}).snapshot().lookup(np.array([1], np.int32))) == 0
+
+
+def test_a_token_of_the_value_of_the_separator_matches_nothing() -> None:
+    snapshot = Datastore.from_token_files({"a": np.arange(5, dtype=np.int32)}).snapshot()
+    assert snapshot.lookup(np.array([65_535, 0], np.int32)).lengths.tolist() == [1]
+
+
+def test_a_segment_gives_back_its_files() -> None:
+    files = random_files(np.random.default_rng(3), 9, 30, 12)
+    segment = Segment.from_files(files)
+    assert segment.token_count == sum(map(len, files.values()))
+    for path, index in segment.file_ids.items():
+        assert segment.file_tokens(index).tolist() == files[path].tolist()
