@@ -1,0 +1,132 @@
+"""``redraft complete``: one completion at a position of a file, for people and scripts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.documents import Document
+from lsp_server.errors import RedraftError
+from lsp_server.jobs import CompletionJob, JobResult, Span
+from lsp_server.output import add_json_argument, write_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``redraft complete``."""
+    parser.add_argument("file", type=Path, help="file to complete")
+    parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 0")
+    parser.add_argument(
+        "--character", type=int, required=True, help="column of the cursor, from 0, in UTF-16 units"
+    )
+    parser.add_argument("--max-tokens", type=int, default=64, help="stop after as many tokens")
+    parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
+    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument("--dtype", choices=("auto", "fp32", "bf16"), default="auto", help="numbers")
+    parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
+    parser.add_argument(
+        "--workspace", type=Path, help="folder to index, else the file's repository"
+    )
+    parser.add_argument("--plain", action="store_true", help="decode without drafts")
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Index the workspace, complete, print the text coloured by where it came from."""
+    from rich.console import Console
+
+    from lsp_server.engine_process import EngineService
+
+    path = args.file.resolve()
+    workspace = (args.workspace or workspace_of(path)).resolve()
+    job = _job(args, path, workspace)
+    console = Console(stderr=True)
+    service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
+    try:
+        with console.status("loading the model and the index"):
+            service.load()
+            service.index_workspace(str(workspace))
+        result = service.complete(job)
+    finally:
+        service.close()
+    if args.json:
+        write_json(args.json, report(result))
+    else:
+        _show(console, result)
+    return 0
+
+
+def workspace_of(path: Path) -> Path:
+    """The repository that holds a file: the nearest folder with ``.git``, else its own folder."""
+    for folder in path.parents:
+        if (folder / ".git").exists():
+            return folder
+    return path.parent
+
+
+def report(result: JobResult) -> dict[str, Any]:
+    """The JSON form of a result."""
+    return {
+        "text": result.text,
+        "tokens": result.tokens,
+        "forwards": result.forwards,
+        "seconds": result.seconds,
+        "prefill_seconds": result.prefill_seconds,
+        "sources": result.sources,
+        "stopped_by": result.stopped_by,
+        "spans": [{"text": span.text, "source": span.source} for span in result.spans],
+    }
+
+
+def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+    document = Document(path.as_uri(), "", 0, text)
+    if not 0 <= args.line <= document.end().line or args.character < 0:
+        raise RedraftError(
+            f"line {args.line}, character {args.character} is outside of {path}, "
+            f"which has {document.end().line + 1} lines"
+        )
+    offset = document.offset(document.position(args.line, args.character, "utf-16"))
+    inside = path.is_relative_to(workspace)
+    return CompletionJob(
+        workspace=str(workspace),
+        path=str(path.relative_to(workspace) if inside else path),
+        prefix=text[:offset],
+        suffix=text[offset:],
+        max_tokens=args.max_tokens,
+        single_line=args.single_line,
+        plain=args.plain,
+    )
+
+
+def _show(console: Console, result: JobResult) -> None:
+    print_spans(result.spans)
+    console.print(
+        f"{result.tokens} tokens, {result.forwards} forwards, {result.seconds * 1e3:.0f} ms, "
+        f"stopped by {result.stopped_by}; by source {result.sources}",
+        style="dim",
+        highlight=False,
+    )
+
+
+def print_spans(spans: list[Span]) -> None:
+    """Text on stdout, coloured by source where stdout is a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from lsp_server.demo.show import SOURCE_STYLES
+
+    if not sys.stdout.isatty():
+        print("".join(span.text for span in spans))
+        return
+    text = Text()
+    for span in spans:
+        text.append(span.text, SOURCE_STYLES[span.source])
+    Console().print(text)

@@ -1,0 +1,29 @@
+"""How commands print results: ``--json`` alone for stdout, ``--json PATH`` for a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """``--json`` prints one JSON document on stdout and nothing else there."""
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="PATH",
+        help="print one JSON document, or write it to PATH",
+    )
+
+
+def write_json(target: str, document: Any) -> None:
+    """Write ``document`` to stdout (``-``) or to a file."""
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")
