@@ -51,3 +51,7 @@ class StaleDocument(EditRefused):
 
 class UnknownDocument(RedraftError):
     """A request names a document that is not open."""
+
+
+class BenchError(RedraftError):
+    """A benchmark cannot run as asked: its cases, options or a peer are not there."""
