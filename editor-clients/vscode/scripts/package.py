@@ -1,0 +1,92 @@
+"""Packs the built extension as a .vsix: package.py OUT.vsix. The same files give the same bytes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+FOLDER = Path(__file__).resolve().parent.parent
+LARGEST_BYTES = 300_000
+PACKED = ["README.md", "dist/extension.js", "media/icon.png", "media/*.md"]
+TYPES = {".js": "application/javascript", ".json": "application/json", ".md": "text/markdown",
+         ".png": "image/png", ".txt": "text/plain", ".vsixmanifest": "text/xml"}  # fmt: skip
+
+
+def package_json() -> dict[str, object]:
+    """The manifest without what only building needs."""
+    manifest: dict[str, object] = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
+    for name in ("devDependencies", "scripts", "private"):
+        manifest.pop(name)
+    return manifest
+
+
+def vsix_manifest(package: dict[str, object]) -> str:
+    """extension.vsixmanifest, which the marketplace and the installer read."""
+    text = {name: str(package[name]) for name in ("name", "version", "publisher", "displayName", "description")}
+    engine = str(package["engines"]["vscode"])  # type: ignore[index]
+    assets = {
+        "Microsoft.VisualStudio.Code.Manifest": "extension/package.json",
+        "Microsoft.VisualStudio.Services.Content.Details": "extension/README.md",
+        "Microsoft.VisualStudio.Services.Content.License": "extension/LICENSE.txt",
+        "Microsoft.VisualStudio.Services.Icons.Default": "extension/media/icon.png",
+    }
+    lines = [f'<Asset Type="{kind}" Path="{path}" Addressable="true"/>' for kind, path in assets.items()]
+    return f"""<?xml version="1.0" encoding="utf-8"?>
+<PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
+ <Metadata>
+  <Identity Language="en-US" Id={quoteattr(text["name"])} Version={quoteattr(text["version"])} \
+Publisher={quoteattr(text["publisher"])}/>
+  <DisplayName>{escape(text["displayName"])}</DisplayName>
+  <Description xml:space="preserve">{escape(text["description"])}</Description>
+  <Categories>{escape(",".join(package["categories"]))}</Categories>
+  <License>extension/LICENSE.txt</License>
+  <Icon>extension/media/icon.png</Icon>
+  <Properties>
+   <Property Id="Microsoft.VisualStudio.Code.Engine" Value={quoteattr(engine)}/>
+   <Property Id="Microsoft.VisualStudio.Code.ExtensionKind" Value="workspace"/>
+  </Properties>
+ </Metadata>
+ <Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
+ <Dependencies/>
+ <Assets>{"".join(lines)}</Assets>
+</PackageManifest>
+"""  # type: ignore[arg-type]
+
+
+def content_types() -> str:
+    """The zip's table of types by file ending."""
+    rows = "".join(f'<Default Extension="{end}" ContentType="{kind}"/>' for end, kind in TYPES.items())
+    space = "http://schemas.openxmlformats.org/package/2006/content-types"
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<Types xmlns="{space}">{rows}</Types>\n'
+
+
+def main() -> int:
+    """Write the package; an error when it grew too large."""
+    out = Path(sys.argv[1])
+    package = package_json()
+    entries = {
+        "extension.vsixmanifest": vsix_manifest(package).encode(),
+        "[Content_Types].xml": content_types().encode(),
+        "extension/package.json": json.dumps(package, ensure_ascii=False).encode(),
+        "extension/LICENSE.txt": (FOLDER.parent.parent / "LICENSE").read_bytes(),
+    }
+    for pattern in PACKED:
+        for file in sorted(FOLDER.glob(pattern)):
+            entries[f"extension/{file.relative_to(FOLDER).as_posix()}"] = file.read_bytes()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in entries.items():
+            info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+    size = out.stat().st_size
+    print(f"{out.name}: {size:,} bytes, {len(entries)} files")
+    if size > LARGEST_BYTES:
+        print(f"package.py: larger than {LARGEST_BYTES:,} bytes", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

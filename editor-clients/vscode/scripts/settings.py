@@ -1,0 +1,73 @@
+"""Writes the server's settings into package.json, so that names, defaults and texts stand in one place only.
+
+python scripts/settings.py [--check]    (needs the package lsp_server)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from lsp_server.settings import Settings, camel_case
+
+MANIFEST = Path(__file__).resolve().parent.parent / "package.json"
+CLIENT_ONLY = ("redraft.serverPath", "redraft.serverPackage", "redraft.trace.server")
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def properties(kind: type[Any] = Settings, path: str = "redraft") -> dict[str, Any]:
+    """The server's settings as VS Code describes them, by full name."""
+    found: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    defaults = kind()
+    for item in dataclasses.fields(kind):
+        name = f"{path}.{camel_case(item.name)}"
+        if dataclasses.is_dataclass(hints[item.name]):
+            found |= properties(hints[item.name], name)
+        else:
+            found[name] = _property(item, hints[item.name], getattr(defaults, item.name))
+    return found
+
+
+def _property(item: dataclasses.Field[Any], hint: Any, default: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {**_type(hint), "default": default, "scope": "resource"}
+    choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
+    if choices:
+        described["enum"] = list(choices)
+    if low is not None:
+        described["minimum"] = low
+    if high is not None:
+        described["maximum"] = high
+    return {**described, "markdownDescription": item.metadata["doc"]}
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    if get_origin(hint) is list:
+        return {"type": "array", "items": _type(get_args(hint)[0])}
+    if get_origin(hint) is dict:
+        return {"type": "object", "additionalProperties": _type(get_args(hint)[1])}
+    return {"type": TYPES[hint]}
+
+
+def manifest_text() -> str:
+    """package.json as it should be."""
+    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    configuration = manifest["contributes"]["configuration"]
+    own = {name: configuration["properties"][name] for name in CLIENT_ONLY}
+    configuration["properties"] = own | properties()
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Exit code 1 when --check finds that package.json is behind."""
+    if "--check" in sys.argv[1:]:
+        return int(manifest_text() != MANIFEST.read_text(encoding="utf-8"))
+    MANIFEST.write_text(manifest_text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+/** The connection to the server: started, configured, and started again when it ends. */
+
+import * as vscode from "vscode";
+import type { ErrorHandler, LanguageClientOptions } from "vscode-languageclient/node";
+import { CloseAction, ErrorAction, LanguageClient, State, TransportKind } from "vscode-languageclient/node";
+
+import { serverSettings, withoutClientSettings } from "./settings";
+
+const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
+
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 30_000;
+const STABLE_AFTER_MS = 60_000;
+
+/** Waits before each restart, longer each time, until the server has stayed up for a minute. */
+export class BackOff implements ErrorHandler {
+  private delay = FIRST_DELAY_MS;
+  private lastClose = 0;
+
+  error(): { action: ErrorAction } {
+    return { action: ErrorAction.Continue };
+  }
+
+  async closed(): Promise<{ action: CloseAction; handled: boolean }> {
+    const now = Date.now();
+    if (now - this.lastClose > STABLE_AFTER_MS) this.delay = FIRST_DELAY_MS;
+    this.lastClose = now;
+    await new Promise((resolve) => setTimeout(resolve, this.delay));
+    this.delay = Math.min(2 * this.delay, LONGEST_DELAY_MS);
+    return { action: CloseAction.Restart, handled: true };
+  }
+}
+
+export function makeClient(command: string, output: vscode.LogOutputChannel): LanguageClient {
+  const options: LanguageClientOptions = {
+    documentSelector: DOCUMENTS,
+    outputChannel: output,
+    // The server asks for the section by resource; what only the extension reads is none of its business.
+    initializationOptions: () => ({ editCommand: true, settings: serverSettings() }),
+    errorHandler: new BackOff(),
+    initializationFailedHandler: (error) => {
+      output.error(error instanceof Error ? error : String(error));
+      return false;
+    },
+    middleware: {
+      workspace: {
+        configuration: async (params, token, next) => {
+          const answer = await next(params, token);
+          if (!Array.isArray(answer)) return answer;
+          return params.items.map((item, index) => {
+            const value: unknown = answer[index];
+            const whole = item.section === "redraft" && typeof value === "object" && value !== null;
+            return whole ? withoutClientSettings(value as Record<string, unknown>) : value;
+          });
+        },
+      },
+    },
+  };
+  return new LanguageClient(
+    "redraft",
+    "Redraft",
+    { command, args: ["serve"], transport: TransportKind.stdio },
+    options,
+  );
+}
+
+/** Tells the server that settings changed; it takes these, or asks again for each folder. */
+export async function sendSettings(client: LanguageClient): Promise<void> {
+  if (client.state !== State.Running) return;
+  await client.sendNotification("workspace/didChangeConfiguration", { settings: { redraft: serverSettings() } });
+}

@@ -1,0 +1,155 @@
+/** Redraft in VS Code: a thin client. What to suggest, when and why is the server's to decide. */
+
+import * as vscode from "vscode";
+import { State } from "vscode-languageclient/node";
+import type { LanguageClient } from "vscode-languageclient/node";
+
+import { makeClient, sendSettings } from "./client";
+import type { EditTarget } from "./edits";
+import { Edits } from "./edits";
+import { makePrivateEnvironment, offerPrivateEnvironment } from "./environment";
+import { InstructionBox } from "./instruction";
+import { showMenu } from "./menu";
+import { Previews } from "./preview";
+import { findServer, ServerMissing } from "./server";
+import { StatusItem } from "./status";
+
+class Extension implements vscode.Disposable {
+  private client: LanguageClient | undefined;
+  private command: string | undefined;
+  private attachments: vscode.Disposable[] = [];
+  private readonly output = vscode.window.createOutputChannel("Redraft", { log: true });
+  private readonly status = new StatusItem();
+  private readonly previews = new Previews();
+  private readonly edits: Edits;
+  private readonly storage: string;
+
+  constructor(context: vscode.ExtensionContext) {
+    this.storage = context.globalStorageUri.fsPath;
+    this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
+  }
+
+  commands(): Record<string, (target?: EditTarget) => unknown> {
+    return {
+      "redraft.editWithInstruction": (target) => this.edits.start(target),
+      "redraft.acceptEdit": () => this.edits.acceptAll(),
+      "redraft.discardEdit": () => this.edits.discardAll(),
+      "redraft.acceptHunk": () => this.edits.acceptHunk(),
+      "redraft.discardHunk": () => this.edits.discardHunk(),
+      "redraft.chooseHunks": () => this.edits.chooseHunks(),
+      "redraft.menu": () => showMenu(this.status.state, this.status.summary),
+      "redraft.showStatus": () => this.showStatus(),
+      "redraft.pauseHere": () => this.ask("redraft.pause"),
+      "redraft.resumeHere": () => this.ask("redraft.resume"),
+      "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
+      "redraft.restartServer": () => this.restart(),
+      "redraft.showLog": () => this.output.show(),
+      "redraft.runDoctor": () => this.runDoctor(),
+      "redraft.installServer": () => this.install(),
+    };
+  }
+
+  /** Finds and starts the server; what is missing is told once, with a way out. */
+  async start(): Promise<void> {
+    try {
+      this.command = await findServer(this.storage);
+      if (this.command) {
+        await this.connect(this.command);
+        return;
+      }
+      this.status.show({ state: "error", message: "no server found", remedy: "click to install one or set its path" });
+      if (await offerPrivateEnvironment(this.storage)) await this.start();
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.output.error(message);
+      this.status.show({ state: "error", message });
+      const said = error instanceof ServerMissing ? message : `Redraft's server could not be started: ${message}`;
+      void vscode.window.showErrorMessage(said, "Show log").then((answer) => answer && this.output.show());
+    }
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  async configure(): Promise<void> {
+    if (this.client) await sendSettings(this.client);
+  }
+
+  async stop(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    this.attachments.forEach((attachment) => void attachment.dispose());
+    this.attachments = [];
+    await client?.dispose().catch((error: unknown) => this.output.warn(String(error)));
+  }
+
+  dispose(): void {
+    this.edits.dispose();
+    this.previews.dispose();
+    this.status.dispose();
+    this.output.dispose();
+  }
+
+  private async connect(command: string): Promise<void> {
+    this.output.info(`starting ${command} serve`);
+    const client = makeClient(command, this.output);
+    this.client = client;
+    this.attachments = [this.status.attach(client), this.edits.attach(client)];
+    await client.start();
+  }
+
+  /** Runs a command of the server on the document in front. */
+  private async ask(command: string): Promise<void> {
+    if (this.client?.state !== State.Running) {
+      await this.showStatus();
+      return;
+    }
+    const document = vscode.window.activeTextEditor?.document.uri;
+    const values = document ? [{ uri: this.client.code2ProtocolConverter.asUri(document) }] : [];
+    await this.client.sendRequest("workspace/executeCommand", { command, arguments: values });
+    await this.status.refresh();
+  }
+
+  private async showStatus(): Promise<void> {
+    await this.status.refresh();
+    const choice = await vscode.window.showInformationMessage(`Redraft: ${this.status.summary}`, "Menu");
+    if (choice) await vscode.commands.executeCommand("redraft.menu");
+  }
+
+  private runDoctor(): void {
+    if (!this.command) {
+      void this.start();
+      return;
+    }
+    const terminal = vscode.window.createTerminal({ name: "Redraft doctor", shellPath: this.command, shellArgs: ["doctor"] });
+    terminal.show();
+  }
+
+  private async install(): Promise<void> {
+    if (await makePrivateEnvironment(this.storage)) await this.restart();
+  }
+}
+
+let extension: Extension | undefined;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const started = new Extension(context);
+  extension = started;
+  context.subscriptions.push(started);
+  for (const [id, run] of Object.entries(started.commands())) {
+    context.subscriptions.push(vscode.commands.registerCommand(id, run));
+  }
+  context.subscriptions.push(
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("redraft.serverPath")) void started.restart();
+      else if (event.affectsConfiguration("redraft")) void started.configure();
+    }),
+  );
+  await started.start();
+}
+
+export async function deactivate(): Promise<void> {
+  await extension?.stop();
+}

@@ -1,0 +1,60 @@
+/** Messages of Redraft's server beyond the Language Server Protocol. */
+
+import { NotificationType, RequestType } from "vscode-languageclient/node";
+import type { Range, TextDocumentIdentifier, VersionedTextDocumentIdentifier } from "vscode-languageclient/node";
+
+export interface EditParams {
+  textDocument: VersionedTextDocumentIdentifier;
+  range: Range;
+  instruction: string;
+  /** Comes back in every `EditProgress` of this request. */
+  streamToken: string;
+}
+
+export interface ServerHunk {
+  range: Range;
+  oldText: string;
+  newText: string;
+}
+
+export interface EditStatistics {
+  tokens: number;
+  forwards: number;
+  seconds: number;
+}
+
+export interface EditResult {
+  hunks: ServerHunk[];
+  version: number;
+  statistics: EditStatistics;
+}
+
+export interface EditProgress {
+  token: string;
+  /** Everything generated so far. */
+  text: string;
+  tokens: number;
+}
+
+export type State = "ready" | "loading" | "indexing" | "paused" | "error" | "inactive";
+
+export interface Status {
+  state: State;
+  message?: string;
+  remedy?: string;
+  model?: string;
+  workspace?: string;
+  index?: { files?: number; tokens?: number; done?: number; total?: number };
+  lastLatencyMs?: number | null;
+  tokensPerForward?: number | null;
+  speedup?: number | null;
+  reason?: string;
+}
+
+export const editRequest = new RequestType<EditParams, EditResult, void>("redraft/edit");
+export const statusRequest = new RequestType<{ textDocument?: TextDocumentIdentifier }, Status, void>("redraft/status");
+export const prepareEdit = new NotificationType<{ textDocument: TextDocumentIdentifier; range: Range }>(
+  "redraft/prepareEdit",
+);
+export const editProgress = new NotificationType<EditProgress>("redraft/editProgress");
+export const statusChanged = new NotificationType<Status>("redraft/status");

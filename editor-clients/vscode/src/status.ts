@@ -1,0 +1,110 @@
+/** The status bar item: state, model and speed at a glance, the rest in its tooltip and menu. */
+
+import * as vscode from "vscode";
+import { State as ClientState } from "vscode-languageclient/node";
+import type { LanguageClient } from "vscode-languageclient/node";
+
+import type { State, Status } from "./protocol";
+import { statusChanged, statusRequest } from "./protocol";
+
+const ICONS: Record<State, string> = {
+  ready: "zap",
+  loading: "loading~spin",
+  indexing: "sync~spin",
+  paused: "debug-pause",
+  error: "error",
+  inactive: "circle-slash",
+};
+
+export class StatusItem implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("redraft.status", vscode.StatusBarAlignment.Right, 100);
+  private readonly editorListener = vscode.window.onDidChangeActiveTextEditor(() => void this.refresh());
+  private client: LanguageClient | undefined;
+  private latest: Status = { state: "loading", message: "starting" };
+
+  constructor() {
+    this.item.name = "Redraft";
+    this.item.command = "redraft.menu";
+    this.show(this.latest);
+    this.item.show();
+  }
+
+  get state(): State {
+    return this.latest.state;
+  }
+
+  attach(client: LanguageClient): vscode.Disposable {
+    this.client = client;
+    return vscode.Disposable.from(
+      client.onNotification(statusChanged, (status) => this.show(status)),
+      client.onDidChangeState(({ newState }) => {
+        if (newState === ClientState.Running) void this.refresh();
+        else if (newState === ClientState.Starting) this.show({ state: "loading", message: "starting" });
+        else this.show({ state: "error", message: "the server ended and is being started again" });
+      }),
+    );
+  }
+
+  /** Asks the server about the document in front; undefined when no server runs. */
+  async refresh(): Promise<Status | undefined> {
+    if (this.client?.state !== ClientState.Running) return undefined;
+    const document = vscode.window.activeTextEditor?.document;
+    const asked =
+      document && document.uri.scheme !== "output"
+        ? { textDocument: this.client.code2ProtocolConverter.asTextDocumentIdentifier(document) }
+        : {};
+    const status = await this.client.sendRequest(statusRequest, asked).catch(() => undefined);
+    if (status) this.show(status);
+    return status;
+  }
+
+  show(status: Status): void {
+    this.latest = status;
+    const progress = status.index?.total ? ` ${status.index.done ?? 0}/${status.index.total}` : "";
+    const faster = status.speedup ? ` ${status.speedup.toFixed(1)}×` : "";
+    const suffix = status.state === "indexing" ? progress : status.state === "ready" ? faster : "";
+    this.item.text = `$(${ICONS[status.state]}) Redraft${suffix}`;
+    this.item.tooltip = tooltip(status);
+    this.item.backgroundColor =
+      status.state === "error" ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
+    this.item.accessibilityInformation = { label: `Redraft: ${summary(status)}` };
+  }
+
+  get summary(): string {
+    return summary(this.latest);
+  }
+
+  dispose(): void {
+    this.editorListener.dispose();
+    this.item.dispose();
+  }
+}
+
+/** One line that says how things stand, and what to do when they do not. */
+export function summary(status: Status): string {
+  const parts = [status.state, status.message, status.reason, status.remedy];
+  return parts.filter((part) => part !== undefined && part !== "").join(": ");
+}
+
+function tooltip(status: Status): vscode.MarkdownString {
+  const rows: [string, string | undefined][] = [
+    ["State", status.message ? `${status.state}: ${status.message}` : status.state],
+    ["Why", status.reason],
+    ["What to do", status.remedy],
+    ["Model", status.model],
+    ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],
+    ["Last answer", withUnit(status.lastLatencyMs, " ms", 0)],
+    ["Tokens per forward", withUnit(status.tokensPerForward, "", 1)],
+    ["Faster than plain decoding", withUnit(status.speedup, "×", 1)],
+  ];
+  const page = new vscode.MarkdownString("**Redraft**\n\n");
+  for (const [name, value] of rows) {
+    if (!value) continue;
+    page.appendText(`${name}: ${value}`).appendMarkdown("\n\n");
+  }
+  return page;
+}
+
+function withUnit(value: number | null | undefined, unit: string, digits: number): string | undefined {
+  return value === null || value === undefined ? undefined : `${value.toFixed(digits)}${unit}`;
+}
