@@ -1,0 +1,48 @@
+"""Prompts for instruct models, through their own chat template."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.errors import UnsupportedPrompt
+from accel.tokenizer import Tokenizer
+
+_PLACE = "\ue000redraft\ue001"
+"""Stands for the message while the template is rendered: private-use characters."""
+
+
+def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
+    """One user message, and the beginning of the assistant's answer. int32 [n].
+
+    The template's own text may hold control tokens; the question is encoded apart from it, so
+    that nothing in it can act as one. Raises UnsupportedPrompt when the template is broken.
+    """
+    assert tokenizer.chat_template is not None, "the caller checks for a template"
+    from jinja2.exceptions import TemplateError
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        rendered, _ = render_jinja_template(
+            conversations=[[{"role": "user", "content": _PLACE}]],
+            chat_template=tokenizer.chat_template,
+            add_generation_prompt=True,
+            **tokenizer.template_variables,
+        )
+    except TemplateError as error:
+        raise UnsupportedPrompt(
+            f"the model's chat template fails ({error}); use another model for edits"
+        ) from error
+    head, found, tail = rendered[0].partition(_PLACE)
+    if not found:
+        raise UnsupportedPrompt(
+            "the model's chat template leaves the message out; use another model for edits"
+        )
+    return np.concatenate(
+        [
+            tokenizer.encode_with_specials(head),
+            tokenizer.encode(question),
+            tokenizer.encode_with_specials(tail),
+            tokenizer.encode(answer),
+        ]
+    )

@@ -1,0 +1,35 @@
+"""What can go wrong outside of our own code. Every message is one line and says what to do next."""
+
+from __future__ import annotations
+
+
+class AccelError(Exception):
+    """Base of everything that accel raises about the world."""
+
+
+class InvalidRequest(AccelError):
+    """A request or option that cannot be served as it stands."""
+
+
+class ModelNotFound(AccelError):
+    """No such model folder, or a model id that is not on this machine."""
+
+
+class BrokenModel(AccelError):
+    """A model folder that is there but damaged or incomplete."""
+
+
+class UnsupportedModel(AccelError):
+    """A sound model that this engine refuses: pickled weights, remote code, no causal LM."""
+
+
+class UnsupportedPrompt(AccelError):
+    """The model has no special tokens for this kind of job."""
+
+
+class OutOfMemory(AccelError):
+    """The device has no room for the model, or for the KV cache of a request."""
+
+
+class SessionBusy(AccelError):
+    """Another generation has taken the session over; this one cannot go on."""

@@ -1,0 +1,282 @@
+"""What is asked of the engine, and the loop that answers: draft, verify, commit."""
+
+from __future__ import annotations
+
+import codecs
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.errors import InvalidRequest
+from accel.healing import prune, rest_after
+from accel.rows import tree_rows
+from accel.sampling import Sampling, choose
+from accel.sources.protocol import Drafter, DraftRequest
+from accel.statistics import Statistics
+from accel.verifier import walk
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.session import Session
+
+PREFILL_ROWS = 256
+"""Rows of one prefill forward: cancel is checked between them."""
+
+MERGED_ROWS = 32
+"""A prompt whose last new rows are this few is computed together with the first draft."""
+
+StoppedBy = Literal["end", "stop", "length", "cancelled"]
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class GenerationRequest:
+    """One text to generate. Token ids are of the engine's tokenizer."""
+
+    prompt: TokenArray
+    max_tokens: int = 256
+    drafter: Drafter | None = None
+    """None decodes plainly."""
+    draft_request: DraftRequest | None = None
+    """What the drafter is told; the prompt alone when left out."""
+    sampling: Sampling = field(default_factory=Sampling)
+    stop_tokens: frozenset[int] = frozenset()
+    """They end the text, as the model's own end tokens do, and are no part of it."""
+    stop_rule: Callable[[str], int | None] | None = None
+    """From the text generated so far to where it must be cut, asked after every token."""
+    required_prefix: bytes = b""
+    """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
+    min_tokens: int = 0
+    max_nodes: int = 64
+    ignore_end: bool = False
+    """Go on after end tokens, for measuring run-on text."""
+    cancelled: Callable[[], bool] = _never
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Tokens that one forward committed, int32 [n], and where each came from."""
+
+    tokens: TokenArray
+    sources: list[Source]
+
+
+class Generation:
+    """A running generation. Iterate over it for chunks; the rest is complete after the end.
+
+    Cancel is checked before every forward. Leaving the iteration early is a cancel.
+    """
+
+    def __init__(self, engine: Engine, request: GenerationRequest, session: Session) -> None:
+        self._check(engine, request)
+        self.request = request
+        self.statistics = Statistics(prompt_tokens=len(request.prompt))
+        self.stopped_by: StoppedBy = "cancelled"
+        self.text = ""
+        """Text so far, without the required prefix, cut by the stop rule."""
+        self._engine = engine
+        self._session = session
+        self._tokens: list[int] = []
+        self._rest = request.required_prefix
+        self._skip = len(request.required_prefix)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._ends = request.stop_tokens | engine.end_tokens
+        if request.ignore_end:
+            self._ends = frozenset()
+        self._prompt_set = np.unique(request.prompt)
+        self._finished = False
+        self._chunks = self._run()
+
+    @property
+    def tokens(self) -> TokenArray:
+        """Tokens generated so far. int32 [n]."""
+        return np.array(self._tokens, np.int32)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._chunks
+
+    def finish(self) -> Generation:
+        """Run to the end."""
+        for _ in self._chunks:
+            pass
+        return self
+
+    def _run(self) -> Iterator[Chunk]:
+        session, request = self._session, self.request
+        session.take(self)
+        if request.drafter is not None:
+            request.drafter.begin(request.draft_request or DraftRequest(request.prompt))
+        pending = self._prefill()
+        started = time.perf_counter()
+        while pending is not None and not self._finished and not self._cancelled():
+            session.check(self)
+            tree = self._draft(len(pending))
+            path, tokens = self._verify(pending, tree)
+            chunk = self._commit(pending, tree, path, tokens)
+            pending = np.array(tokens[-1:], np.int32)
+            self.statistics.decode_s += time.perf_counter() - started
+            if len(chunk.tokens):
+                yield chunk
+            started = time.perf_counter()
+
+    def _prefill(self) -> TokenArray | None:
+        """Compute the prompt but for its last rows, which are returned; None when cancelled."""
+        started = time.perf_counter()
+        request = self.request
+        reused = self._engine.prepare(self._session, request.prompt)
+        self.statistics.prompt_tokens_reused = reused
+        left = len(request.prompt) - reused
+        merged = left if reused and left <= MERGED_ROWS and self._engine.takes_chains else 1
+        done = self._engine.extend(
+            self._session, request.prompt[: len(request.prompt) - merged], request.cancelled
+        )
+        self.statistics.prefill_s = time.perf_counter() - started
+        return request.prompt[-merged:] if done else None
+
+    def _draft(self, pending: int) -> DraftTree:
+        """The draft tree that pays on this device, empty when none does."""
+        drafter = self.request.drafter
+        room = self._room(pending)
+        if drafter is None or room < 1 or not self._engine.takes_chains:
+            return DraftTree.empty()
+        started = time.perf_counter()
+        if self._rest:
+            tree = self._healing_draft(drafter, room)
+        else:
+            tree = drafter.draft(room)
+        tree = self._engine.fit(tree, pending)
+        self.statistics.draft_s.append(time.perf_counter() - started)
+        return tree
+
+    def _room(self, pending: int) -> int:
+        """Nodes that may be drafted: what is asked, left to generate and left of the context."""
+        left = self._engine.max_positions - self._session.length - pending
+        remaining = self.request.max_tokens - len(self._tokens)
+        if remaining <= 1:
+            return 0
+        return min(self.request.max_nodes, left - 1)
+
+    def _healing_draft(self, drafter: Drafter, room: int) -> DraftTree:
+        """Branches that agree with what is typed, and the plain spelling of what is typed."""
+        index, tokenizer = self._engine.tokenizer.byte_index, self._engine.tokenizer
+        tree = prune(drafter.draft(4 * room), self._rest, index).prefix(room)
+        if len(tree):
+            return tree
+        spelt = tokenizer.encode(self._rest.decode("utf-8", errors="replace"))
+        return DraftTree.chain(spelt[:room], Source.PROMPT, 0.5)
+
+    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], list[int]]:
+        """One forward, and the walk along what the model chooses."""
+        started = time.perf_counter()
+        rows = tree_rows(pending, tree, self._engine.padding(len(pending) + len(tree)))
+        logits = self._engine.forward(rows, self._session)[: len(tree) + 1]
+        constrained = self._rest or len(self._tokens) < self.request.min_tokens
+        if self.request.sampling.plain_greedy and not constrained:
+            best = logits.argmax(-1).tolist()
+            path, tokens = walk(tree, lambda node, _above: best[node + 1])
+        else:
+            numbers = logits.float().cpu().numpy()
+            path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
+        self.statistics.verify_s.append(time.perf_counter() - started)
+        return path, tokens
+
+    def _choose(self, logits: NDArray[np.float32], above: list[int]) -> int:
+        """The next token of a node whose path from the committed text holds ``above``."""
+        sampling = self.request.sampling
+        place = len(self._tokens) + len(above)
+        if place < self.request.min_tokens and self._ends:
+            logits = logits.copy()
+            logits[list(self._ends)] = -np.inf
+        rest = self._rest_after(above)
+        if rest:
+            allowed = self._engine.tokenizer.byte_index.agreeing(rest)
+            held = np.full_like(logits, -np.inf)
+            held[allowed] = logits[allowed]
+            logits = held
+        seen = _NOTHING
+        if sampling.repetition_penalty != 1:
+            generated = np.array([*self._tokens, *above], np.int32)
+            seen = np.union1d(self._prompt_set, generated)
+        return choose(logits, sampling, seen, place)
+
+    def _rest_after(self, tokens: list[int]) -> bytes:
+        rest = self._rest
+        for token in tokens:
+            if not rest:
+                break
+            rest = rest_after(rest, self._engine.tokenizer.byte_index.bytes_of(token)) or b""
+        return rest
+
+    def _commit(
+        self, pending: TokenArray, tree: DraftTree, path: list[int], tokens: list[int]
+    ) -> Chunk:
+        """Keep the accepted rows, end where the request ends, and let the drafter learn."""
+        healing = bool(self._rest)
+        count = self._take(tokens)
+        path, taken = path[:count], np.array(tokens[:count], np.int32)
+        first = len(pending)
+        kept = np.concatenate([pending, taken[: len(path)]])
+        self._session.keep(kept, [*range(first), *(first + node for node in path)])
+        self.statistics.record(tree, path, count)
+        self._engine.learn(tree, path)
+        if self.request.drafter is not None and count:
+            # A pruned tree is not the one that the drafter made, so it learns the text alone.
+            learnt = (DraftTree.empty(), []) if healing else (tree, path)
+            self.request.drafter.commit(*learnt, taken)
+        sources = [Source(int(tree.sources[node])) for node in path]
+        return Chunk(taken, [*sources, *[Source.MODEL] * (count - len(path))])
+
+    def _take(self, tokens: list[int]) -> int:
+        """Append tokens until the request ends; returns how many belong to the text."""
+        for count, token in enumerate(tokens):
+            if token in self._ends:
+                return self._end("end", count)
+            self._tokens.append(token)
+            self._spell(token)
+            cut = self.request.stop_rule(self.text) if self.request.stop_rule else None
+            if cut is not None:
+                self.text = self.text[:cut]
+                return self._end("stop", count + 1)
+            if len(self._tokens) >= self.request.max_tokens:
+                return self._end("length", count + 1)
+        if self._session.length + len(tokens) >= self._engine.max_positions:
+            return self._end("length", len(tokens))
+        return len(tokens)
+
+    def _end(self, reason: StoppedBy, count: int) -> int:
+        self._finished = True
+        self.stopped_by = reason
+        return count
+
+    def _spell(self, token: int) -> None:
+        """Add a token to the text, but for the bytes that were typed already."""
+        spelt = self._engine.tokenizer.bytes_of(token)
+        self._rest = rest_after(self._rest, spelt) or b"" if self._rest else b""
+        self.text += self._decoder.decode(spelt[self._skip :])
+        self._skip = max(self._skip - len(spelt), 0)
+
+    def _cancelled(self) -> bool:
+        return self.request.cancelled()
+
+    @staticmethod
+    def _check(engine: Engine, request: GenerationRequest) -> None:
+        if not len(request.prompt):
+            raise InvalidRequest("the prompt has no tokens; give at least one")
+        if len(request.prompt) >= engine.max_positions:
+            raise InvalidRequest(
+                f"the prompt has {len(request.prompt)} tokens and the model takes "
+                f"{engine.max_positions}; trim it"
+            )
+        if request.max_tokens < 1:
+            raise InvalidRequest(f"max_tokens is {request.max_tokens}; give 1 or more")
+
+
+_NOTHING = np.empty(0, np.int32)

@@ -1,0 +1,59 @@
+"""Keys and values of the rows that a model has seen, written in place and never copied whole."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class KVCache:
+    """Preallocated rows of keys and values.
+
+    ``buffers`` are tensors whose next to last dimension is the row. The first ``length`` rows are
+    the committed text; a forward writes its own rows behind them, and ``keep`` moves the accepted
+    ones into place. Room grows by half when ``reserve`` asks for more, which is the only copy.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.length = 0
+        self.capacity = capacity
+        self.buffers: list[Tensor] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(buffer.numel() * buffer.element_size() for buffer in self.buffers)
+
+    def reserve(self, rows: int) -> None:
+        """Make sure that ``rows`` more rows fit behind the committed ones."""
+        needed = self.length + rows
+        if needed <= self.capacity:
+            return
+        self.capacity = max(needed, self.capacity + self.capacity // 2)
+        for index, buffer in enumerate(self.buffers):
+            self.buffers[index] = self._grown(buffer)
+
+    def keep(self, rows: list[int]) -> None:
+        """Commit rows of the last forward, counted from its first, in ascending order."""
+        start, count = self.length, len(rows)
+        prefix = next((i for i, row in enumerate(rows) if row != i), count)
+        if prefix < count:
+            self._move([start + row for row in rows[prefix:]], start + prefix)
+        self.length = start + count
+
+    def trim(self, length: int) -> None:
+        """Forget all rows from ``length`` on."""
+        assert length <= self.length, "a cache cannot be trimmed to more than it holds"
+        self.length = length
+
+    @torch.inference_mode()
+    def _move(self, rows: list[int], start: int) -> None:
+        for buffer in self.buffers:
+            moved = buffer.index_select(-2, torch.tensor(rows, device=buffer.device))
+            buffer.narrow(-2, start, len(rows)).copy_(moved)
+
+    @torch.inference_mode()
+    def _grown(self, buffer: Tensor) -> Tensor:
+        grown = buffer.new_empty((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
+        grown.narrow(-2, 0, self.length).copy_(buffer.narrow(-2, 0, self.length))
+        return grown
