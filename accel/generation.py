@@ -56,6 +56,9 @@ class GenerationRequest:
     """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
     min_tokens: int = 0
     max_nodes: int = 64
+    plan: bool = True
+    """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
+    rules without calibrated probabilities mean."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -152,7 +155,8 @@ class Generation:
             tree = self._healing_draft(drafter, room)
         else:
             tree = drafter.draft(room)
-        tree = self._engine.fit(tree, pending)
+        if self.request.plan:
+            tree = self._engine.fit(tree, pending)
         self.statistics.draft_s.append(time.perf_counter() - started)
         return tree
 

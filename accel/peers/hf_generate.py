@@ -1,0 +1,133 @@
+"""transformers' own ``generate`` as a peer: plain, prompt lookup, and with a draft model."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from accel.draft_tree import TokenArray
+from accel.errors import InvalidRequest
+from accel.loading import load_module
+from accel.sampling import Sampling
+from accel.statistics import Statistics
+
+Mode = Literal["plain", "prompt-lookup", "assisted"]
+
+PROMPT_LOOKUP_TOKENS = 10
+"""What transformers' documentation uses; ``generate`` has no default for it."""
+
+
+@dataclass(slots=True)
+class HfResult:
+    """Generated tokens without the end token, int32 [n], and what they cost."""
+
+    tokens: TokenArray
+    statistics: Statistics
+
+
+class HfGenerate:
+    """A model loaded for ``generate``, with its default cache and attention, batch 1.
+
+    The first forward computes the prompt and the first step in one. Its time beyond that of a
+    usual step is the prefill, so that what remains is decoding alone, as in our engine.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        dtype: Literal["fp32", "bf16"],
+        device: str = "cpu",
+        draft_folder: Path | None = None,
+    ) -> None:
+        """``draft_folder``: a smaller model of the same tokenizer, for ``assisted``."""
+        torch_dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+        self._device = torch.device(device)
+        self._model: Any = load_module(folder, torch_dtype, self._device, "sdpa")
+        self._draft_model: Any = None
+        if draft_folder is not None:
+            self._draft_model = load_module(draft_folder, torch_dtype, self._device, "sdpa")
+        self._rows: list[int] = []
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        self._model.register_forward_hook(self._after_forward)
+
+    def generate(
+        self,
+        prompt: TokenArray,
+        *,
+        mode: Mode,
+        max_tokens: int,
+        stop_tokens: frozenset[int] = frozenset(),
+        sampling: Sampling | None = None,
+    ) -> HfResult:
+        """Generate after ``prompt`` (int32 [n]) until a stop token or ``max_tokens``.
+
+        Raises InvalidRequest for ``assisted`` without a draft model.
+        """
+        sampling = sampling or Sampling()
+        statistics = Statistics(prompt_tokens=len(prompt))
+        inputs = torch.as_tensor(np.asarray(prompt, np.int64), device=self._device)[None]
+        torch.manual_seed(sampling.seed)
+        for record in (self._rows, self._starts, self._ends):
+            record.clear()
+        started = time.perf_counter()
+        with torch.inference_mode():
+            output = self._model.generate(
+                inputs,
+                attention_mask=torch.ones_like(inputs),
+                max_new_tokens=max_tokens,
+                eos_token_id=sorted(stop_tokens) or None,
+                pad_token_id=0,
+                **_choice(sampling),
+                **self._drafting(mode),
+            )
+        whole_s = time.perf_counter() - started
+        tokens = output[0, inputs.shape[1] :].cpu().numpy().astype(np.int32)
+        if len(tokens) and int(tokens[-1]) in stop_tokens:
+            tokens = tokens[:-1]
+        forwards = np.subtract(self._ends, self._starts)
+        step_s = float(np.median(forwards[1:])) if len(forwards) > 1 else 0.0
+        statistics.prefill_s = max(float(forwards[0]) - step_s, 0.0)
+        statistics.decode_s = whole_s - statistics.prefill_s
+        statistics.verify_s = forwards[1:].tolist()
+        statistics.tokens = len(tokens)
+        statistics.forwards = len(forwards)
+        statistics.nodes = sum(self._rows) - len(prompt) - len(forwards) + 1
+        return HfResult(tokens, statistics)
+
+    def _drafting(self, mode: Mode) -> dict[str, Any]:
+        if mode == "prompt-lookup":
+            return {"prompt_lookup_num_tokens": PROMPT_LOOKUP_TOKENS}
+        if mode == "assisted":
+            if self._draft_model is None:
+                raise InvalidRequest("assisted generation needs a draft model; give its folder")
+            return {"assistant_model": self._draft_model}
+        return {}
+
+    def _before_forward(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        ids = kwargs["input_ids"] if "input_ids" in kwargs else args[0]
+        self._rows.append(ids.shape[1])
+        self._starts.append(time.perf_counter())
+
+    def _after_forward(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self._ends.append(time.perf_counter())
+
+
+def _choice(sampling: Sampling) -> dict[str, Any]:
+    if sampling.temperature == 0:
+        return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+    return {
+        "do_sample": True,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+    }

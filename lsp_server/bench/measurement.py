@@ -1,0 +1,100 @@
+"""What one method cost on one case, and sums of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from accel.statistics import Statistics
+
+REPETITION = 16
+"""Length of the runs of tokens that tell whether a text loops."""
+
+
+@dataclass(slots=True)
+class Measurement:
+    """One method on one case. Times in seconds."""
+
+    method: str
+    group: str
+    case: str
+    statistics: Statistics
+    tokens: list[int]
+    """Generated tokens, or those of the reference in a replay."""
+    text_bytes: int
+    """Length of the text that the tokens stand for."""
+    wall_s: float
+    sizes: list[int] = field(default_factory=list)
+    """Nodes of the tree of every forward."""
+    identical: bool = True
+    """Same tokens as ``plain``."""
+    identical_hf: bool | None = None
+    """Same tokens as transformers' plain ``generate``, None where that was not run."""
+    exact: bool = True
+    """The text is the reference."""
+
+
+def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
+    """One method's figures over its cases, as the bench's JSON has them."""
+    statistics = [measurement.statistics for measurement in measurements]
+    tokens = sum(each.tokens for each in statistics)
+    forwards = sum(each.forwards for each in statistics)
+    decode_s = sum(each.decode_s for each in statistics)
+    draft_s = [seconds for each in statistics for seconds in each.draft_s]
+    verify_s = [seconds for each in statistics for seconds in each.verify_s]
+    compared = [each.identical_hf for each in measurements if each.identical_hf is not None]
+    return {
+        "cases": len(measurements),
+        "tokens": tokens,
+        "forwards": forwards,
+        "tokens_per_forward": _ratio(tokens, forwards),
+        "tokens_per_forward_mean": float(
+            np.mean([each.tokens_per_forward for each in statistics]) if statistics else 0.0
+        ),
+        "bytes_per_forward": _ratio(sum(each.text_bytes for each in measurements), forwards),
+        "nodes_per_forward": _ratio(sum(each.nodes for each in statistics), forwards),
+        "draft_us_p50": _percentile(draft_s, 50) * 1e6,
+        "draft_us_p95": _percentile(draft_s, 95) * 1e6,
+        "verify_ms_p50": _percentile(verify_s, 50) * 1e3,
+        "wall_s": sum(each.wall_s for each in measurements),
+        "decode_s": decode_s,
+        "prefill_s": sum(each.prefill_s for each in statistics),
+        "tokens_per_s": _ratio(tokens, decode_s),
+        "identical": sum(each.identical for each in measurements),
+        "identical_hf": sum(compared) if compared else None,
+        "exact": sum(each.exact for each in measurements),
+        "repeated_16grams": repeated_share([each.tokens for each in measurements]),
+        "sources": _tokens_by_source(statistics),
+    }
+
+
+def repeated_share(texts: Sequence[Sequence[int]]) -> float:
+    """Share of the 16-grams that occurred before in the same text, over all ``texts``."""
+    repeated = total = 0
+    for tokens in texts:
+        seen: set[tuple[int, ...]] = set()
+        for start in range(len(tokens) - REPETITION + 1):
+            gram = tuple(tokens[start : start + REPETITION])
+            repeated += gram in seen
+            total += 1
+            seen.add(gram)
+    return _ratio(repeated, total)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _percentile(values: list[float], percentile: float) -> float:
+    return float(np.percentile(values, percentile)) if values else 0.0
+
+
+def _tokens_by_source(statistics: Sequence[Statistics]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for each in statistics:
+        for source, count in each.sources.items():
+            totals[source] = totals.get(source, 0) + count
+    return dict(sorted(totals.items()))

@@ -1,0 +1,156 @@
+"""The result of a bench: one JSON document and a table for people."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lsp_server.bench.measurement import Measurement, summarise
+from lsp_server.version import VERSION
+
+STANDARD_OUTPUT = "-"
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
+
+
+def results(measurements: Sequence[Measurement], unavailable: dict[str, str]) -> dict[str, Any]:
+    """``methods`` and ``groups`` of the document, methods in the order in which they ran."""
+    methods = list(dict.fromkeys(each.method for each in measurements))
+    groups = sorted({each.group for each in measurements})
+    return {
+        "methods": {
+            **{name: summarise(_of(measurements, name)) for name in methods},
+            **{name: {"unavailable": why} for name, why in unavailable.items()},
+        },
+        "groups": {
+            group: {
+                name: summarise([each for each in _of(measurements, name) if each.group == group])
+                for name in methods
+            }
+            for group in groups
+        },
+    }
+
+
+def circumstances(*, model: str, dtype: str, seed: int, cases: Path) -> dict[str, Any]:
+    """Under what the figures were measured: the rest of the document."""
+    return {
+        "machine": machine(),
+        "model": model,
+        "dtype": dtype,
+        "versions": versions(),
+        "seed": seed,
+        "commit": _commit(),
+        "cases_file": cases.name,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The machine in words and numbers."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "system": platform.system(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1e9, 1),
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of ourselves, Python and the libraries that do the arithmetic."""
+    found = {"redraft": VERSION, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
+    """Write the document where ``--json`` says and show the tables.
+
+    With ``-`` standard output holds the document alone and the tables go to standard error.
+    """
+    text = json.dumps(document, indent=2, allow_nan=False)
+    if target == STANDARD_OUTPUT:
+        print(text)
+    elif target is not None:
+        Path(target).write_text(text + "\n", "utf-8")
+    console = Console(stderr=target == STANDARD_OUTPUT)
+    for table in tables:
+        console.print(table)
+
+
+def progress() -> Progress:
+    """A progress bar on standard error."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+
+
+def table(title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str]) -> Table:
+    """One row for each method; ``columns``: field of the document to heading."""
+    made = Table(title=title, title_justify="left")
+    made.add_column("method")
+    for heading in columns.values():
+        made.add_column(heading, justify="right")
+    for name, fields in figures.items():
+        if "unavailable" in fields:
+            made.add_row(name, f"unavailable: {fields['unavailable']}")
+        else:
+            made.add_row(name, *(_shown(fields.get(key)) for key in columns))
+    return made
+
+
+def _of(measurements: Sequence[Measurement], method: str) -> list[Measurement]:
+    return [each for each in measurements if each.method == method]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value)
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    """Commit of the source tree that runs; empty outside of one."""
+    try:
+        ran = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.strip() if ran.returncode == 0 else ""
