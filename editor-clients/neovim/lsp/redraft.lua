@@ -1,0 +1,2 @@
+--- Usable by itself: vim.lsp.enable('redraft')
+return require('redraft.server').config()

@@ -1,0 +1,26 @@
+--- Redraft in Neovim: completes and edits code through the server `redraft`. See :help redraft.
+
+local M = {}
+
+--- Starts Redraft for all files. Where you prefer `vim.lsp.enable('redraft')`, this call is not needed.
+---@param options? table see redraft.Config
+function M.setup(options)
+  local config = require('redraft.config')
+  config.set(options)
+  require('redraft.inline').map(config.options.keymaps)
+  vim.g.redraft_setup = true
+  if vim.lsp.enable then
+    vim.lsp.config('redraft', require('redraft.server').config())
+    vim.lsp.enable('redraft')
+  else
+    require('redraft.server').enable_by_autocmd()
+  end
+end
+
+--- One short text for the statusline.
+---@return string
+function M.statusline()
+  return require('redraft.status').component()
+end
+
+return M

@@ -1,0 +1,65 @@
+--- Starts the server again when it ended by itself, later each time, until it has stayed up for a minute.
+
+local M = {}
+
+local FIRST_DELAY_MS = 100
+local LONGEST_DELAY_MS = 30000
+local STABLE_AFTER_MS = 60000
+
+local delay = FIRST_DELAY_MS
+local last_exit = 0
+---@type table<integer, vim.lsp.ClientConfig>
+local config_of_buffer = {}
+
+---@param client vim.lsp.Client
+---@param bufnr integer
+function M.attached(client, bufnr)
+  config_of_buffer[bufnr] = client.config
+end
+
+local function start_all()
+  for bufnr, config in pairs(config_of_buffer) do
+    if vim.api.nvim_buf_is_loaded(bufnr) then
+      vim.lsp.start(config, { bufnr = bufnr })
+    else
+      config_of_buffer[bufnr] = nil
+    end
+  end
+end
+
+---@return boolean whether the user still wants the server
+local function wanted()
+  local enabled = vim.lsp.is_enabled
+  local by_config = vim.fn.has('nvim-0.12') == 1 and enabled and vim.lsp.config.redraft
+  return vim.v.exiting == vim.NIL and (not by_config or enabled('redraft') or vim.g.redraft_setup == true)
+end
+
+--- A server that was asked to stop ends with code 0; any other end is worth another try.
+---@param code integer
+---@param signal integer
+function M.exited(code, signal)
+  vim.schedule(function()
+    require('redraft.status').ended(code)
+    if (code == 0 and signal == 0) or not wanted() then
+      return
+    end
+    local now = vim.uv.now()
+    if now - last_exit > STABLE_AFTER_MS then
+      delay = FIRST_DELAY_MS
+    end
+    last_exit = now
+    vim.defer_fn(start_all, delay)
+    delay = math.min(2 * delay, LONGEST_DELAY_MS)
+  end)
+end
+
+--- Stops the server and starts it for the same buffers.
+function M.restart()
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
+    vim.lsp.stop_client(client.id)
+  end
+  delay = FIRST_DELAY_MS
+  vim.defer_fn(start_all, 500)
+end
+
+return M

@@ -1,0 +1,72 @@
+--- How Neovim starts and talks to the server; lsp/redraft.lua is made of this.
+
+local config = require('redraft.config')
+
+local M = {}
+
+---@return lsp.ClientCapabilities
+local function capabilities()
+  local all = vim.lsp.protocol.make_client_capabilities()
+  -- Neovim before 0.12 does not know the feature, which we then draw ourselves.
+  all.textDocument.inlineCompletion = all.textDocument.inlineCompletion or { dynamicRegistration = false }
+  return all
+end
+
+--- The configuration for vim.lsp.config(), vim.lsp.start() or lsp/redraft.lua.
+---@return vim.lsp.ClientConfig
+function M.config()
+  local options = config.options
+  return {
+    name = 'redraft',
+    cmd = options.cmd,
+    root_markers = options.root_markers,
+    capabilities = capabilities(),
+    init_options = { editCommand = true, settings = options.settings },
+    settings = { redraft = options.settings },
+    commands = {
+      ['redraft.editWithInstruction'] = function(command, context)
+        require('redraft.edit').from_code_action(command, context)
+      end,
+    },
+    handlers = {
+      ['redraft/status'] = function(_, status)
+        require('redraft.status').changed(status)
+      end,
+      ['redraft/editProgress'] = function(_, progress)
+        require('redraft.edit').streamed(progress)
+      end,
+    },
+    on_attach = function(client, bufnr)
+      require('redraft.restart').attached(client, bufnr)
+      require('redraft.inline').attach(bufnr)
+    end,
+    on_exit = function(code, signal)
+      require('redraft.restart').exited(code, signal)
+    end,
+  }
+end
+
+--- Attaches the server to buffers that hold files, on Neovim before 0.11, which has no vim.lsp.enable().
+function M.enable_by_autocmd()
+  local function start(bufnr)
+    if vim.bo[bufnr].buftype ~= '' or vim.api.nvim_buf_get_name(bufnr) == '' then
+      return
+    end
+    local settings = M.config()
+    settings.root_dir = vim.fs.root(bufnr, config.options.root_markers)
+    vim.lsp.start(settings, { bufnr = bufnr })
+  end
+  vim.api.nvim_create_autocmd('FileType', {
+    group = vim.api.nvim_create_augroup('redraft.enable', { clear = true }),
+    callback = function(event)
+      start(event.buf)
+    end,
+  })
+  for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].filetype ~= '' then
+      start(bufnr)
+    end
+  end
+end
+
+return M

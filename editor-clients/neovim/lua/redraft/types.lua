@@ -1,0 +1,87 @@
+---@meta
+
+---What `require('redraft').setup()` takes. Settings of the server go into `settings`.
+---@class (exact) redraft.Config
+---@field cmd string[] the server's command line
+---@field root_markers string[] what makes a folder the root of a workspace
+---@field settings table<string, any> the server's settings, as in the section `redraft`
+---@field own_ghost_text boolean draw suggestions ourselves even where Neovim can
+---@field keymaps redraft.Keymaps keys in insert mode; none by default
+---@field preview_keymaps redraft.PreviewKeymaps keys in normal mode while an edit is previewed
+
+---@class (exact) redraft.Keymaps
+---@field accept? string|false
+---@field accept_word? string|false
+---@field accept_line? string|false
+---@field next? string|false
+---@field previous? string|false
+---@field trigger? string|false
+---@field dismiss? string|false
+
+---@class (exact) redraft.PreviewKeymaps
+---@field accept? string|false
+---@field discard? string|false
+---@field accept_hunk? string|false
+---@field discard_hunk? string|false
+---@field next_hunk? string|false
+---@field previous_hunk? string|false
+
+---@alias redraft.Encoding 'utf-8'|'utf-16'|'utf-32'
+---@alias redraft.Piece 'all'|'word'|'line'
+---@alias redraft.State 'ready'|'loading'|'indexing'|'paused'|'error'|'inactive'
+
+---@class redraft.Position
+---@field line integer
+---@field character integer
+
+---@class redraft.Range
+---@field start redraft.Position
+---@field end redraft.Position
+
+---What the server reports about itself and the document asked about.
+---@class redraft.Status
+---@field state redraft.State
+---@field message? string
+---@field remedy? string
+---@field model? string
+---@field workspace? string
+---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
+---@field lastLatencyMs? number
+---@field tokensPerForward? number
+---@field speedup? number
+---@field reason? string
+
+---@class redraft.ServerHunk
+---@field range redraft.Range
+---@field oldText string
+---@field newText string
+
+---@class redraft.EditResult
+---@field hunks redraft.ServerHunk[]
+---@field version integer
+---@field text string
+---@field statistics { tokens: integer, forwards: integer, seconds: number }
+
+---A hunk in the buffer; its extmark says where it lies now.
+---@class (exact) redraft.Hunk
+---@field mark integer
+---@field old_text string
+---@field new_text string
+
+---One edit of one buffer, from the request until everything in it is decided.
+---@class (exact) redraft.Edit
+---@field bufnr integer
+---@field client vim.lsp.Client
+---@field instruction string
+---@field region integer extmark of the text to rewrite
+---@field first_row integer row of the region when it was requested
+---@field request? integer id of the running request
+---@field hunks redraft.Hunk[]
+
+---A suggestion of our own ghost text.
+---@class (exact) redraft.Suggestion
+---@field row integer 0-based
+---@field col integer byte where the text begins
+---@field end_col integer byte up to which it replaces
+---@field text string
+---@field command? lsp.Command

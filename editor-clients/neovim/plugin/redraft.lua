@@ -1,0 +1,41 @@
+if vim.g.loaded_redraft then
+  return
+end
+vim.g.loaded_redraft = true
+
+vim.api.nvim_create_user_command('Redraft', function(call)
+  require('redraft.command').run(call)
+end, {
+  nargs = '*',
+  range = true,
+  desc = 'Edit with an instruction, decide on an edit, ask the server',
+  complete = function(lead, line)
+    return require('redraft.command').complete(lead, line)
+  end,
+})
+
+for _, name in ipairs({ 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'trigger', 'dismiss' }) do
+  vim.keymap.set('i', ('<Plug>(redraft-%s)'):format(name:gsub('_', '-')), function()
+    require('redraft.inline')[name]()
+  end, { desc = 'Redraft: ' .. name:gsub('_', ' ') })
+end
+
+for _, name in ipairs({ 'accept', 'discard', 'accept_hunk', 'discard_hunk', 'next_hunk', 'previous_hunk', 'diff' }) do
+  vim.keymap.set('n', ('<Plug>(redraft-edit-%s)'):format(name:gsub('_', '-')), function()
+    require('redraft.edit')[name]()
+  end, { desc = 'Redraft: ' .. name:gsub('_', ' ') })
+end
+vim.keymap.set('n', '<Plug>(redraft-edit)', '<Cmd>Redraft edit<CR>', { desc = 'Redraft: edit this line' })
+vim.keymap.set('x', '<Plug>(redraft-edit)', ':Redraft edit<CR>', { desc = 'Redraft: edit these lines' })
+
+local function highlights()
+  local links = { RedraftGhost = 'ComplHint', RedraftAdd = 'DiffAdd', RedraftDelete = 'DiffDelete' }
+  if vim.fn.hlexists('ComplHint') == 0 then
+    links.RedraftGhost = 'Comment'
+  end
+  for name, target in pairs(links) do
+    vim.api.nvim_set_hl(0, name, { link = target, default = true })
+  end
+end
+highlights()
+vim.api.nvim_create_autocmd('ColorScheme', { callback = highlights })

@@ -1,0 +1,116 @@
+"""What the tests find on this machine: the editors, and the server with an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = ROOT / "editor-clients"
+
+Value = TypeVar("Value")
+
+
+def wait_for(probe: Callable[[], Value], what: str, timeout_s: float = 30.0) -> Value:
+    """The first true value of ``probe``. Raises AssertionError with the last one after the timeout."""
+    end = time.monotonic() + timeout_s
+    while True:
+        value = probe()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what} within {timeout_s:.0f} s; last seen: {value!r}")
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The folder that setup.sh filled."""
+
+    folder: Path
+
+    @classmethod
+    def from_environment(cls) -> Installed:
+        """Raises FileNotFoundError when nothing is installed."""
+        folder = Path(os.environ.get("REDRAFT_EDITORS") or ROOT / ".editors").resolve()
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder} does not exist; run tests/editors/run.sh")
+        return cls(folder)
+
+    @property
+    def neovim(self) -> Path:
+        """Neovim with inline completion of its own."""
+        return self.folder / "nvim/nvim"
+
+    @property
+    def older_neovim(self) -> Path:
+        """Neovim 0.10, for which the plugin draws."""
+        return self.folder / "nvim-older/nvim"
+
+    @property
+    def helix(self) -> Path:
+        """Helix, which has the completion menu and code actions only."""
+        return self.folder / "helix/binary"
+
+    @property
+    def node(self) -> Path:
+        """The Node that code-server needs."""
+        return self.folder / "node/bin/node"
+
+    @property
+    def code_server(self) -> Path:
+        """VS Code for the browser."""
+        return self.folder / "code-server/node_modules/code-server/out/node/entry.js"
+
+    @property
+    def vsix(self) -> Path:
+        """The packed extension."""
+        return Path(os.environ.get("REDRAFT_VSIX") or self.folder / "redraft.vsix")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The command ``redraft`` for editors to start; everything it writes lies below ``folder``."""
+
+    command: Path
+    environment: dict[str, str]
+
+    @classmethod
+    def from_environment(cls, folder: Path) -> Server:
+        """Wraps the server's command so that it never meets the user's own daemon."""
+        real = Path(os.environ.get("REDRAFT_COMMAND") or ROOT / ".venv/bin/redraft")
+        if not real.exists():
+            raise FileNotFoundError(f"{real} does not exist; run tests/editors/run.sh")
+        own = {}
+        for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
+            path = folder / name.lower().replace("_", "-")
+            path.mkdir(mode=0o700)
+            own[f"XDG_{name}"] = str(path)
+        own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2")
+        command = folder / "redraft"
+        exports = "".join(f"export {name}='{value}'\n" for name, value in own.items())
+        command.write_text(f"#!/bin/sh\n{exports}exec '{real}' \"$@\"\n", encoding="utf-8")
+        command.chmod(0o755)
+        return cls(command, {**os.environ, **own})
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the server's command line."""
+        return subprocess.run(
+            [str(self.command), *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def status(self) -> dict[str, Any]:
+        """``redraft status --json``; empty when no daemon runs."""
+        answer = self.run("status", "--json")
+        found: dict[str, Any] = json.loads(answer.stdout) if answer.stdout.strip() else {}
+        return found
+
+    def stop(self) -> None:
+        """End the daemon."""
+        self.run("stop")

@@ -1,0 +1,70 @@
+"""Small projects for the editors to open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SHAPES = '''\
+"""Areas of plane shapes."""
+
+from __future__ import annotations
+
+import math
+
+
+class Circle:
+    """A circle."""
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+
+    def area(self) -> float:
+        return math.pi * self.radius * self.radius
+
+    def scaled(self, factor: float) -> "Circle":
+        return Circle(self.radius * factor)
+
+
+class Square:
+    """A square."""
+
+    def __init__(self, side: float) -> None:
+        self.side = side
+
+    def area(self) -> float:
+        return self.side * self.side
+
+    def scaled(self, factor: float) -> "Square":
+        return Square(self.side * factor)
+'''
+
+ORDERS = '''\
+"""Orders and what they cost."""
+
+
+def order_total(prices, tax):
+    total = 0
+    for price in prices:
+        total += price
+    total = total * (1 + tax)
+    return total
+
+
+def average(values):
+    count = len(values)
+    return sum(values) / count
+
+
+def largest_total(orders, tax):
+    totals = [order_total(order, tax) for order in orders]
+    return max(totals)
+'''
+
+
+def make_project(folder: Path) -> Path:
+    """A folder with a repository's mark and two modules."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".git").mkdir(exist_ok=True)
+    (folder / "shapes.py").write_text(SHAPES, encoding="utf-8")
+    (folder / "orders.py").write_text(ORDERS, encoding="utf-8")
+    return folder
