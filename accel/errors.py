@@ -33,3 +33,7 @@ class OutOfMemory(AccelError):
 
 class SessionBusy(AccelError):
     """Another generation has taken the session over; this one cannot go on."""
+
+
+class PeerUnavailable(AccelError):
+    """A system that we compare with cannot be run here; the message says why."""

@@ -78,6 +78,33 @@ def _fastcoder(setup: MethodSetup) -> MakeDrafter:
     return lambda: FastCoderDrafter(parameters)
 
 
+def _rest(setup: MethodSetup) -> MakeDrafter:
+    from accel.peers.rest import RestDrafter, RestStore
+
+    store = RestStore(setup.common, setup.tokenizer.vocabulary_size)
+    return lambda: RestDrafter(store)
+
+
+def _rest_rule(setup: MethodSetup) -> MakeDrafter:
+    from accel.peers.rest_rule import RestRuleDrafter
+
+    return RestRuleDrafter
+
+
+def _suffix_decoding(setup: MethodSetup) -> MakeDrafter:
+    from accel.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
+
+    store = SuffixDecodingStore(setup.common)
+    return lambda: SuffixDecodingDrafter(store)
+
+
+def _suffix_decoding_path(setup: MethodSetup) -> MakeDrafter:
+    from accel.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
+
+    store = SuffixDecodingStore(setup.common)
+    return lambda: SuffixDecodingDrafter(store, tree=False)
+
+
 def _redraft(setup: MethodSetup) -> MakeDrafter:
     from accel.sources.mixture import MixtureDrafter, warm_up
 
@@ -89,6 +116,10 @@ DRAFTERS.update(
     {
         PLAIN: _plain,
         "hf-prompt-lookup": _prompt_lookup,
+        "rest": _rest,
+        "rest-rule": _rest_rule,
+        "suffix-decoding": _suffix_decoding,
+        "suffix-decoding-path": _suffix_decoding_path,
         "fastcoder": _fastcoder,
         "redraft": _redraft,
     }

@@ -20,6 +20,8 @@ from lsp_server.bench.measurement import Measurement, summarise
 from lsp_server.version import VERSION
 
 STANDARD_OUTPUT = "-"
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe."""
 LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
 
 
@@ -89,6 +91,8 @@ def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table
     elif target is not None:
         Path(target).write_text(text + "\n", "utf-8")
     console = Console(stderr=target == STANDARD_OUTPUT)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     for table in tables:
         console.print(table)
 
