@@ -19,6 +19,11 @@ from repo_index.ordering import (
     stream_type,
 )
 
+FACTS = np.dtype(
+    [("size", "<i8"), ("modified", "<i8"), ("changed", "<i8"), ("digest", "<u8", (2,))]
+)
+"""What is known of a file: bytes, modification and change times (ns), hash of its content."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -26,13 +31,16 @@ class Segment:
 
     tokens: uint16 or uint32 [n]; order: uint32 [m], see :mod:`repo_index.ordering`; starts: uint32
     [files], where the tokens of each file begin; paths: one for every file. All arrays are
-    read-only, made or memory-mapped.
+    read-only, made or memory-mapped. facts: ``FACTS`` [files]; reasons: why a file that has no
+    tokens is left out, "" for one that counts; both are empty for a segment made without files.
     """
 
     tokens: Tokens
     order: Order
     starts: NDArray[np.uint32]
     paths: Sequence[str]
+    facts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, FACTS))
+    reasons: Sequence[str] = ()
     name: str = field(default="", compare=False)
     """File name in the store, empty for a segment that lives in memory."""
 

@@ -1,0 +1,158 @@
+"""A text under edit and its token ids: an edit encodes again what it touched, no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.tokens import Encoding, TextTokenizer
+
+_FIRST_REACH = 240
+"""Characters behind an edit that are encoded at first; more when the pieces do not fall in step."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChange:
+    """Tokens ``start`` to ``stop`` of the former encoding became ``inserted`` (int32)."""
+
+    start: int
+    stop: int
+    inserted: NDArray[np.int32]
+
+
+class EditedText:
+    """A text and its encoding, kept equal to encoding the whole text afresh.
+
+    A pre-tokenizer scans from left to right and forgets what is behind it, so encoding may begin at
+    any piece that the edit cannot have changed, and may end as soon as a piece begins where one
+    began before: everything behind is as it was. Two lines of margin on either side cover what a
+    scanner looks ahead. Tokenizers without pieces encode the whole text.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, text: str) -> None:
+        """Encodes ``text`` as a whole."""
+        self._tokenizer = tokenizer
+        self.text = text
+        self._encoding = tokenizer.encode_with_places(text)
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """Token ids of the text."""
+        return self._encoding.ids
+
+    @property
+    def starts(self) -> NDArray[np.int32]:
+        """Character at which each token begins."""
+        return self._encoding.starts
+
+    def set_text(self, text: str) -> TokenChange:
+        """Become ``text``, taken as one edit of what differs."""
+        start, stop = self.difference(text)
+        return self.change(start, stop + len(self.text) - len(text), text[start:stop])
+
+    def difference(self, text: str) -> tuple[int, int]:
+        """Where ``text`` is not what stood there: from its character ``start`` to ``stop``."""
+        start = _common_prefix(self.text, text)
+        return start, len(text) - _common_suffix(self.text, text, start)
+
+    def change(self, start: int, stop: int, inserted: str) -> TokenChange:
+        """Replace the characters from ``start`` to ``stop``."""
+        old = self._encoding
+        text = self.text[:start] + inserted + self.text[stop:]
+        shift = len(inserted) - (stop - start)
+        edit_end = start + len(inserted)
+        first = self._token_to_begin_at(start)
+        begin = int(old.starts[first]) if first else 0
+        reach = _FIRST_REACH
+        while True:
+            end = _line_end(text, edit_end + reach)
+            new = self._tokenizer.encode_with_places(text[begin:end])
+            if end == len(text):
+                last_new, last_old = len(new.ids), len(old.ids)
+                break
+            step = self._first_in_step(new, begin, shift, _line_end(text, edit_end), end)
+            if step is not None:
+                last_new, last_old = step
+                break
+            reach *= 4
+        self._encoding = Encoding(
+            np.concatenate([old.ids[:first], new.ids[:last_new], old.ids[last_old:]]),
+            np.concatenate(
+                [
+                    old.starts[:first],
+                    new.starts[:last_new] + np.int32(begin),
+                    old.starts[last_old:] + np.int32(shift),
+                ]
+            ),
+            np.concatenate([old.borders[:first], new.borders[:last_new], old.borders[last_old:]]),
+        )
+        self.text = text
+        return TokenChange(first, last_old, new.ids[:last_new])
+
+    def _token_to_begin_at(self, start: int) -> int:
+        """The last piece that begins two lines before the edit, or the first token."""
+        if not self._tokenizer.splits:
+            return 0
+        line = self.text.rfind("\n", 0, max(0, self.text.rfind("\n", 0, start)))
+        if line <= 0:
+            return 0
+        token = int(np.searchsorted(self._encoding.starts, line, "right")) - 1
+        while token > 0 and not self._encoding.borders[token]:
+            token -= 1
+        # A character may be several tokens, all of which begin at it.
+        while token > 0 and self._encoding.starts[token - 1] == self._encoding.starts[token]:
+            token -= 1
+        return token if self._encoding.borders[token] else 0
+
+    def _first_in_step(
+        self, new: Encoding, begin: int, shift: int, low: int, end: int
+    ) -> tuple[int, int] | None:
+        """First pieces, new and old, that begin at the same place behind character ``low``.
+
+        Not the last pieces of what was encoded, which a longer text might have cut otherwise.
+        """
+        if not self._tokenizer.splits:
+            return None
+        old = self._encoding
+        safe = end - _FIRST_REACH // 2
+        places = np.flatnonzero(
+            new.borders & (new.starts + begin > low) & (new.starts + begin < safe)
+        )
+        for place in places:
+            wanted = int(new.starts[place]) + begin - shift
+            match = int(np.searchsorted(old.starts, wanted, "left"))
+            if match < len(old.ids) and old.starts[match] == wanted and old.borders[match]:
+                return int(place), match
+        return None
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return len(text) if end < 0 or place >= len(text) else end
+
+
+def _common_prefix(a: str, b: str) -> int:
+    low, high = 0, min(len(a), len(b))
+    if a[:high] == b[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _common_suffix(a: str, b: str, prefix: int) -> int:
+    """Characters that both texts end with, beside the ``prefix`` that they begin with."""
+    low, high = 0, min(len(a), len(b)) - prefix
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,340 @@
+"""Which files of a workspace count, and why the others do not.
+
+Order of the rules: links and special files never; own names that never count (``.git`` and the
+like); secrets by name; ``.redraftignore``, which may take back in what the rest leaves out;
+``.gitignore``, ``.git/info/exclude`` and the user's own ignore file; names and sizes that are not
+code; nested repositories. Content is judged when it is read, see :mod:`repo_index.reading`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from repo_index.ignore import IgnoreFile
+from repo_index.secrets import secret_name
+
+_NEVER = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", ".jj", "CVS"})
+_TOOL_FOLDERS = frozenset(
+    {
+        *("node_modules", "bower_components", "__pycache__", ".tox", ".nox", ".mypy_cache"),
+        *(
+            ".ruff_cache",
+            ".pytest_cache",
+            ".hypothesis",
+            ".cache",
+            ".eggs",
+            ".gradle",
+            ".terraform",
+        ),
+        *(".ipynb_checkpoints", "site-packages", ".next", ".nuxt", ".yarn", ".pnpm-store"),
+    }
+)
+_DATA_ENDINGS = frozenset(
+    {
+        *("png", "jpg", "jpeg", "gif", "bmp", "ico", "icns", "webp", "tif", "tiff", "psd", "svg"),
+        *("eps", "pdf", "ps", "djvu", "mp3", "mp4", "m4a", "wav", "flac", "ogg", "avi", "mkv"),
+        *("mov", "webm", "woff", "woff2", "ttf", "otf", "eot", "zip", "gz", "tgz", "bz2", "xz"),
+        *("zst", "7z", "rar", "tar", "jar", "war", "whl", "egg", "deb", "rpm", "dmg", "iso"),
+        *("msi", "exe", "dll", "so", "dylib", "a", "o", "obj", "lib", "pyc", "pyo", "pyd"),
+        *("class", "wasm", "bin", "dat", "db", "sqlite", "sqlite3", "npy", "npz", "pkl"),
+        *("pickle", "pt", "pth", "onnx", "h5", "hdf5", "safetensors", "gguf", "parquet", "arrow"),
+        *("feather", "csv", "tsv", "jsonl", "ndjson", "log", "map", "lock", "min.js", "min.css"),
+        *("bundle.js", "snap", "lcov", "pdb", "idx", "pack", "ckpt", "mo", "pot", "bak", "swp"),
+        *("orig", "rej", "patch", "diff"),
+    }
+)
+_DATA_NAMES = frozenset(
+    {"package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock", "go.sum", ".ds_store"}
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is too much: bytes of one file, files of a workspace, folders within folders."""
+
+    bytes: int = 1 << 20
+    files: int = 200_000
+    depth: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What the file system says of a file: bytes, modification and change times in ns."""
+
+    size: int
+    modified: int
+    changed: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Fingerprint:
+        """From a stat result."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@dataclass
+class _Folder:
+    """The ignore files that apply in a folder, nearest last."""
+
+    own: tuple[IgnoreFile, ...] = ()
+    git: tuple[IgnoreFile, ...] = ()
+    repository: bool = False
+    """Whether this folder or one above it, within the workspace, is a repository."""
+    reason: str = ""
+    """Why the whole folder is left out."""
+
+
+@dataclass
+class FileRules:
+    """The rules of one workspace. ``root`` is resolved; forget() after ignore files changed."""
+
+    root: Path
+    limits: Limits = field(default_factory=Limits)
+    user_ignore: Path | None = None
+    _folders: dict[str, _Folder] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.root = self.root.resolve()
+        self.case_insensitive = _ignores_case(self.root)
+
+    def forget(self) -> None:
+        """Read all ignore files again when they are needed next."""
+        self._folders.clear()
+
+    def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
+        """Files that count by name, below a folder of the workspace, in a stable order.
+
+        Paths are relative to the root, with ``/``. Folders that cannot be read are passed over.
+        """
+        if self.excluded(below, folder=True):
+            return
+        waiting = [below]
+        count = 0
+        while waiting:
+            folder = waiting.pop()
+            rules = self._folder(folder)
+            try:
+                with os.scandir(self.root / folder if folder else self.root) as found:
+                    entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+            except OSError:
+                continue
+            files = []
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                try:
+                    if entry.is_symlink():
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        if not self._folder(path).reason:
+                            waiting.append(path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                if not self._file_reason(rules, path, status):
+                    files.append((path, Fingerprint.of(status)))
+            for path, fingerprint in reversed(files):
+                count += 1
+                if count > self.limits.files:
+                    return
+                yield path, fingerprint
+
+    def excluded(self, path: str, *, folder: bool | None = None) -> str:
+        """Why a path is left out by its name, place or kind; empty when it counts.
+
+        ``folder`` says which it is; found out when not given. Nothing outside of the root counts.
+        """
+        if not path:
+            return ""
+        parts = path.split("/")
+        if any(part in ("", ".", "..") or "\0" in part for part in parts) or (
+            "\\" in path and (os.name == "nt")
+        ):
+            return "outside of the workspace"
+        above = "/".join(parts[:-1])
+        rules = self._folder(above)
+        if rules.reason:
+            return rules.reason
+        try:
+            status = (self.root / path).lstat()
+        except (OSError, ValueError):
+            return "there is no such file"
+        if folder is None:
+            folder = stat.S_ISDIR(status.st_mode)
+        if stat.S_ISLNK(status.st_mode):
+            return self._link_reason(path)
+        if self.case_insensitive and not self._spelt_so(above, parts[-1]):
+            return "there is no file of this exact name"
+        if folder:
+            return self._folder(path).reason
+        return self._file_reason(rules, path, status)
+
+    def _spelt_so(self, folder: str, name: str) -> bool:
+        try:
+            return name in os.listdir(self.root / folder)
+        except OSError:
+            return False
+
+    def _link_reason(self, path: str) -> str:
+        target = (self.root / path).resolve()
+        if self.root in (target, *target.parents):
+            return "a symbolic link; what it points to is indexed under its own name"
+        return "a symbolic link that leaves the workspace"
+
+    def _file_reason(self, rules: _Folder, path: str, status: os.stat_result) -> str:
+        if not stat.S_ISREG(status.st_mode):
+            return "not a regular file"
+        name = path.rsplit("/", 1)[-1].casefold()
+        if reason := secret_name(path):
+            return reason
+        own = _decision(rules.own, path, folder=False)
+        if own is None or own[0]:
+            if reason := own[1] if own else "":
+                return reason
+            ignored = _decision(rules.git, path, folder=False)
+            if ignored and ignored[0]:
+                return ignored[1]
+            if name in _DATA_NAMES or any(ending in _DATA_ENDINGS for ending in _endings(name)):
+                return f"data or a build product by its name ({name})"
+        if status.st_size > self.limits.bytes:
+            return f"larger than {self.limits.bytes >> 10} KiB"
+        return "" if status.st_size else "empty"
+
+    def _folder(self, path: str) -> _Folder:
+        known = self._folders.get(path)
+        if known is None:
+            known = self._top() if not path else self._below(path)
+            self._folders[path] = known
+        return known
+
+    def _top(self) -> _Folder:
+        """Rules at the root: with those of the repository that the workspace is a part of."""
+        top = _Folder(repository=_is_repository(self.root))
+        git = [
+            IgnoreFile.read(path, path.name, "")
+            for path in (self.user_ignore, self.root / ".git" / "info" / "exclude")
+            if path is not None
+        ]
+        if not top.repository:
+            for parent in self.root.parents:
+                if _is_repository(parent):
+                    top.repository = True
+                    git += self._ignore_files_above(parent)
+                    break
+        git.append(IgnoreFile.read(self.root / ".gitignore", ".gitignore", ""))
+        own = IgnoreFile.read(self.root / ".redraftignore", ".redraftignore", "")
+        top.git = tuple(file for file in git if file)
+        top.own = (own,) if own else ()
+        return top
+
+    def _ignore_files_above(self, repository: Path) -> list[IgnoreFile | None]:
+        """Ignore files between a repository's root and ours, with their patterns made ours."""
+        found: list[IgnoreFile | None] = []
+        inside = self.root.relative_to(repository).parts
+        for depth in range(len(inside)):
+            folder = repository.joinpath(*inside[:depth])
+            file = IgnoreFile.read(folder / ".gitignore", str(folder / ".gitignore"), "")
+            if file:
+                prefix = "/".join(inside[depth:]) + "/"
+                found.append(_Prefixed(file.origin, "", file.patterns, file.any_pattern, prefix))
+        return found
+
+    def _below(self, path: str) -> _Folder:
+        above, _, name = path.rpartition("/")
+        parent = self._folder(above)
+        if parent.reason:
+            return _Folder(reason=parent.reason)
+        place = self.root / path
+        repository = _is_repository(place)
+        reason = self._folder_reason(parent, path, name, place, repository)
+        if reason:
+            return _Folder(reason=reason)
+        own = IgnoreFile.read(place / ".redraftignore", f"{path}/.redraftignore", path + "/")
+        git = IgnoreFile.read(place / ".gitignore", f"{path}/.gitignore", path + "/")
+        return _Folder(
+            (*parent.own, own) if own else parent.own,
+            (*parent.git, git) if git else parent.git,
+            parent.repository or repository,
+        )
+
+    def _folder_reason(
+        self, parent: _Folder, path: str, name: str, place: Path, repository: bool
+    ) -> str:
+        try:
+            status = place.lstat()
+        except (OSError, ValueError):
+            return "there is no such folder"
+        if stat.S_ISLNK(status.st_mode):
+            return self._link_reason(path)
+        if not stat.S_ISDIR(status.st_mode):
+            return "not a folder"
+        if name in _NEVER:
+            return f"a folder of version control ({name})"
+        if path.count("/") >= self.limits.depth:
+            return f"deeper than {self.limits.depth} folders"
+        if reason := secret_name(f"{path}/"):
+            return reason
+        own = _decision(parent.own, path, folder=True)
+        if own is not None:
+            return own[1] if own[0] else ""
+        ignored = _decision(parent.git, path, folder=True)
+        if ignored and ignored[0]:
+            return ignored[1]
+        if name in _TOOL_FOLDERS:
+            return f"a folder that tools make ({name})"
+        if (place / "pyvenv.cfg").is_file():
+            return "a virtual environment"
+        if repository and parent.repository:
+            return "a nested repository or submodule; open it as a workspace of its own"
+        if (
+            (place / "HEAD").is_file()
+            and (place / "objects").is_dir()
+            and (place / "refs").is_dir()
+        ):
+            return "a bare repository"
+        return ""
+
+
+@dataclass(frozen=True)
+class _Prefixed(IgnoreFile):
+    """An ignore file of a folder above the workspace: our paths lie ``prefix`` below its own."""
+
+    prefix: str = ""
+
+    def decide(self, path: str, *, folder: bool) -> tuple[bool, str] | None:
+        return super().decide(self.prefix + path, folder=folder)
+
+
+def _decision(files: tuple[IgnoreFile, ...], path: str, *, folder: bool) -> tuple[bool, str] | None:
+    """What the nearest ignore file with a matching pattern says: ignored or not, and why."""
+    for file in reversed(files):
+        decided = file.decide(path, folder=folder)
+        if decided is not None:
+            return decided[0], f"ignored by {file.origin}: {decided[1]}"
+    return None
+
+
+def _endings(name: str) -> Iterator[str]:
+    """``tar.gz`` and ``gz`` of ``a.tar.gz``."""
+    dot = name.find(".")
+    while dot >= 0:
+        yield name[dot + 1 :]
+        dot = name.find(".", dot + 1)
+
+
+def _is_repository(folder: Path) -> bool:
+    return os.path.lexists(folder / ".git")
+
+
+def _ignores_case(folder: Path) -> bool:
+    """Whether names that differ in case alone are one file there. Asked without writing."""
+    changed = folder.with_name(folder.name.swapcase()) if folder.name else folder
+    if changed == folder:
+        return False
+    try:
+        return os.path.samefile(folder, changed)
+    except OSError:
+        return False

@@ -1,0 +1,145 @@
+"""Open buffers: the text that an editor shows, in place of what is on the disk.
+
+All buffers lie in one segment. An edit encodes what it touched, replaces those tokens in the stream
+and moves positions of the order, all of which costs two copies of the buffers' tokens. Snapshots
+that are in use keep the arrays that they have. Used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.edited_text import EditedText, TokenChange
+from repo_index.ordering import frozen, separator_of, splice, stream_type
+from repo_index.reading import text_reason, unix_lines
+from repo_index.secrets import secret_name
+from repo_index.segment import Segment
+from repo_index.tokens import TextTokenizer
+
+MAX_BUFFER_CHARACTERS = 2_000_000
+
+
+class Overlay:
+    """The buffers of one workspace. ``version`` grows with every change."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        """``tokenizer``: that of the datastore above which the buffers lie."""
+        self.version = 0
+        self._tokenizer = tokenizer
+        self._texts: dict[str, EditedText] = {}
+        self._reasons: dict[str, str] = {}
+        self._order_of_paths: list[str] = []
+        dtype = stream_type(tokenizer.vocabulary_size)
+        self._tokens = np.full(1, np.iinfo(dtype).max, dtype)
+        self._order = np.empty(0, np.uint32)
+        self._starts: list[int] = []
+        self._segment: Segment | None = None
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Paths of all buffers, those left out too: none of them is looked up on the disk."""
+        return frozenset(self._reasons)
+
+    def excluded(self, path: str) -> str:
+        """Why a buffer is left out; empty for one that counts or is not open."""
+        return self._reasons.get(path, "")
+
+    def segment(self) -> Segment:
+        """The buffers as they are now."""
+        if self._segment is None:
+            self._segment = Segment(
+                frozen(self._tokens),
+                frozen(self._order),
+                frozen(np.array(self._starts, np.uint32)),
+                tuple(self._order_of_paths),
+            )
+        return self._segment
+
+    def set_buffer(self, path: str, text: str) -> None:
+        """``path`` (as the datastore names it) shows ``text``: opened, or changed in any way.
+
+        A text with credentials, or too long for one, is kept out but hides what is on the disk.
+        """
+        text = unix_lines(text)
+        known = self._texts.get(path)
+        if known is not None and known.text == text:
+            return
+        self.version += 1
+        reason = self._reason(path, text, known)
+        self._reasons[path] = reason
+        if reason:
+            if known is not None:
+                self._remove(path)
+            return
+        if known is not None:
+            self._apply(path, known.set_text(text))
+            return
+        edited = EditedText(self._tokenizer, text)
+        self._texts[path] = edited
+        place = bisect.bisect(self._order_of_paths, path)
+        self._order_of_paths.insert(place, path)
+        start = self._starts[place] if place < len(self._starts) else len(self._tokens)
+        separator = np.array([separator_of(self._tokens)], self._tokens.dtype)
+        self._splice(start, start, np.concatenate([edited.ids.astype(separator.dtype), separator]))
+        self._starts.insert(place, start)
+        self._move(place + 1, len(edited.ids) + 1)
+
+    def change_buffer(self, path: str, start: int, stop: int, text: str) -> None:
+        """Replace characters ``start`` to ``stop`` of an open buffer; a no-op when out of range.
+
+        Offsets are code points of the text with ``\\n`` line ends. The caller resends the whole
+        text with ``set_buffer`` when it does not know them.
+        """
+        known = self._texts.get(path)
+        if known is None or not 0 <= start <= stop <= len(known.text):
+            return
+        self.set_buffer(path, known.text[:start] + text + known.text[stop:])
+
+    def close_buffer(self, path: str) -> None:
+        """What is on the disk counts again. Nothing happens when ``path`` is not open."""
+        if path not in self._reasons:
+            return
+        self.version += 1
+        del self._reasons[path]
+        if path in self._texts:
+            self._remove(path)
+
+    def _reason(self, path: str, text: str, known: EditedText | None) -> str:
+        if reason := secret_name(path):
+            return reason
+        if len(text) > MAX_BUFFER_CHARACTERS:
+            return "too long"
+        if known is None:
+            return text_reason(text) if text.strip() else ""
+        # What stood there was clean, so a credential must lie in the lines that changed.
+        start, stop = known.difference(text)
+        first = text.rfind("\n", 0, start) + 1
+        last = text.find("\n", min(len(text), stop + 600))
+        return text_reason(text[max(0, first - 600) : last if last >= 0 else len(text)] + "\n.")
+
+    def _apply(self, path: str, change: TokenChange) -> None:
+        place = bisect.bisect_left(self._order_of_paths, path)
+        start = self._starts[place]
+        self._splice(start + change.start, start + change.stop, change.inserted)
+        self._move(place + 1, len(change.inserted) - (change.stop - change.start))
+
+    def _remove(self, path: str) -> None:
+        place = bisect.bisect_left(self._order_of_paths, path)
+        length = len(self._texts.pop(path).ids) + 1
+        start = self._starts[place]
+        self._splice(start, start + length, self._tokens[:0])
+        del self._order_of_paths[place]
+        del self._starts[place]
+        self._move(place, -length)
+
+    def _move(self, place: int, shift: int) -> None:
+        for i in range(place, len(self._starts)):
+            self._starts[i] += shift
+
+    def _splice(self, start: int, stop: int, inserted: NDArray[Any]) -> None:
+        self._tokens, self._order = splice(self._tokens, self._order, start, stop, inserted)
+        self._segment = None

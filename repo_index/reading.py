@@ -1,0 +1,147 @@
+"""The text of a file, read so that no link, pipe or race leads elsewhere or holds us up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.files import Fingerprint
+from repo_index.secrets import secret_content
+
+_LONG_LINES = 400
+"""Mean characters of a line above which a text is data or minified."""
+_RACY_NS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds. ``reason`` says why it is left out; its ``text`` is empty then.
+
+    digest: uint64 [2], of the bytes on disk, so that an excluded file is not read again either.
+    """
+
+    text: str
+    reason: str
+    fingerprint: Fingerprint
+    digest: NDArray[np.uint64]
+
+
+def read_content(root: Path, path: str, limit: int) -> Content:
+    """Read ``path`` below ``root``; at most ``limit`` bytes are read of a file that grows.
+
+    Raises OSError when the file is gone, no regular file, behind a link, or keeps changing.
+    """
+    for _ in range(3):
+        descriptor = _open_inside(root, path)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise OSError(f"{path} is no regular file")
+            data = _read_all(descriptor, limit + 1)
+            after = Fingerprint.of(os.fstat(file.fileno()))
+        if Fingerprint.of(before) == after:
+            break
+    else:
+        raise OSError(f"{path} changes while it is read")
+    digest = np.frombuffer(hashlib.blake2b(data, digest_size=16).digest(), np.uint64)
+    reason = f"larger than {limit >> 10} KiB" if len(data) > limit else ""
+    text = "" if reason else _decoded(data)
+    if text is None:
+        text, reason = "", "binary or not UTF-8 text"
+    elif path.casefold().endswith(".ipynb") and not reason:
+        cells = notebook_source(text)
+        text, reason = (cells, "") if cells is not None else ("", "a damaged notebook")
+    reason = reason or text_reason(text)
+    return Content("" if reason else text, reason, settled(after), digest)
+
+
+def text_reason(text: str) -> str:
+    """Why a text is left out for what it holds; empty when it counts."""
+    if not text.strip():
+        return "empty"
+    if len(text) > 2000 and len(text) / (text.count("\n") + 1) > _LONG_LINES:
+        return "very long lines: minified or data"
+    return secret_content(text)
+
+
+def settled(fingerprint: Fingerprint) -> Fingerprint:
+    """The fingerprint, or one that nothing equals when the file may change again unnoticed.
+
+    A write within one tick of the file system's clock leaves the times as they are (git calls this
+    racily clean); so does one at a time that is still to come.
+    """
+    now = _now()
+    if max(fingerprint.modified, fingerprint.changed) > now - _RACY_NS:
+        return Fingerprint(fingerprint.size, fingerprint.modified, -1)
+    return fingerprint
+
+
+def _now() -> int:
+    import time
+
+    return time.time_ns()
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    pieces = []
+    while limit > 0 and (piece := os.read(descriptor, min(limit, 1 << 20))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
+
+def _open_inside(root: Path, path: str) -> int:
+    """Open for reading, following no link below ``root`` and waiting for no pipe."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    if os.open not in os.supports_dir_fd:
+        place = root / path
+        if place.resolve() != place:
+            raise OSError(f"{path} is behind a link")
+        return os.open(place, flags)
+    *folders, name = path.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in folders:
+            below = os.open(part, flags | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        return os.open(name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _decoded(data: bytes) -> str | None:
+    """Text of a file with ``\\n`` as its line end; None for what is no text."""
+    try:
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            text = data.decode("utf-16")
+        else:
+            text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else unix_lines(text)
+
+
+def unix_lines(text: str) -> str:
+    """``text`` with line ends as models are trained on."""
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def notebook_source(text: str) -> str | None:
+    """The source of a notebook's cells, an empty line between them; None when it is none."""
+    try:
+        cells = json.loads(text)["cells"]
+        sources = [cell["source"] for cell in cells]
+        return "\n\n".join(
+            source if isinstance(source, str) else "".join(source) for source in sources
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

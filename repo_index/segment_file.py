@@ -1,0 +1,102 @@
+"""Segments on disk.
+
+One file: eight bytes of magic and version, the length of a JSON header (uint64), the header, then
+the arrays at multiples of 64 bytes, little endian: ``tokens``, ``order``, ``starts``, ``facts`` and
+the texts ``paths`` and ``reasons``, joined by NUL. Size and checksum of the whole file stand in the
+manifest, never in the file itself: a file of another generation cannot vouch for itself.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.errors import DamagedStore
+from repo_index.file_layer import FileLayer
+from repo_index.segment import FACTS, Segment
+
+MAGIC = b"REDRAFT\x01"
+ALIGNMENT = 64
+
+
+def write_segment(
+    layer: FileLayer, path: Path, segment: Segment, tokenizer_hash: str
+) -> tuple[int, int]:
+    """Write ``segment``; returns size and CRC-32 of the file. Raises OSError."""
+    blobs = [
+        ("tokens", segment.tokens.dtype.str, _bytes(segment.tokens)),
+        ("order", "<u4", _bytes(segment.order)),
+        ("starts", "<u4", _bytes(segment.starts)),
+        ("facts", "facts", _bytes(segment.facts)),
+        ("paths", "text", memoryview(_joined(segment.paths))),
+        ("reasons", "text", memoryview(_joined(segment.reasons))),
+    ]
+    arrays = {}
+    offset = 0
+    for name, kind, data in blobs:
+        arrays[name] = [kind, offset, len(data)]
+        offset += -(-len(data) // ALIGNMENT) * ALIGNMENT
+    header = json.dumps({"tokenizer": tokenizer_hash, "arrays": arrays}).encode()
+    return layer.write(path, _pieces(header, [data for _, _, data in blobs]))
+
+
+def _pieces(header: bytes, blobs: list[memoryview]) -> Iterator[bytes | memoryview]:
+    start = MAGIC + len(header).to_bytes(8, "little") + header
+    yield start + bytes(-len(start) % ALIGNMENT)
+    for data in blobs:
+        yield data
+        yield bytes(-len(data) % ALIGNMENT)
+
+
+def read_segment(path: Path, tokenizer_hash: str) -> Segment:
+    """Map a segment. Its checksum is the caller's to compare. Raises DamagedStore."""
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if data[:8] != MAGIC:
+            raise DamagedStore(f"{path} is of another version; it is built again")
+        length = int.from_bytes(data[8:16], "little")
+        header = json.loads(data[16 : 16 + length])
+        if header["tokenizer"] != tokenizer_hash:
+            raise DamagedStore(f"{path} was made with another tokenizer; it is built again")
+        base = -(-(16 + length) // ALIGNMENT) * ALIGNMENT
+        arrays = {
+            name: _array(data, kind, base + offset, size)
+            for name, (kind, offset, size) in header["arrays"].items()
+        }
+        return Segment(
+            tokens=arrays["tokens"],
+            order=arrays["order"],
+            starts=arrays["starts"],
+            paths=_split(arrays["paths"]),
+            facts=arrays["facts"],
+            reasons=_split(arrays["reasons"]),
+            name=path.name,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedStore(f"{path} is damaged ({error}); it is built again") from error
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
+
+
+def _array(data: mmap.mmap, kind: str, offset: int, size: int) -> NDArray[Any]:
+    if kind not in ("<u2", "<u4", "facts", "text"):
+        raise ValueError(f"unknown array {kind!r}")
+    dtype = FACTS if kind == "facts" else np.dtype(np.uint8 if kind == "text" else kind)
+    return np.frombuffer(data, dtype, size // dtype.itemsize, offset)
+
+
+def _joined(texts: Iterable[str]) -> bytes:
+    return "".join(text + "\0" for text in texts).encode("utf-8", "surrogateescape")
+
+
+def _split(data: NDArray[np.uint8]) -> tuple[str, ...]:
+    return tuple(data.tobytes().decode("utf-8", "surrogateescape").split("\0")[:-1])

@@ -1,0 +1,117 @@
+"""Text to token ids for the index, without torch: the ids that the model's own side gives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from repo_index.errors import BrokenTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Token ids of a text and where they lie in it.
+
+    ids: int32 [n]; starts: int32 [n], the character at which each token begins; borders: bool [n],
+    whether the token begins a piece of the pre-tokenizer, which no token crosses.
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    borders: NDArray[np.bool_]
+
+
+class TextTokenizer:
+    """A ``tokenizer.json`` read for code: nothing is added, and user text that looks like a special
+    token is encoded as the characters that it is."""
+
+    def __init__(self, definition: str) -> None:
+        """``definition``: content of a ``tokenizer.json``. Raises BrokenTokenizer."""
+        try:
+            parsed = json.loads(definition)
+            self._tokenizer: Any = Tokenizer.from_str(json.dumps(_for_plain_text(parsed)))
+        except Exception as error:  # the library raises plain Exception
+            raise BrokenTokenizer(
+                f"the tokenizer cannot be read ({error}); fetch the model again"
+            ) from error
+        self._tokenizer.encode_special_tokens = True
+        self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
+        self.vocabulary_size = (
+            max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        )
+        self.splits = self._tokenizer.pre_tokenizer is not None
+        """Whether texts are cut into pieces that are encoded each for itself."""
+
+    @classmethod
+    def from_file(cls, path: Path) -> TextTokenizer:
+        """Read a ``tokenizer.json``, or that of a model folder. Raises BrokenTokenizer."""
+        path = path / "tokenizer.json" if path.is_dir() else path
+        try:
+            return cls(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenTokenizer(f"{path} cannot be read ({error})") from error
+
+    def encode(self, texts: list[str]) -> list[NDArray[np.int32]]:
+        """Token ids of every text. The library uses all cores, and other threads run meanwhile."""
+        encodings = self._tokenizer.encode_batch_fast(
+            [well_formed(text) for text in texts], add_special_tokens=False
+        )
+        return [np.array(encoding.ids, np.int32) for encoding in encodings]
+
+    def encode_with_places(self, text: str) -> Encoding:
+        """Token ids of one text and where they lie in it."""
+        encoding = self._tokenizer.encode(well_formed(text), add_special_tokens=False)
+        count = len(encoding.ids)
+        words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int32)
+        borders = np.ones(count, np.bool_)
+        borders[1:] = words[1:] != words[:-1]
+        starts = np.fromiter((start for start, _ in encoding.offsets), np.int32, count)
+        return Encoding(np.array(encoding.ids, np.int32), starts, borders)
+
+
+def well_formed(text: str) -> str:
+    """``text`` with lone surrogates, which no encoding has, replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text
+
+
+def _for_plain_text(definition: dict[str, Any]) -> dict[str, Any]:
+    changed = dict(definition, truncation=None, padding=None)
+    # Many models do not mark their control tokens as special; runs of white space, however, are
+    # ordinary vocabulary in some.
+    changed["added_tokens"] = [
+        dict(token, special=bool(token["content"].strip()))
+        for token in definition.get("added_tokens") or []
+    ]
+    for step in ("normalizer", "pre_tokenizer"):
+        changed[step] = _without_added_space(definition.get(step))
+    return changed
+
+
+def _without_added_space(step: Any) -> Any:
+    """A step of the tokenizer without the space that it would put before a text."""
+    if not isinstance(step, dict):
+        return step
+    kind = step.get("type")
+    if kind == "Prepend":
+        return None
+    if kind == "Metaspace":
+        kept = {name: value for name, value in step.items() if name != "add_prefix_space"}
+        return dict(kept, prepend_scheme="never")
+    if kind == "ByteLevel":
+        return dict(step, add_prefix_space=False)
+    for name in ("normalizers", "pretokenizers"):
+        if name in step:
+            kept_steps = [_without_added_space(inner) for inner in step[name]]
+            return dict(step, **{name: [inner for inner in kept_steps if inner is not None]})
+    return step

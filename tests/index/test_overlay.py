@@ -1,0 +1,124 @@
+"""Open buffers equal an index made afresh from their texts."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from repo_index.ordering import DEPTH, sort_positions, splice
+from repo_index.overlay import Overlay
+from repo_index.reading import unix_lines
+from repo_index.segment import Segment, join_files
+from repo_index.tokens import TextTokenizer
+from tests.index.conftest import source_text
+from tests.index.test_edited_text import random_edit
+
+
+def check_equal_to_fresh(overlay: Overlay, texts: dict[str, str], tokenizer: TextTokenizer) -> None:
+    segment = overlay.segment()
+    paths = sorted(texts)
+    assert list(segment.paths) == paths
+    fresh = tokenizer.encode([texts[path] for path in paths])
+    tokens, starts = join_files(fresh, type(segment.tokens[0]))
+    assert np.array_equal(segment.tokens, tokens)
+    assert np.array_equal(segment.starts, starts)
+    assert np.array_equal(segment.order, sort_positions(tokens))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_buffers_equal_a_fresh_index(tokenizer: TextTokenizer, seed: int) -> None:
+    generator = random.Random(seed)
+    source = source_text()
+    overlay = Overlay(tokenizer)
+    texts: dict[str, str] = {}
+    for step in range(120):
+        path = generator.choice(["a.py", "b.py", "c/d.py", "e.py"])
+        action = generator.random()
+        if path not in texts or action < 0.1:
+            begin = generator.randint(0, len(source) - 3000)
+            texts[path] = source[begin : begin + generator.choice([0, 10, 3000])]
+            overlay.set_buffer(path, texts[path])
+        elif action < 0.15:
+            del texts[path]
+            overlay.close_buffer(path)
+        else:
+            start, stop, inserted = random_edit(generator, texts[path])
+            raw = texts[path][:start] + inserted + texts[path][stop:]
+            overlay.set_buffer(path, raw)
+            texts[path] = unix_lines(raw)
+        print(f"seed {seed}, step {step}")
+        check_equal_to_fresh(overlay, texts, tokenizer)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_spliced_order_equals_a_sorted_one(dtype: type[np.unsignedinteger]) -> None:
+    rng = np.random.default_rng(5)
+    separator = np.iinfo(dtype).max
+    tokens, _ = join_files([rng.integers(0, 3, 200) for _ in range(4)], dtype)
+    order = sort_positions(tokens)
+    for step in range(200):
+        start = int(rng.integers(1, len(tokens)))
+        stop = min(len(tokens), start + int(rng.integers(0, 30)))
+        inserted = rng.integers(0, 3, rng.integers(0, 30)).astype(dtype)
+        if len(inserted) and step % 3 == 0:
+            inserted[rng.integers(len(inserted))] = separator
+        if stop == len(tokens):
+            inserted = np.append(inserted, dtype(separator))
+        before = tokens.copy()
+        new, order_of_new = splice(tokens, order, start, stop, inserted)
+        assert np.array_equal(tokens, before), "arrays in use must stay"
+        assert np.array_equal(new, np.concatenate([tokens[:start], inserted, tokens[stop:]]))
+        assert np.array_equal(order_of_new, sort_positions(new)), f"step {step}"
+        tokens, order = new, order_of_new
+
+
+def test_a_buffer_with_a_credential_is_left_out_and_comes_back(tokenizer: TextTokenizer) -> None:
+    overlay = Overlay(tokenizer)
+    clean = source_text()[:4000]
+    key = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K"
+    overlay.set_buffer("a.py", clean)
+    place = clean.index("\n", 2000) + 1
+    overlay.set_buffer("a.py", clean[:place] + f'key = "{key}"\n' + clean[place:])
+    assert "access token" in overlay.excluded("a.py")
+    assert overlay.segment().token_count == 0
+    assert overlay.paths == {"a.py"}
+    overlay.change_buffer("a.py", 0, 1, "x")
+    assert overlay.segment().token_count == 0
+    overlay.set_buffer("a.py", clean)
+    assert overlay.excluded("a.py") == ""
+    check_equal_to_fresh(overlay, {"a.py": clean}, tokenizer)
+    overlay.set_buffer(".env", "A=1\n")
+    assert ".env" not in overlay.segment().paths
+
+
+def test_offsets_out_of_range_change_nothing(tokenizer: TextTokenizer) -> None:
+    overlay = Overlay(tokenizer)
+    overlay.set_buffer("a.py", "x = 1\n")
+    version = overlay.version
+    for start, stop in ((-1, 2), (3, 2), (0, 99)):
+        overlay.change_buffer("a.py", start, stop, "y")
+    overlay.change_buffer("other.py", 0, 0, "y")
+    overlay.close_buffer("other.py")
+    assert overlay.version == version
+
+
+def test_an_edit_of_a_long_buffer_is_quick(tokenizer: TextTokenizer) -> None:
+    text = (source_text() * 2)[:200_000]
+    overlay = Overlay(tokenizer)
+    overlay.set_buffer("long.py", text)
+    assert isinstance(overlay.segment(), Segment)
+    times = []
+    for i in range(30):
+        place = text.index("\n", 4000 * i) + 1
+        text = text[:place] + f"value_{i} = {i}\n" + text[place:]
+        begin = time.perf_counter()
+        overlay.set_buffer("long.py", text)
+        overlay.segment()
+        times.append(time.perf_counter() - begin)
+    # Fifty times the goal: only a lost shortcut is to fail here, not a busy machine.
+    assert sorted(times)[len(times) // 2] < 0.5
+    assert DEPTH == 16
+    print([round(t * 1000, 2) for t in times])
