@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from accel.draft_tree import DraftTree, TokenArray
+from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, OutOfMemory
+from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
-from accel.loading import end_tokens, find_folder, is_out_of_memory, load_module
-from accel.model import Capability, Model, TransformersModel
+from accel.loading import check_folder, find_folder, is_out_of_memory
+from accel.model import Capability, Model
+from accel.opening import DTYPES, choose_settings, open_model, profile
+from accel.order import find_order
+from accel.planner import Planner
+from accel.prompts import Prompt, Snippet, fim_prompt
 from accel.rows import Rows, chain_rows
 from accel.session import Session
+from accel.store import Store, fingerprint
 from accel.tokenizer import Tokenizer
 
 DType = Literal["auto", "fp32", "bf16"]
 
 FIRST_ROWS = 1024
 """Rows that a new session has room for; it grows by half when they are used up."""
-
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 class Engine:
@@ -35,16 +38,24 @@ class Engine:
         self,
         model: Model,
         tokenizer: Tokenizer,
+        planner: Planner,
         *,
         name: str,
         end_tokens: frozenset[int],
+        threads: int,
         kv_budget: int = 1 << 31,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
+        self.planner = planner
         self.name = name
         self.end_tokens = end_tokens
+        self.threads = threads
         self.kv_budget = kv_budget
+        self.path = ""
+        """How forwards are computed: lean, tree, chain or plain."""
+        self.fim_order: Order | None = None
+        """Order of fill-in-the-middle prompts with the least loss, None without such tokens."""
         self._sessions: list[weakref.ref[Session]] = []
 
     @classmethod
@@ -65,25 +76,38 @@ class Engine:
         is used only with ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel,
         OutOfMemory or InvalidRequest.
         """
-        if dtype not in ("auto", *_DTYPES):
+        if dtype not in ("auto", *DTYPES):
             raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32 or bf16")
+        if threads is not None and threads < 1:
+            raise InvalidRequest(f"threads is {threads}; give 1 or more")
         folder = find_folder(model, download=download)
+        check_folder(folder)
+        tokenizer = Tokenizer.from_folder(folder)
         place = _device(device)
-        if threads is not None:
-            torch.set_num_threads(threads)
-        module = load_module(folder, _DTYPES.get(dtype, torch.float32), place)
-        return cls(
-            TransformersModel(module, Capability.TREE),
-            Tokenizer.from_folder(folder),
-            name=folder.name if model is not None else "embedded",
-            end_tokens=end_tokens(module),
+        store = Store(fingerprint(folder, str(place)))
+        settings = choose_settings(folder, dtype, threads, place, store)
+        torch.set_num_threads(settings.threads)
+        opened = open_model(folder, settings.dtype, place, store)
+        engine = cls(
+            opened.model,
+            tokenizer,
+            Planner(
+                profile(opened.model, settings, store),
+                can_pad=opened.model.capability == Capability.TREE,
+            ),
+            name="embedded" if model is None else str(model),
+            end_tokens=opened.end_tokens,
+            threads=settings.threads,
             kv_budget=kv_budget,
         )
+        engine.path = opened.path
+        engine.fim_order = engine._find_order(store)
+        return engine
 
     @property
     def dtype(self) -> str:
         """``fp32`` or ``bf16`` (or the name of another torch dtype)."""
-        names = {value: key for key, value in _DTYPES.items()}
+        names = {value: key for key, value in DTYPES.items()}
         return names.get(self.model.dtype, str(self.model.dtype).removeprefix("torch."))
 
     @property
@@ -124,10 +148,12 @@ class Engine:
 
     def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
         """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
-        step = PREFILL_ROWS if self.takes_chains else 1
         while session.length < len(tokens):
             if cancelled():
                 return False
+            # A state that cannot be trimmed takes a whole text at once, or one token.
+            whole = len(tokens) if not session.length else 1
+            step = PREFILL_ROWS if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
             self.forward(chain_rows(chunk, len(chunk)), session)
             session.keep(chunk, list(range(len(chunk))))
@@ -147,16 +173,34 @@ class Engine:
                 f"{self.model.device}; use a shorter prompt or a smaller model"
             ) from error
 
-    def fit(self, tree: DraftTree, pending: int) -> DraftTree:
-        """The part of a draft tree that is worth its forward."""
-        return tree
+    def fim_prompt(
+        self,
+        prefix: str,
+        suffix: str,
+        *,
+        path: str = "",
+        snippets: Sequence[Snippet] = (),
+        budget: int = 2048,
+    ) -> Prompt:
+        """``accel.prompts.fim_prompt`` in the order that this model was trained for."""
+        return fim_prompt(
+            self.tokenizer,
+            prefix,
+            suffix,
+            path=path,
+            snippets=snippets,
+            budget=min(budget, self.max_positions - 1),
+            order=self.fim_order,
+        )
 
-    def padding(self, rows: int) -> int:
-        """Rows to add so that the forward is faster than without them."""
-        return 0
-
-    def learn(self, tree: DraftTree, path: list[int]) -> None:
-        """Note how much of a tree was accepted."""
+    def _find_order(self, store: Store) -> Order | None:
+        """The order with the least loss, found once for a model."""
+        kept = store.get("order")
+        if kept in [order.value for order in Order]:
+            return Order(kept)
+        found = find_order(self)
+        store.put("order", found.value if found else "none")
+        return found
 
     def _evict(self, used: Session) -> None:
         """Drop the caches of the sessions used longest ago until all fit the budget."""

@@ -61,9 +61,9 @@ def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
         middle = tokenizer.special(middle_name) if middle_name else None
         if prefix is None or suffix is None or (middle_name and middle is None):
             continue
-        if edit_format(tokenizer):
-            order = Order.SUFFIX_FIRST
-        return FillFormat(prefix, suffix, middle, order)
+        # Models with our own edit tokens are trained for typing: suffix first.
+        own = edit_format(tokenizer) is not None
+        return FillFormat(prefix, suffix, middle, Order.SUFFIX_FIRST if own else order)
     return None
 
 

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest
 from accel.healing import prune, rest_after
+from accel.model import Capability
+from accel.planner import Trust
+from accel.profile import best
 from accel.rows import tree_rows
 from accel.sampling import Sampling, choose
 from accel.sources.protocol import Drafter, DraftRequest
 from accel.statistics import Statistics
-from accel.verifier import walk
+from accel.verifier import main_branch, walk
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -29,6 +32,9 @@ PREFILL_ROWS = 256
 
 MERGED_ROWS = 32
 """A prompt whose last new rows are this few is computed together with the first draft."""
+
+OVERHEAD_S = 1e-4
+"""Time of a step outside of drafting and the forward, the same for every tree."""
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -94,6 +100,7 @@ class Generation:
         self._ends = request.stop_tokens | engine.end_tokens
         if request.ignore_end:
             self._ends = frozenset()
+        self._trust = Trust()
         self._prompt_set = np.unique(request.prompt)
         self._finished = False
         self._chunks = self._run()
@@ -146,18 +153,21 @@ class Generation:
 
     def _draft(self, pending: int) -> DraftTree:
         """The draft tree that pays on this device, empty when none does."""
-        drafter = self.request.drafter
+        drafter, planner, context = self.request.drafter, self._engine.planner, self._session.length
         room = self._room(pending)
         if drafter is None or room < 1 or not self._engine.takes_chains:
             return DraftTree.empty()
+        if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
+            return DraftTree.empty()
         started = time.perf_counter()
-        if self._rest:
-            tree = self._healing_draft(drafter, room)
-        else:
-            tree = drafter.draft(room)
+        tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
+        if self._engine.model.capability == Capability.CHAIN:
+            tree = main_branch(tree)
         if self.request.plan:
-            tree = self._engine.fit(tree, pending)
-        self.statistics.draft_s.append(time.perf_counter() - started)
+            tree = planner.fit(tree, pending, context, self._trust.factor, OVERHEAD_S)
+        elapsed = time.perf_counter() - started
+        self._trust.drafted(elapsed, bool(len(tree)))
+        self.statistics.draft_s.append(elapsed)
         return tree
 
     def _room(self, pending: int) -> int:
@@ -180,12 +190,14 @@ class Generation:
     def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], list[int]]:
         """One forward, and the walk along what the model chooses."""
         started = time.perf_counter()
-        rows = tree_rows(pending, tree, self._engine.padding(len(pending) + len(tree)))
+        count = len(pending) + len(tree)
+        padding = self._engine.planner.padding(count, self._session.length)
+        rows = tree_rows(pending, tree, padding)
         logits = self._engine.forward(rows, self._session)[: len(tree) + 1]
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
         if self.request.sampling.plain_greedy and not constrained:
-            best = logits.argmax(-1).tolist()
-            path, tokens = walk(tree, lambda node, _above: best[node + 1])
+            chosen = best(logits)
+            path, tokens = walk(tree, lambda node, _above: chosen[node + 1])
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
@@ -230,7 +242,8 @@ class Generation:
         kept = np.concatenate([pending, taken[: len(path)]])
         self._session.keep(kept, [*range(first), *(first + node for node in path)])
         self.statistics.record(tree, path, count)
-        self._engine.learn(tree, path)
+        if len(tree):
+            self._trust.learn(float(tree.probabilities.sum()), len(path))
         if self.request.drafter is not None and count:
             # A pruned tree is not the one that the drafter made, so it learns the text alone.
             learnt = (DraftTree.empty(), []) if healing else (tree, path)

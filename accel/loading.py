@@ -110,7 +110,7 @@ def load_module(
     return module
 
 
-def end_tokens(module: nn.Module) -> frozenset[int]:
+def end_tokens(module: Any) -> frozenset[int]:
     """Ids that end a text, from the generation config and the config."""
     found: set[int] = set()
     for config in (getattr(module, "generation_config", None), module.config.get_text_config()):

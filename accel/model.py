@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
@@ -52,7 +52,7 @@ class Model(ABC):
 class TransformersModel(Model):
     """Any causal LM of transformers, by its own module, with our cache and masks."""
 
-    def __init__(self, module: nn.Module, capability: Capability) -> None:
+    def __init__(self, module: Any, capability: Capability) -> None:
         config = module.config.get_text_config()
         parameter = next(module.parameters())
         self.module = module
@@ -143,7 +143,7 @@ class RowCache(KVCache):
         super().keep(rows)
 
 
-class _RowLayer(CacheLayerMixin):  # type: ignore[misc]
+class _RowLayer(CacheLayerMixin):
     """One layer's view of a RowCache, as transformers wants it."""
 
     is_sliding = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from accel.draft_tree import DraftTree
 
 Choose = Callable[[int, list[int]], int]
@@ -31,6 +33,24 @@ def walk(tree: DraftTree, choose: Choose) -> tuple[list[int], list[int]]:
         if node is not None:
             path.append(node)
     return path, tokens
+
+
+def main_branch(tree: DraftTree) -> DraftTree:
+    """The branch of the likeliest children, for models that verify one branch only."""
+    nodes: list[int] = []
+    parent = -1
+    while True:
+        children = np.flatnonzero(tree.parents == parent)
+        if not len(children):
+            break
+        parent = int(children[tree.probabilities[children].argmax()])
+        nodes.append(parent)
+    return DraftTree(
+        tree.tokens[nodes],
+        np.arange(-1, len(nodes) - 1, dtype=np.int32),
+        tree.probabilities[nodes],
+        tree.sources[nodes],
+    )
 
 
 def _children(tree: DraftTree) -> dict[tuple[int, int], int]:

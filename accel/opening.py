@@ -1,0 +1,176 @@
+"""Open a model in the way that is right and fastest on this machine, and remember which it was."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from accel import attention
+from accel.errors import UnsupportedModel
+from accel.linear import Linear
+from accel.llama import LlamaModel
+from accel.loading import end_tokens, load_module
+from accel.model import Capability, Model, TransformersModel, attention_windows
+from accel.probe import Probe
+from accel.profile import Costs, measure
+from accel.store import Store
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+LARGE = 300_000_000
+"""Parameters from which dtypes are compared on one matrix instead of the whole model."""
+
+_LADDER = ("lean", "tree", "chain", "plain")
+
+
+@dataclass(slots=True)
+class Opened:
+    """A model ready for decoding."""
+
+    model: Model
+    end_tokens: frozenset[int]
+    path: str
+    """The rung of the ladder: lean, tree, chain or plain."""
+
+
+def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: Store) -> Opened:
+    """The best rung that answers as the module itself does; the verdict is kept in ``store``.
+
+    lean and tree verify trees, chain one branch, plain nothing. Raises BrokenModel,
+    UnsupportedModel or OutOfMemory.
+    """
+    key = f"path/{dtype}"
+    verdict = store.get(key)
+    module = load_module(folder, dtype, device, "eager")
+    ends = end_tokens(module)
+    if verdict in _LADDER:
+        model = _build(verdict, module)
+        if model is not None:
+            return Opened(model, ends, verdict)
+        module = load_module(folder, dtype, device, "eager")
+    probe = Probe(module)
+    for rung in _LADDER:
+        try:
+            model = _build(rung, module)
+            found = model is not None and probe.agrees(model, model.capability)
+        except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
+            # What a foreign architecture raises on rows it cannot take is not known beforehand.
+            found = False
+        if found:
+            assert model is not None
+            store.put(key, rung)
+            return Opened(model, ends, rung)
+        if rung == "lean" and model is not None:
+            module = load_module(folder, dtype, device, "eager")
+    raise UnsupportedModel(
+        f"{folder} answers differently with a KV cache than without; use another model"
+    )
+
+
+def _build(rung: str, module: nn.Module) -> Model | None:
+    """The model of a rung, None when the module is not made for it."""
+    if rung == "lean":
+        return LlamaModel.from_module(module)
+    full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
+    if rung != "plain" and not full_rows:
+        return None
+    switch: Any = module.set_attn_implementation
+    if rung == "tree":
+        switch(attention.NAME)
+        return TransformersModel(module, Capability.TREE)
+    switch("eager")
+    return TransformersModel(module, Capability.CHAIN if rung == "chain" else Capability.PLAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What belongs to the engine and never to a step."""
+
+    dtype: torch.dtype
+    threads: int
+
+
+def choose_settings(
+    folder: Path, dtype: str, threads: int | None, device: torch.device, store: Store
+) -> Settings:
+    """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
+    if device.type != "cpu":
+        return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
+    most = torch.get_num_threads()
+    counts = [threads] if threads else sorted({1, max(most // 2, 1), most})
+    names = list(DTYPES) if dtype == "auto" else [dtype]
+    if len(counts) == len(names) == 1:
+        return Settings(DTYPES[names[0]], counts[0])
+    key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
+    kept = store.get(key)
+    if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
+        return Settings(DTYPES[kept[0]], kept[1])
+    scores = {}
+    for name in names:
+        for count, score in _scores(folder, DTYPES[name], counts, device, store).items():
+            scores[name, count] = score
+    best = min(scores, key=scores.__getitem__)
+    store.put(key, list(best))
+    return Settings(DTYPES[best[0]], best[1])
+
+
+def _scores(
+    folder: Path, dtype: torch.dtype, counts: list[int], device: torch.device, store: Store
+) -> dict[int, float]:
+    """Seconds per expected token by thread count."""
+    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    before = torch.get_num_threads()
+    scores = {}
+    try:
+        if weights > 2 * LARGE:
+            matrix = Linear(torch.zeros(4096, 4096, dtype=dtype))
+            for count in counts:
+                torch.set_num_threads(count)
+                scores[count] = _score(_time_matrix(matrix, dtype))
+        else:
+            model = open_model(folder, dtype, device, store).model
+            for count in counts:
+                torch.set_num_threads(count)
+                scores[count] = _score(measure(model, 0.12, (1, 8, 32), (512,)))
+    finally:
+        torch.set_num_threads(before)
+    return scores
+
+
+def _score(costs: Costs) -> float:
+    """Least seconds per token over tree sizes, with the gain that trees of repository drafts had
+    in replay: 3.1 tokens per forward with 8 nodes, 4.1 with 64."""
+    by_rows = costs.by_rows(costs.contexts[0], 65)
+    gains = {0: 1.0, **{n: 1 + 2.1 * (n / 8) ** 0.19 for n in (4, 8, 16, 32, 64)}}
+    return min(float(by_rows[nodes + 1]) / gain for nodes, gain in gains.items())
+
+
+def _time_matrix(matrix: Linear, dtype: torch.dtype) -> Costs:
+    rows = (1, 8, 32)
+    seconds = []
+    for count in rows:
+        x = torch.zeros(count, 4096, dtype=dtype)
+        matrix(x)
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            matrix(x)
+            times.append(time.perf_counter() - started)
+        seconds.append(min(times))
+    return Costs([512], list(rows), torch.tensor([seconds], dtype=torch.float64).numpy())
+
+
+def profile(model: Model, settings: Settings, store: Store) -> Costs:
+    """t(T) of an opened model, measured once and kept."""
+    key = f"costs/{settings.dtype}/{settings.threads}"
+    try:
+        return Costs.from_json(store.get(key))
+    except (KeyError, TypeError, ValueError):
+        costs = measure(model, 0.8)
+        store.put(key, costs.to_json())
+        return costs

@@ -1,0 +1,116 @@
+"""How much of a draft tree is worth its forward.
+
+A tree S of expected accepted tokens sum P costs t(|S| + 1); the planner takes the prefix with the
+largest (1 + sum P) / (t(|S| + pending) + overhead) (Sequoia and TurboSpec reason alike), where
+t is measured and P is what the drafter says, corrected by how far it was right so far.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree
+from accel.profile import Costs
+
+CONTEXT_STEP = 256
+"""Contexts are rounded to this, so that few tables are made."""
+
+_DECAY = 0.97
+_PRIOR = 3.0
+
+
+class Planner:
+    """Costs of one model in one dtype on one device. Shared by all requests."""
+
+    def __init__(self, costs: Costs, limit: int = 320, *, can_pad: bool = True) -> None:
+        """``limit`` is the largest number of rows asked about; ``can_pad`` says that rows without
+        meaning may be added where more rows are faster than fewer."""
+        self._costs, self._limit, self._can_pad = costs, limit, can_pad
+        self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+
+    def seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows``, padded to what is fastest."""
+        return float(self._table(context)[0][min(rows, self._limit)])
+
+    def padding(self, rows: int, context: int) -> int:
+        """Rows to add so that the forward is faster than without them."""
+        if rows > self._limit or not self._can_pad:
+            return 0
+        return int(self._table(context)[1][rows]) - rows
+
+    def fit(
+        self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float
+    ) -> DraftTree:
+        """The prefix of ``tree`` with the most expected tokens per second, empty when plain
+        decoding has more."""
+        count = min(len(tree), self._limit - pending)
+        if count <= 0:
+            return tree.prefix(0)
+        expected = np.empty(count + 1)
+        expected[0] = 1.0
+        expected[1:] = 1.0 + trust * np.cumsum(tree.probabilities[:count], dtype=np.float64)
+        seconds = self._table(context)[0][pending : pending + count + 1]
+        chosen = int(np.argmax(expected / (seconds + overhead_s)))
+        return tree.prefix(chosen) if chosen < len(tree) else tree
+
+    def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Seconds by rows when padded to the best count, and that count."""
+        step = context // CONTEXT_STEP
+        table = self._tables.get(step)
+        if table is None:
+            plain = self._costs.by_rows((step * CONTEXT_STEP) + CONTEXT_STEP // 2, self._limit)
+            measured = self._costs.rows if self._can_pad else []
+            table = _padded(plain, measured)
+            self._tables[step] = table
+        return table
+
+
+def _padded(
+    seconds: NDArray[np.float64], measured: list[int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Seconds and target when each count may grow to a measured count that is clearly faster."""
+    padded = seconds.copy()
+    target = np.arange(len(seconds))
+    for count in sorted(measured, reverse=True):
+        if count >= len(seconds):
+            continue
+        faster = padded[:count] > seconds[count] * 1.03
+        padded[:count][faster] = seconds[count]
+        target[:count][faster] = count
+    return padded, target
+
+
+class Trust:
+    """How far a drafter's probabilities were right in one request, and what drafting costs."""
+
+    def __init__(self) -> None:
+        self._accepted = _PRIOR
+        self._predicted = _PRIOR
+        self._draft_s = 0.0
+        self._refused = 0
+        self._waiting = 0
+
+    @property
+    def factor(self) -> float:
+        """Accepted over predicted tokens, near 1 while little is known."""
+        return min(max(self._accepted / self._predicted, 0.02), 1.5)
+
+    def wants_draft(self, plain_s: float) -> bool:
+        """False for some forwards after drafts were refused again and again, unless drafting
+        costs next to nothing."""
+        if self._waiting > 0 and self._draft_s > 0.02 * plain_s:
+            self._waiting -= 1
+            return False
+        return True
+
+    def drafted(self, seconds: float, taken: bool) -> None:
+        """A draft was made in ``seconds``, and some of it is going to be verified or none."""
+        self._draft_s = seconds if not self._draft_s else 0.8 * self._draft_s + 0.2 * seconds
+        self._refused = 0 if taken else min(self._refused + 1, 5)
+        self._waiting = (1 << self._refused) // 2 if not taken else 0
+
+    def learn(self, predicted: float, accepted: int) -> None:
+        """``predicted`` is the sum of the probabilities that were verified."""
+        self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR) + accepted
+        self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR) + predicted

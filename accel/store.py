@@ -1,0 +1,67 @@
+"""What was measured about a model on this machine, kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+VERSION = 1
+
+
+class Store:
+    """One JSON file for a model, replaced as a whole. A missing or damaged file is empty."""
+
+    def __init__(self, fingerprint: str) -> None:
+        folder = Path(platformdirs.user_cache_dir("redraft")) / "profiles"
+        self._file = folder / f"{fingerprint}.json"
+        self._data = self._read()
+
+    def get(self, name: str) -> Any:
+        """What was put under ``name``, None without."""
+        return self._data.get(name)
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep ``value``; what cannot be written is kept for this process only."""
+        self._data = {**self._read(), name: value}
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(self._data, stream)
+            os.replace(temporary, self._file)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self._file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+def fingerprint(folder: Path, device: str) -> str:
+    """Names a model folder as it is now, on this kind of machine with these libraries."""
+    import torch
+    import transformers
+
+    parts = [
+        str(VERSION),
+        torch.__version__,
+        transformers.__version__,
+        platform.machine(),
+        platform.processor(),
+        str(os.cpu_count()),
+        device,
+        hashlib.sha256((folder / "config.json").read_bytes()).hexdigest(),
+    ]
+    for file in sorted(folder.glob("*.safetensors")):
+        state = file.stat()
+        parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
