@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repo_index.errors import DamagedStore
+from repo_index.manifest import SegmentEntry
 from repo_index.matching import (
     drop_dead_rings,
     gather_rows,
@@ -24,7 +27,9 @@ from repo_index.matching import (
     seed_of,
 )
 from repo_index.ordering import DEPTH
+from repo_index.overlay import Overlay
 from repo_index.segment import Segment
+from repo_index.store import StoredSegment, load_segments, state_of
 
 BUFFER: Final = 3
 REPOSITORY: Final = 4
@@ -32,6 +37,7 @@ COMMON: Final = 5
 """Layers, numbered as the drafting side numbers its sources."""
 
 NO_FILES_DEAD = np.empty(0, np.bool_)
+_RELOADS = 5
 
 
 @dataclass(slots=True)
@@ -161,13 +167,34 @@ class Snapshot:
 
 
 class Datastore:
-    """Segments of a workspace and of common code. ``snapshot`` gives the view to look up in."""
+    """Segments of a workspace and of common code. ``snapshot`` gives the view to look up in.
 
-    def __init__(self, repository: Sequence[Segment] = (), common: Sequence[Segment] = ()) -> None:
-        self._snapshot = Snapshot(
-            [(segment, REPOSITORY, NO_FILES_DEAD) for segment in repository]
-            + [(segment, COMMON, NO_FILES_DEAD) for segment in common]
-        )
+    Used by one thread; the snapshots that it gives may be used by any.
+    """
+
+    def __init__(
+        self,
+        repository: Sequence[Segment] = (),
+        common: Sequence[Segment] = (),
+        overlay: Overlay | None = None,
+    ) -> None:
+        """A datastore in memory; see ``open`` for one that follows a store."""
+        self.overlay = overlay
+        self.problems: list[str] = []
+        """What was found damaged at the last reload; the indexer repairs it by a refresh."""
+        self._layers = [_Layer(REPOSITORY, None, ""), _Layer(COMMON, None, "")]
+        for layer, segments in zip(self._layers, (repository, common), strict=True):
+            layer.segments = [
+                StoredSegment(
+                    segment,
+                    SegmentEntry(segment.name, 0, 0),
+                    np.zeros(len(segment.paths), np.bool_),
+                )
+                for segment in segments
+            ]
+        self._snapshot: Snapshot | None = None
+        self._overlay_version = -1
+        self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
 
     @classmethod
     def from_token_files(
@@ -181,6 +208,97 @@ class Datastore:
             [Segment.from_files(common)] if common else [],
         )
 
+    @classmethod
+    def open(
+        cls,
+        folder: Path | None,
+        tokenizer_hash: str,
+        *,
+        common: Path | None = None,
+        overlay: Overlay | None = None,
+    ) -> Datastore:
+        """Follow the store in ``folder``, and one of common code. Neither need exist yet.
+
+        A store of another tokenizer or version, or a damaged one, counts as empty.
+        """
+        datastore = cls(overlay=overlay)
+        datastore._layers = [
+            _Layer(REPOSITORY, folder, tokenizer_hash),
+            _Layer(COMMON, common, tokenizer_hash),
+        ]
+        datastore.reload_if_changed()
+        return datastore
+
+    def reload_if_changed(self) -> bool:
+        """Map what the indexer wrote since; whether there was anything. Costs two stat calls."""
+        changed = [layer for layer in self._layers if layer.reload()]
+        if changed:
+            self.problems = [problem for layer in self._layers for problem in layer.damage]
+            self._snapshot = None
+            self._hidden = {}
+        return bool(changed)
+
     def snapshot(self) -> Snapshot:
-        """The datastore as it is now."""
+        """The datastore as it is now, with the buffers as they are now."""
+        version = self.overlay.version if self.overlay else -1
+        if self._snapshot is None or version != self._overlay_version:
+            self._overlay_version = version
+            self._snapshot = Snapshot(self._parts())
         return self._snapshot
+
+    def _parts(self) -> list[tuple[Segment, int, NDArray[np.bool_]]]:
+        parts: list[tuple[Segment, int, NDArray[np.bool_]]] = []
+        if self.overlay and self.overlay.segment().paths:
+            parts.append((self.overlay.segment(), BUFFER, NO_FILES_DEAD))
+        for layer in self._layers:
+            for stored in layer.segments:
+                dead = self._without_open_files(stored) if layer.number == REPOSITORY else None
+                if dead is None:
+                    dead = stored.dead if stored.dead.any() else NO_FILES_DEAD
+                parts.append((stored.segment, layer.number, dead))
+        return parts
+
+    def _without_open_files(self, stored: StoredSegment) -> NDArray[np.bool_] | None:
+        """The dead of a segment and its files that are open, if any is."""
+        paths = self.overlay.paths if self.overlay else frozenset()
+        known = self._hidden.get(id(stored))
+        if known is not None and known[0] == paths:
+            return known[1]
+        ids = stored.segment.file_ids if paths else {}
+        indices = [ids[path] for path in paths if path in ids]
+        if not indices:
+            return None
+        dead = stored.dead.copy()
+        dead[indices] = True
+        self._hidden[id(stored)] = (paths, dead)
+        return dead
+
+
+class _Layer:
+    """The segments of one store as it was last read."""
+
+    def __init__(self, number: int, folder: Path | None, tokenizer_hash: str) -> None:
+        self.number = number
+        self.segments: list[StoredSegment] = []
+        self.damage: list[str] = []
+        self._folder = folder
+        self._tokenizer_hash = tokenizer_hash
+        self._state = (0, 0, 0)
+
+    def reload(self) -> bool:
+        if self._folder is None or state_of(self._folder) == self._state:
+            return False
+        for _ in range(_RELOADS):
+            self._state = state_of(self._folder)
+            known = {stored.segment.name: stored for stored in self.segments}
+            try:
+                _, self.segments, self.damage = load_segments(
+                    self._folder, self._tokenizer_hash, known
+                )
+            except DamagedStore as error:
+                self.segments = []
+                self.damage = [str(error)] if self._state != (0, 0, 0) else []
+            # Segments vanish between manifest and map when the next state was just committed.
+            if not self.damage or state_of(self._folder) == self._state:
+                break
+        return True

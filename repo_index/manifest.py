@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from dataclasses import asdict, dataclass, field
@@ -37,13 +38,14 @@ class Manifest:
     """Newer modification and change times of files whose content is as it was indexed."""
     complete: bool = False
     """Whether everything was indexed once; a common datastore resumes where it is not."""
-    notes: dict[str, list[str]] = field(default_factory=dict)
 
     def write(self, layer: FileLayer, folder: Path) -> None:
         """Put this state in place of the last one, at once. Raises OSError."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=True).encode()
         layer.write(folder / NAME, [b"%08x\n" % zlib.crc32(body), body])
-        layer.sync_folder(folder)
+        # In place already: a failure only means that a loss of power may bring the last one back.
+        with contextlib.suppress(OSError):
+            layer.sync_folder(folder)
 
     @classmethod
     def read(cls, folder: Path, tokenizer_hash: str) -> Manifest:

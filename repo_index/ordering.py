@@ -232,53 +232,48 @@ def merge_orders(
     left: Order,
     right: Order,
     out: Order,
-    progress: NDArray[np.int64],
+    state: NDArray[np.int64],
+    budget: int,
 ) -> None:
-    """Merge two ordered lists of positions of one stream into ``out``.
+    """Merge two ordered lists of positions of one stream into ``out``, ``budget`` more of them.
 
-    Gallops through the list that is far longer. ``progress[0]`` counts what is written, and a
-    non-zero ``progress[1]`` ends the merge early; both may be used by another thread.
+    state: int64 [2], how many of ``left`` and of ``right`` are merged; zeros at first. Gallops
+    through ``left`` when it is far longer.
     """
-    i = 0
-    j = 0
-    n = 0
+    i = state[0]
+    j = state[1]
+    n = i + j
+    stop = min(len(out), n + budget)
     gallop = len(left) > 16 * len(right)
-    while i < len(left) and j < len(right):
-        if gallop:
+    while n < stop:
+        if gallop and i < len(left) and j < len(right):
             step = 64
             while i + step < len(left) and precedes(tokens, separator, left[i + step], right[j], 0):
                 step *= 4
             end = _first_not_before(
                 tokens, separator, left, i, min(len(left), i + step + 1), right[j]
             )
+            end = min(end, i + stop - n)
             while i < end:
                 out[n] = left[i]
                 n += 1
                 i += 1
-            out[n] = right[j]
-            n += 1
-            j += 1
-        elif precedes(tokens, separator, right[j], left[i], 0):
-            out[n] = right[j]
-            n += 1
-            j += 1
-        else:
+            if n < stop:
+                out[n] = right[j]
+                n += 1
+                j += 1
+        elif j >= len(right) or (
+            i < len(left) and precedes(tokens, separator, left[i], right[j], 0)
+        ):
             out[n] = left[i]
             n += 1
             i += 1
-        if n & 0xFFFF == 0:
-            progress[0] = n
-            if progress[1] != 0:
-                return
-    while i < len(left):
-        out[n] = left[i]
-        n += 1
-        i += 1
-    while j < len(right):
-        out[n] = right[j]
-        n += 1
-        j += 1
-    progress[0] = n
+        else:
+            out[n] = right[j]
+            n += 1
+            j += 1
+    state[0] = i
+    state[1] = j
 
 
 @njit(nogil=True, cache=True)
@@ -306,6 +301,32 @@ def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
     return p
 
 
+@njit(nogil=True, cache=True)
+def keep_living(
+    order: Order,
+    starts: NDArray[np.uint32],
+    shifts: NDArray[np.int64],
+    dead: NDArray[np.bool_],
+    out: Order,
+) -> int:
+    """Copy the positions in living files, moved by the shift of their file; returns how many."""
+    n = 0
+    for i in range(len(order)):
+        position = np.int64(order[i])
+        low = 0
+        high = len(starts)
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if starts[middle] <= position:
+                low = middle
+            else:
+                high = middle
+        if not dead[low]:
+            out[n] = position + shifts[low]
+            n += 1
+    return n
+
+
 def splice(
     tokens: Tokens, order: Order, start: int, stop: int, inserted: Tokens
 ) -> tuple[Tokens, Order]:
@@ -330,6 +351,7 @@ def splice(
         frozen(_sorted_piece(new, separator, piece)),
         out,
         np.zeros(2, np.int64),
+        len(out),
     )
     return new, out
 

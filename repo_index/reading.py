@@ -6,11 +6,9 @@ import hashlib
 import json
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from repo_index.files import Fingerprint
 from repo_index.secrets import secret_content
@@ -24,13 +22,17 @@ _RACY_NS = 50_000_000
 class Content:
     """What a file holds. ``reason`` says why it is left out; its ``text`` is empty then.
 
-    digest: uint64 [2], of the bytes on disk, so that an excluded file is not read again either.
+    key: hash of the bytes on disk as two numbers below 2 ** 64, also of an excluded file.
     """
 
     text: str
     reason: str
     fingerprint: Fingerprint
-    digest: NDArray[np.uint64]
+    key: tuple[int, int]
+
+    def without_text(self, reason: str) -> Content:
+        """The same file, left out."""
+        return Content("", self.reason or reason, self.fingerprint, self.key)
 
 
 def read_content(root: Path, path: str, limit: int) -> Content:
@@ -50,7 +52,8 @@ def read_content(root: Path, path: str, limit: int) -> Content:
             break
     else:
         raise OSError(f"{path} changes while it is read")
-    digest = np.frombuffer(hashlib.blake2b(data, digest_size=16).digest(), np.uint64)
+    digest = hashlib.blake2b(data, digest_size=16).digest()
+    key = (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little"))
     reason = f"larger than {limit >> 10} KiB" if len(data) > limit else ""
     text = "" if reason else _decoded(data)
     if text is None:
@@ -59,7 +62,7 @@ def read_content(root: Path, path: str, limit: int) -> Content:
         cells = notebook_source(text)
         text, reason = (cells, "") if cells is not None else ("", "a damaged notebook")
     reason = reason or text_reason(text)
-    return Content("" if reason else text, reason, settled(after), digest)
+    return Content("" if reason else text, reason, settled(after), key)
 
 
 def text_reason(text: str) -> str:
@@ -77,16 +80,10 @@ def settled(fingerprint: Fingerprint) -> Fingerprint:
     A write within one tick of the file system's clock leaves the times as they are (git calls this
     racily clean); so does one at a time that is still to come.
     """
-    now = _now()
+    now = time.time_ns()
     if max(fingerprint.modified, fingerprint.changed) > now - _RACY_NS:
         return Fingerprint(fingerprint.size, fingerprint.modified, -1)
     return fingerprint
-
-
-def _now() -> int:
-    import time
-
-    return time.time_ns()
 
 
 def _read_all(descriptor: int, limit: int) -> bytes:

@@ -45,12 +45,32 @@ class Segment:
     """File name in the store, empty for a segment that lives in memory."""
 
     @classmethod
-    def from_files(cls, files: Mapping[str, NDArray[Any]], *, threads: int = 1) -> Segment:
-        """Concatenate and sort. ``files``: path to token ids (any integer type, >= 0)."""
-        largest = max((int(ids.max()) for ids in files.values() if len(ids)), default=0)
-        tokens, starts = join_files(list(files.values()), stream_type(largest + 1))
+    def from_files(
+        cls,
+        files: Mapping[str, NDArray[Any]],
+        *,
+        dtype: type[np.unsignedinteger] | None = None,
+        facts: NDArray[np.void] | None = None,
+        reasons: Sequence[str] = (),
+        threads: int = 1,
+    ) -> Segment:
+        """Concatenate and sort. ``files``: path to token ids (any integer type, >= 0).
+
+        ``dtype``: type of the stream, by default the smallest that holds the ids.
+        """
+        if dtype is None:
+            largest = max((int(ids.max()) for ids in files.values() if len(ids)), default=0)
+            dtype = stream_type(largest + 1)
+        tokens, starts = join_files(list(files.values()), dtype)
         order = sort_positions(tokens, threads=threads)
-        return cls(frozen(tokens), frozen(order), frozen(starts), tuple(files))
+        return cls(
+            frozen(tokens),
+            frozen(order),
+            frozen(starts),
+            tuple(files),
+            frozen(np.empty(0, FACTS) if facts is None else facts),
+            tuple(reasons),
+        )
 
     @property
     def separator(self) -> int:
@@ -67,12 +87,16 @@ class Segment:
         """Index of each path."""
         return {path: index for index, path in enumerate(self.paths)}
 
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each file. int64 [files]."""
+        ends = np.append(self.starts[1:].astype(np.int64), len(self.tokens))
+        return ends - 1 - self.starts.astype(np.int64) if len(self.paths) else ends[:0]
+
     def file_tokens(self, index: int) -> Tokens:
         """Token ids of one file."""
         start = int(self.starts[index])
-        last = index + 1 == len(self.paths)
-        stop = len(self.tokens) - 1 if last else int(self.starts[index + 1]) - 1
-        return self.tokens[start:stop]
+        return self.tokens[start : start + int(self.lengths[index])]
 
 
 def join_files(

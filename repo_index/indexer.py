@@ -1,0 +1,346 @@
+"""Brings a store in line with the files: the single writer of a workspace or of common code.
+
+Runs in a process of its own, without torch. Typical use::
+
+    tokenizer = TextTokenizer.from_file(model_folder)
+    tree = FolderTree(workspace)
+    indexer = Indexer.open(tree, workspace_store(workspace, tokenizer.sha256), tokenizer)
+    indexer.refresh()                  # everything; quick when nothing changed
+    indexer.refresh(["src/a.py"])      # these files or folders, after events
+    indexer.merge()                    # when idle, in any thread
+    indexer.close()
+
+Readers map what it commits: see :class:`repo_index.datastore.Datastore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repo_index.errors import StoreUnwritable
+from repo_index.file_layer import FileLayer
+from repo_index.ordering import stream_type
+from repo_index.pending import PendingChanges
+from repo_index.reading import Content
+from repo_index.source_tree import IGNORE_FILES, SourceTree
+from repo_index.store import folder_bytes, usable_folder
+from repo_index.store_writer import StoreWriter
+
+_BATCH_CHARACTERS = 2_000_000
+_BLOCK_TOKENS = 4_000_000
+
+
+class BatchTokenizer(Protocol):
+    """What the indexer needs of a tokenizer."""
+
+    sha256: str
+    vocabulary_size: int
+
+    def encode(self, texts: list[str]) -> list[NDArray[np.int32]]:
+        """Token ids of every text."""
+        ...
+
+
+@dataclass
+class Progress:
+    """How far a refresh is. total is 0 while files are still being found."""
+
+    files: int = 0
+    total: int = 0
+    tokens: int = 0
+
+
+@dataclass
+class Refreshed:
+    """What a refresh found: paths that were indexed, that are gone, and that could not be read."""
+
+    indexed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    tokens: int = 0
+
+
+@dataclass(frozen=True)
+class IndexStatus:
+    """The index in numbers. problem: why it is kept elsewhere or not at all, empty when sound."""
+
+    folder: str
+    files: int
+    tokens: int
+    excluded: int
+    bytes: int
+    segments: int
+    complete: bool
+    problem: str
+
+
+class Indexer:
+    """Keeps one store equal to one source tree. Not thread-safe but for ``merge``."""
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        writer: StoreWriter,
+        tokenizer: BatchTokenizer,
+        *,
+        problem: str = "",
+        unique: bool = False,
+        max_tokens: int = 0,
+        pause: Callable[[], None] = lambda: None,
+        threads: int = 2,
+    ) -> None:
+        """Use ``open``. ``unique``: content known under another name is left out. ``max_tokens``:
+        stop there (0: no limit). ``pause`` is called between pieces of work and may wait."""
+        self.tree = tree
+        self.problem = problem
+        self._writer = writer
+        self._tokenizer = tokenizer
+        self._dtype = stream_type(tokenizer.vocabulary_size)
+        self._unique = unique
+        self._max_tokens = max_tokens
+        self._pause = pause
+        self._threads = threads
+
+    @classmethod
+    def open(
+        cls,
+        tree: SourceTree,
+        folder: Path,
+        tokenizer: BatchTokenizer,
+        *,
+        workspace: str = "",
+        layer: FileLayer | None = None,
+        unique: bool = False,
+        max_tokens: int = 0,
+        pause: Callable[[], None] = lambda: None,
+        threads: int = 2,
+    ) -> Indexer:
+        """Open or make the store in ``folder``; one of a temporary folder when that cannot be
+        written (``problem`` says so). Raises StoreLocked, StoreUnwritable."""
+        layer = layer or FileLayer()
+        try:
+            usable, problem = usable_folder(folder, layer)
+            writer = StoreWriter(usable, tokenizer.sha256, workspace, layer)
+        except OSError as error:
+            raise StoreUnwritable(f"no folder for the index can be written ({error})") from error
+        return cls(
+            tree,
+            writer,
+            tokenizer,
+            problem=problem,
+            unique=unique,
+            max_tokens=max_tokens,
+            pause=pause,
+            threads=threads,
+        )
+
+    def close(self) -> None:
+        """Let another process write the store."""
+        self._writer.close()
+
+    @property
+    def folder(self) -> Path:
+        """Where the store is."""
+        return self._writer.folder
+
+    @property
+    def damage(self) -> list[str]:
+        """What was found damaged when the store was opened; the next full refresh repairs it."""
+        return self._writer.damage
+
+    def status(self) -> IndexStatus:
+        """Files, tokens and bytes as they are now."""
+        segments = self._writer.segments
+        excluded = sum(1 for path in self._writer.places if self._writer.reason(path))
+        return IndexStatus(
+            folder=str(self.folder),
+            files=len(self._writer.places) - excluded,
+            tokens=sum(stored.living_tokens for stored in segments),
+            excluded=excluded,
+            bytes=folder_bytes(self.folder),
+            segments=len(segments),
+            complete=self._writer.manifest.complete,
+            problem=self.problem,
+        )
+
+    def explain(self, path: str) -> str:
+        """Why a file is in or out of the index, in one line."""
+        if reason := self.tree.excluded(path):
+            return f"{path}: not indexed: {reason}"
+        if self.tree.is_folder(path):
+            return f"{path}: a folder whose files are indexed"
+        try:
+            reason = self.tree.read(path).reason
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror or error})"
+        if reason:
+            return f"{path}: not indexed: {reason}"
+        if path not in self._writer.places:
+            return f"{path}: will be indexed by the next refresh"
+        return f"{path}: indexed"
+
+    def rebuild(self, progress: Callable[[Progress], None] | None = None) -> Refreshed:
+        """Forget everything and index all files."""
+        self._writer.clear()
+        return self.refresh(progress=progress)
+
+    def refresh(
+        self,
+        paths: Iterable[str] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Refreshed:
+        """Index what is new or changed, drop what is gone; of everything, or of ``paths``.
+
+        Everything: files whose size and times are as they were are not read. Given paths are read
+        and compared by content; a folder stands for what is below it. Raises StoreUnwritable; what
+        was committed before stays.
+        """
+        state = progress or (lambda _: None)
+        wanted = None if paths is None else set(paths)
+        if wanted is None or any(path.rpartition("/")[2] in IGNORE_FILES for path in wanted):
+            self.tree.forget()
+            wanted = None
+        state(Progress())
+        if wanted is None:
+            found = dict(self.tree.walk())
+            gone = [path for path in self._writer.places if path not in found]
+            changed = [
+                path
+                for path, fingerprint in found.items()
+                if self._writer.fingerprint(path) != fingerprint
+            ]
+        else:
+            changed, gone = self._named(wanted)
+        return self._index(changed, gone, state, everything=wanted is None)
+
+    def merge(self, *, everything: bool = False) -> bool:
+        """Merge segments if it is worth it; whether it was. Raises StoreUnwritable."""
+        return self._writer.merge(pause=self._pause, everything=everything)
+
+    def _named(self, wanted: set[str]) -> tuple[list[str], list[str]]:
+        """Files that are there and files that are known but gone, of some paths and folders."""
+        there: dict[str, None] = {}
+        gone: dict[str, None] = {}
+        folders = set()
+        for path in sorted(wanted):
+            if path in self._writer.places or not self.tree.is_folder(path):
+                if not self.tree.excluded(path):
+                    there[path] = None
+                    continue
+                if path in self._writer.places:
+                    gone[path] = None
+            folders.add(path)
+        for folder in folders:
+            if self.tree.is_folder(folder):
+                there.update(dict.fromkeys(path for path, _ in self.tree.walk(folder)))
+        if folders:
+            for path in self._writer.places:
+                if path not in there and any(f in folders for f in _folders_of(path)):
+                    gone[path] = None
+        return list(there), list(gone)
+
+    def _index(
+        self,
+        changed: Sequence[str],
+        gone: Sequence[str],
+        progress: Callable[[Progress], None],
+        *,
+        everything: bool,
+    ) -> Refreshed:
+        at = Progress(total=len(changed))
+        result = Refreshed(removed=list(gone))
+        pending = PendingChanges(removed=set(gone))
+        keys = set(map(self._writer.digest, self._writer.places)) if self._unique else None
+        total = sum(stored.living_tokens for stored in self._writer.segments)
+        for batch in self._batches(changed):
+            self._pause()
+            new = self._changed_contents(batch, pending, result, keys)
+            ids = self._tokenizer.encode([content.text for _, content in new])
+            for (path, content), tokens in zip(new, ids, strict=True):
+                pending.add(path, content, tokens)
+                result.indexed.append(path)
+                result.tokens += len(tokens)
+            at.files += len(batch)
+            at.tokens = result.tokens
+            progress(at)
+            if pending.tokens >= _BLOCK_TOKENS:
+                self._commit(pending)
+                pending = PendingChanges()
+            if self._max_tokens and total + result.tokens >= self._max_tokens:
+                break
+        finished = everything and not self._writer.manifest.complete
+        if pending or finished:
+            self._commit(pending, complete=True if finished else None)
+        progress(at)
+        return result
+
+    def _changed_contents(
+        self,
+        batch: list[tuple[str, Content | None]],
+        pending: PendingChanges,
+        result: Refreshed,
+        keys: set[tuple[int, int] | None] | None,
+    ) -> list[tuple[str, Content]]:
+        """Of files that were read, those whose content is not what was indexed."""
+        new = []
+        for path, content in batch:
+            if content is None:
+                result.unreadable.append(path)
+                if path in self._writer.places:
+                    pending.removed.add(path)
+            elif content.key == self._writer.digest(path):
+                times = content.fingerprint
+                if times != self._writer.fingerprint(path):
+                    pending.touched[path] = (times.modified, times.changed)
+            elif keys is not None and content.key in keys:
+                new.append((path, content.without_text("the same content is indexed already")))
+            else:
+                new.append((path, content))
+                if keys is not None:
+                    keys.add(content.key)
+        return new
+
+    def _commit(self, pending: PendingChanges, *, complete: bool | None = None) -> None:
+        segment = pending.segment(self._dtype, self._threads)
+        self._writer.commit(segment, pending.removed, pending.touched, complete=complete)
+
+    def _batches(self, paths: Sequence[str]) -> Iterator[list[tuple[str, Content | None]]]:
+        """Contents of files, some at a time; the next ones are read while these are encoded."""
+        waiting = iter(paths)
+        if len(paths) < 8:
+            yield self._read_batch(waiting)
+            return
+        with ThreadPoolExecutor(1) as reader:
+            following = reader.submit(self._read_batch, waiting)
+            while batch := following.result():
+                following = reader.submit(self._read_batch, waiting)
+                yield batch
+
+    def _read_batch(self, paths: Iterator[str]) -> list[tuple[str, Content | None]]:
+        batch: list[tuple[str, Content | None]] = []
+        size = 0
+        for path in paths:
+            try:
+                content: Content | None = self.tree.read(path)
+            except OSError:
+                content = None
+            batch.append((path, content))
+            size += len(content.text) if content else 0
+            if size >= _BATCH_CHARACTERS or len(batch) >= 2000:
+                break
+        return batch
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    """Every folder above a path, the root (empty) too, and the path itself."""
+    yield path
+    while path:
+        path = path.rpartition("/")[0]
+        yield path

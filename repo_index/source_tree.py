@@ -1,0 +1,116 @@
+"""Where the indexed files come from: one folder, or several under names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from repo_index.files import FileRules, Fingerprint, Limits
+from repo_index.reading import Content, read_content
+
+IGNORE_FILES = frozenset({".gitignore", ".redraftignore"})
+
+
+class SourceTree(Protocol):
+    """Files under relative paths with ``/``, as the index names them."""
+
+    def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
+        """Files that count by name, below a folder."""
+        ...
+
+    def excluded(self, path: str) -> str:
+        """Why a path is left out by name, place or kind; empty when it counts."""
+        ...
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder, not a link to one, has this path."""
+        ...
+
+    def read(self, path: str) -> Content:
+        """What a file holds. Raises OSError."""
+        ...
+
+    def forget(self) -> None:
+        """Ignore files may have changed."""
+        ...
+
+
+class FolderTree:
+    """The files of one folder that its rules let in."""
+
+    def __init__(
+        self,
+        root: Path,
+        limits: Limits | None = None,
+        *,
+        endings: tuple[str, ...] = (),
+        user_ignore: Path | None = None,
+    ) -> None:
+        """``endings``: names that count end so, all when empty. ``user_ignore``: also obeyed."""
+        self.rules = FileRules(root, limits or Limits(), user_ignore)
+        self.root = self.rules.root
+        self._endings = endings
+
+    def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
+        """See :class:`SourceTree`."""
+        for path, fingerprint in self.rules.walk(below):
+            if not self._endings or path.endswith(self._endings):
+                yield path, fingerprint
+
+    def excluded(self, path: str) -> str:
+        """See :class:`SourceTree`."""
+        reason = self.rules.excluded(path)
+        if not reason and self._endings and not path.endswith(self._endings):
+            return f"only files that end in {', '.join(self._endings)} are indexed here"
+        return reason
+
+    def is_folder(self, path: str) -> bool:
+        """See :class:`SourceTree`."""
+        place = self.root / path
+        return place.is_dir() and not place.is_symlink()
+
+    def read(self, path: str) -> Content:
+        """See :class:`SourceTree`."""
+        return read_content(self.root, path, self.rules.limits.bytes)
+
+    def forget(self) -> None:
+        """See :class:`SourceTree`."""
+        self.rules.forget()
+
+
+class NamedTrees:
+    """Several trees, each below a name that holds no ``/``."""
+
+    def __init__(self, trees: Mapping[str, FolderTree]) -> None:
+        self.trees = dict(trees)
+
+    def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
+        """See :class:`SourceTree`."""
+        wanted, _, inside = below.partition("/")
+        for name, tree in self.trees.items():
+            if not below or name == wanted:
+                for path, fingerprint in tree.walk(inside):
+                    yield f"{name}/{path}", fingerprint
+
+    def excluded(self, path: str) -> str:
+        """See :class:`SourceTree`."""
+        name, _, inside = path.partition("/")
+        tree = self.trees.get(name)
+        return tree.excluded(inside) if tree else "of no folder that is indexed"
+
+    def is_folder(self, path: str) -> bool:
+        """See :class:`SourceTree`."""
+        name, _, inside = path.partition("/")
+        tree = self.trees.get(name)
+        return tree is not None and tree.is_folder(inside)
+
+    def read(self, path: str) -> Content:
+        """See :class:`SourceTree`."""
+        name, _, inside = path.partition("/")
+        return self.trees[name].read(inside)
+
+    def forget(self) -> None:
+        """See :class:`SourceTree`."""
+        for tree in self.trees.values():
+            tree.forget()
