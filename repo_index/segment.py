@@ -25,7 +25,7 @@ FACTS = np.dtype(
 """What is known of a file: bytes, modification and change times (ns), hash of its content."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """Files as one token stream between separators, and all its positions in context order.
 
@@ -41,7 +41,7 @@ class Segment:
     paths: Sequence[str]
     facts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, FACTS))
     reasons: Sequence[str] = ()
-    name: str = field(default="", compare=False)
+    name: str = ""
     """File name in the store, empty for a segment that lives in memory."""
 
     @classmethod

@@ -25,7 +25,7 @@ from repo_index.store_lock import StoreLock
 _UNUSED_SECONDS = 60 * 24 * 3600
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class StoredSegment:
     """A mapped segment, what the manifest says of it, and the dead among its files (bool)."""
 
