@@ -22,6 +22,12 @@ PROMPT_LOOKUP_TOKENS = 10
 """What transformers' documentation uses; ``generate`` has no default for it."""
 
 
+def set_threads(count: int) -> None:
+    """CPU threads of everything that runs next: torch has one number for the whole process."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
+
+
 @dataclass(slots=True)
 class HfResult:
     """Generated tokens without the end token, int32 [n], and what they cost."""

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.generation import OVERHEAD_S
+from accel.planner import Planner, Trust
 from accel.replay import replay
 from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest
+from accel.statistics import Statistics
 from lsp_server.bench.cases import CompletionCase
-from lsp_server.bench.datastores import CaseDatastores
-from lsp_server.bench.measurement import Measurement
-from lsp_server.bench.methods import MakeDrafter
+from lsp_server.bench.datastores import CaseDatastores, TokenFiles
+from lsp_server.bench.measurement import Measurement, Projection
+from lsp_server.bench.methods import PLANNED, MakeDrafter, tell_files
 
 if TYPE_CHECKING:
     from accel.tokenizer import Tokenizer
@@ -72,6 +75,40 @@ class Recorder:
         self._drafter.commit(tree, path, tokens)
 
 
+class Planned:
+    """A drafter whose trees a planner cuts to what pays, as the engine does."""
+
+    def __init__(self, drafter: Drafter, planner: Planner) -> None:
+        self.name = drafter.name
+        self._drafter = drafter
+        self._planner = planner
+        self._trust = Trust()
+        self._context = 0
+
+    def begin(self, request: DraftRequest) -> None:
+        """Begin within, trusting the drafter as far as any."""
+        self._drafter.begin(request)
+        self._trust = Trust()
+        self._context = len(request.prompt)
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """What pays of the tree within."""
+        if not self._trust.wants_draft(self._planner.seconds(1, self._context)):
+            return DraftTree.empty()
+        started = time.perf_counter()
+        tree = self._planner.fit(
+            self._drafter.draft(max_nodes), 1, self._context, self._trust.factor, OVERHEAD_S
+        )
+        self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
+        return tree
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """Commit within and note how far the probabilities were right."""
+        self._trust.learn(float(tree.probabilities.sum()), len(path))
+        self._drafter.commit(tree, path, tokens)
+        self._context += len(tokens)
+
+
 def in_tokens(
     tokenizer: Tokenizer, case: CompletionCase, *, left_only: bool, max_tokens: int
 ) -> Replayed:
@@ -96,9 +133,14 @@ def replay_cases(
     max_nodes: int,
     max_tokens: int,
     left_only: bool,
+    planner: Planner | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
-    """Every method on every case, methods taking turns case by case. ``done`` after each case."""
+    """Every method on every case, methods taking turns case by case. ``done`` after each case.
+
+    With a ``planner`` the time of the forwards is projected, after a further replay with planned
+    trees for methods that are ``PLANNED``.
+    """
     for case in cases:
         replayed = in_tokens(tokenizer, case, left_only=left_only, max_tokens=max_tokens)
         request = DraftRequest(
@@ -108,14 +150,17 @@ def replay_cases(
             workspace=case.group,
         )
         files = datastores.files_of(case, left_only=left_only)
-        for name, make in methods.items():
+
+        def begun(make: MakeDrafter, files: TokenFiles = files) -> Drafter:
             drafter = make() or PlainDrafter()
-            if hasattr(drafter, "know"):
-                drafter.know(files)
-            recorder = Recorder(drafter)
+            tell_files(drafter, files)
+            return drafter
+
+        for name, make in methods.items():
+            recorder = Recorder(begun(make))
             started = time.perf_counter()
             statistics = replay(recorder, request, replayed.target, max_nodes)
-            yield Measurement(
+            measurement = Measurement(
                 method=name,
                 group=case.group,
                 case=case.id,
@@ -123,6 +168,25 @@ def replay_cases(
                 tokens=np.asarray(replayed.target).tolist(),
                 text_bytes=len(tokenizer.decode_bytes(replayed.target)),
                 wall_s=time.perf_counter() - started,
-                sizes=recorder.sizes,
             )
+            if planner is not None:
+                if name in PLANNED:
+                    recorder = Recorder(Planned(begun(make), planner))
+                    statistics = replay(recorder, request, replayed.target, max_nodes)
+                measurement.projection = project(statistics, recorder.sizes, planner)
+            yield measurement
         done()
+
+
+def project(statistics: Statistics, sizes: list[int], planner: Planner) -> Projection:
+    """Time that the replayed forwards, and plain decoding, would take."""
+    context = statistics.prompt_tokens
+    drafted_s = sum(statistics.draft_s)
+    plain_s = 0.0
+    for size, accepted in zip(sizes, statistics.accepted, strict=True):
+        drafted_s += planner.seconds(size + 1, context)
+        # The last forward may end inside its path; one token more or less changes nothing here.
+        for _ in range(accepted + 1):
+            plain_s += planner.seconds(1, context)
+            context += 1
+    return Projection(plain_s, drafted_s, statistics.forwards, sum(sizes))

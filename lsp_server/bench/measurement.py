@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,16 @@ from accel.statistics import Statistics
 
 REPETITION = 16
 """Length of the runs of tokens that tell whether a text loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Seconds that the forwards of a replay would take on a measured model shape."""
+
+    plain_s: float
+    drafted_s: float
+    forwards: int
+    nodes: int
 
 
 @dataclass(slots=True)
@@ -27,14 +37,15 @@ class Measurement:
     text_bytes: int
     """Length of the text that the tokens stand for."""
     wall_s: float
-    sizes: list[int] = field(default_factory=list)
-    """Nodes of the tree of every forward."""
     identical: bool = True
     """Same tokens as ``plain``."""
     identical_hf: bool | None = None
     """Same tokens as transformers' plain ``generate``, None where that was not run."""
     exact: bool = True
     """The text is the reference."""
+    similarity: float = 1.0
+    """Edit similarity of text and reference."""
+    projection: Projection | None = None
 
 
 def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
@@ -46,14 +57,13 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
     draft_s = [seconds for each in statistics for seconds in each.draft_s]
     verify_s = [seconds for each in statistics for seconds in each.verify_s]
     compared = [each.identical_hf for each in measurements if each.identical_hf is not None]
+    projections = [each.projection for each in measurements if each.projection is not None]
     return {
         "cases": len(measurements),
         "tokens": tokens,
         "forwards": forwards,
         "tokens_per_forward": _ratio(tokens, forwards),
-        "tokens_per_forward_mean": float(
-            np.mean([each.tokens_per_forward for each in statistics]) if statistics else 0.0
-        ),
+        "tokens_per_forward_mean": _mean([each.tokens_per_forward for each in statistics]),
         "bytes_per_forward": _ratio(sum(each.text_bytes for each in measurements), forwards),
         "nodes_per_forward": _ratio(sum(each.nodes for each in statistics), forwards),
         "draft_us_p50": _percentile(draft_s, 50) * 1e6,
@@ -66,8 +76,21 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "identical": sum(each.identical for each in measurements),
         "identical_hf": sum(compared) if compared else None,
         "exact": sum(each.exact for each in measurements),
+        "edit_similarity": _mean([each.similarity for each in measurements]),
         "repeated_16grams": repeated_share([each.tokens for each in measurements]),
         "sources": _tokens_by_source(statistics),
+        **(_projected(projections, tokens) if projections else {}),
+    }
+
+
+def _projected(projections: Sequence[Projection], tokens: int) -> dict[str, Any]:
+    forwards = sum(each.forwards for each in projections)
+    drafted_s = sum(each.drafted_s for each in projections)
+    return {
+        "projected_speedup": _ratio(sum(each.plain_s for each in projections), drafted_s),
+        "projected_tokens_per_s": _ratio(tokens, drafted_s),
+        "projected_tokens_per_forward": _ratio(tokens, forwards),
+        "projected_nodes_per_forward": _ratio(sum(each.nodes for each in projections), forwards),
     }
 
 
@@ -82,6 +105,26 @@ def repeated_share(texts: Sequence[Sequence[int]]) -> float:
             total += 1
             seen.add(gram)
     return _ratio(repeated, total)
+
+
+def similarity(text: str, reference: str) -> float:
+    """Edit similarity: 1 - Levenshtein distance / length of the longer text, in characters."""
+    if not text or not reference:
+        return float(text == reference)
+    ours = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    theirs = np.frombuffer(reference.encode("utf-32-le"), np.uint32)
+    places = np.arange(len(theirs) + 1)
+    distances = places.copy()
+    for row, character in enumerate(ours, 1):
+        substituted = distances[:-1] + (theirs != character)
+        best = np.minimum(distances[1:] + 1, substituted)
+        # Insertions: every cell may come from a cell to its left, one more for every step.
+        distances = np.minimum.accumulate(np.concatenate([[row], best]) - places) + places
+    return 1.0 - float(distances[-1]) / max(len(ours), len(theirs))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 
+PLANNED = frozenset(["redraft"])
+"""Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
+what they draft, as published."""
+
+HF_METHODS = ("hf-generate", "hf-prompt-lookup", "standard-sd")
+"""Methods that transformers' own ``generate`` decodes where there is a model."""
+
 
 @dataclass(frozen=True, slots=True)
 class MethodSetup:
@@ -43,6 +50,13 @@ def choose(names: str, known: list[str], option: str) -> list[str]:
     if unknown:
         raise BenchError(f"{option} {unknown[0]}: no such method; known are {', '.join(known)}")
     return list(dict.fromkeys(chosen))
+
+
+def tell_files(drafter: Drafter | None, files: TokenFiles) -> None:
+    """Give a peer that keeps a store of its own the repository of the coming request."""
+    know = getattr(drafter, "know", None)
+    if know is not None:
+        know(files)
 
 
 def fastcoder_parameters(setup: MethodSetup) -> FastCoderParameters:
@@ -124,3 +138,8 @@ DRAFTERS.update(
         "redraft": _redraft,
     }
 )
+
+REPLAYABLE = list(DRAFTERS)
+"""Methods of a replay; prompt lookup is there by transformers' rule."""
+DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))
+"""Methods on a model."""

@@ -44,6 +44,28 @@ def results(measurements: Sequence[Measurement], unavailable: dict[str, str]) ->
     }
 
 
+def add_speedups(document: dict[str, Any], plain: Sequence[Measurement]) -> None:
+    """Add ``speedup`` to every method, in total and by group: its decoding speed over that of the
+    fastest plain decoding, whose measurements are given under their own names."""
+    names = list(dict.fromkeys(each.method for each in plain))
+    document["plain_decoding"] = {name: summarise(_of(plain, name)) for name in names}
+    _relate(document["methods"], document["plain_decoding"])
+    _relate(document["plain_decoding"], document["plain_decoding"])
+    document["fastest_plain"] = max(
+        names, key=lambda name: document["plain_decoding"][name]["tokens_per_s"]
+    )
+    for group, methods in document["groups"].items():
+        within = [each for each in plain if each.group == group]
+        _relate(methods, {name: summarise(_of(within, name)) for name in names})
+
+
+def _relate(methods: dict[str, Any], plain: dict[str, Any]) -> None:
+    fastest = max(fields["tokens_per_s"] for fields in plain.values())
+    for fields in methods.values():
+        if "unavailable" not in fields:
+            fields["speedup"] = fields["tokens_per_s"] / fastest if fastest else 0.0
+
+
 def circumstances(*, model: str, dtype: str, seed: int, cases: Path) -> dict[str, Any]:
     """Under what the figures were measured: the rest of the document."""
     return {

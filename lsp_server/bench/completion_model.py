@@ -1,0 +1,218 @@
+"""Completion by a real model: every method decodes the same prompts, in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.engine import Engine
+from accel.generation import GenerationRequest
+from accel.peers.hf_generate import HfGenerate, Mode, set_threads
+from accel.prompts import Prompt
+from accel.sampling import Sampling
+from accel.sources.protocol import ContinuationIndex, DraftRequest
+from accel.statistics import Statistics
+from lsp_server.bench.cases import CompletionCase
+from lsp_server.bench.completion_replay import PROMPT_TOKENS
+from lsp_server.bench.datastores import CaseDatastores, TokenFiles
+from lsp_server.bench.measurement import Measurement, similarity
+from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
+
+if TYPE_CHECKING:
+    from accel.tokenizer import Tokenizer
+
+WARM_UP_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One case as every decoder is given it."""
+
+    prompt: Prompt
+    draft_request: DraftRequest
+    files: TokenFiles
+    max_tokens: int
+    """Every decoder makes as many, going on after end tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Tokens without the end token, int32 [n], and what they cost."""
+
+    tokens: TokenArray
+    statistics: Statistics
+
+
+class Decoder(Protocol):
+    """A method on a loaded model."""
+
+    def __call__(self, task: Task) -> Decoded:
+        """Decode the task to its end."""
+        ...
+
+
+class EngineDecoder:
+    """Our engine with a drafter, on a session of its own for every task."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        make_drafter: MakeDrafter,
+        *,
+        plan: bool,
+        max_nodes: int,
+        sampling: Sampling,
+    ) -> None:
+        self._engine = engine
+        self._make_drafter = make_drafter
+        self._plan = plan
+        self._max_nodes = max_nodes
+        self._sampling = sampling
+
+    def __call__(self, task: Task) -> Decoded:
+        """Decode with a drafter that has seen no other task."""
+        set_threads(self._engine.threads)
+        drafter = self._make_drafter()
+        tell_files(drafter, task.files)
+        request = GenerationRequest(
+            prompt=task.prompt.tokens,
+            max_tokens=task.max_tokens,
+            drafter=drafter,
+            draft_request=task.draft_request,
+            sampling=self._sampling,
+            stop_tokens=task.prompt.stop_tokens,
+            max_nodes=self._max_nodes,
+            plan=self._plan,
+            ignore_end=True,
+        )
+        generation = self._engine.generate(request).finish()
+        return Decoded(generation.tokens, generation.statistics)
+
+
+class HfDecoder:
+    """transformers' ``generate``."""
+
+    def __init__(self, peer: HfGenerate, mode: Mode, engine: Engine, sampling: Sampling) -> None:
+        """The number of threads is that of our ``engine``."""
+        self._peer = peer
+        self._mode = mode
+        self._threads = engine.threads
+        self._sampling = sampling
+
+    def __call__(self, task: Task) -> Decoded:
+        """Decode past end tokens, as our engine does."""
+        set_threads(self._threads)
+        result = self._peer.generate(
+            task.prompt.tokens,
+            mode=self._mode,
+            max_tokens=task.max_tokens,
+            sampling=self._sampling,
+        )
+        return Decoded(result.tokens, result.statistics)
+
+
+def decode_cases(
+    cases: list[CompletionCase],
+    decoders: dict[str, Decoder],
+    datastores: CaseDatastores,
+    engine: Engine,
+    *,
+    stop: str,
+    max_tokens: int,
+    left_only: bool,
+    hf_decoder: str | None,
+    done: Callable[[], None] = lambda: None,
+) -> Iterator[Measurement]:
+    """Every decoder on every case; which one begins changes from case to case, so that a drift of
+    the machine hits all alike. ``identical`` is told against ``plain``."""
+    names = list(decoders)
+    for number, case in enumerate(cases):
+        task = make_task(case, datastores, engine, stop, max_tokens, left_only)
+        if number == 0:
+            for decode in decoders.values():
+                decode(_shortened(task))
+        turn = number % len(names)
+        measured: dict[str, Measurement] = {}
+        for name in [*names[turn:], *names[:turn]]:
+            started = time.perf_counter()
+            decoded = decoders[name](task)
+            wall_s = time.perf_counter() - started
+            measured[name] = _measurement(name, case, task, decoded, wall_s, engine.tokenizer)
+        for measurement in measured.values():
+            measurement.identical = measurement.tokens == measured[PLAIN].tokens
+            if hf_decoder is not None:
+                measurement.identical_hf = measurement.tokens == measured[hf_decoder].tokens
+        yield from (measured[name] for name in names)
+        done()
+
+
+def make_task(
+    case: CompletionCase,
+    datastores: CaseDatastores,
+    engine: Engine,
+    stop: str,
+    max_tokens: int,
+    left_only: bool,
+) -> Task:
+    """Prompt, index and length of a case.
+
+    The prompt stops at a border between tokens, and nobody is held to the bytes behind it:
+    transformers could not be.
+    """
+    prompt = engine.fim_prompt(
+        case.prefix,
+        "" if left_only else case.suffix,
+        path=case.path,
+        budget=min(PROMPT_TOKENS, engine.max_positions - max_tokens),
+    )
+    wanted = max_tokens
+    if stop == "reference":
+        typed = prompt.required_prefix.decode()
+        wanted = min(len(engine.tokenizer.encode(typed + case.reference)), max_tokens)
+    index = datastores.snapshot(case, left_only=left_only)
+    return Task(
+        prompt=prompt,
+        draft_request=DraftRequest(
+            prompt.tokens,
+            prompt.suffix_tokens,
+            index=cast(ContinuationIndex, index),
+            workspace=case.group,
+        ),
+        files=datastores.files_of(case, left_only=left_only),
+        max_tokens=max(wanted, 1),
+    )
+
+
+def _shortened(task: Task) -> Task:
+    return Task(task.prompt, task.draft_request, task.files, WARM_UP_TOKENS)
+
+
+def _measurement(
+    name: str,
+    case: CompletionCase,
+    task: Task,
+    decoded: Decoded,
+    wall_s: float,
+    tokenizer: Tokenizer,
+) -> Measurement:
+    ends = np.isin(decoded.tokens, list(task.prompt.stop_tokens))
+    until = int(ends.argmax()) if ends.any() else len(decoded.tokens)
+    spelt = tokenizer.decode_bytes(decoded.tokens[:until])
+    spelt = spelt.removeprefix(task.prompt.required_prefix)
+    text = spelt.decode("utf-8", errors="replace")
+    return Measurement(
+        method=name,
+        group=case.group,
+        case=case.id,
+        statistics=decoded.statistics,
+        tokens=np.asarray(decoded.tokens).tolist(),
+        text_bytes=len(spelt),
+        wall_s=wall_s,
+        exact=text == case.reference,
+        similarity=similarity(text, case.reference),
+    )
