@@ -29,7 +29,8 @@ def replay(
         statistics.draft_s.append(time.perf_counter() - draft_started)
         rest = reference[done:]
         path = tree.accepted_path(rest)
-        tokens = np.asarray(rest[: len(path) + 1], np.int32)
+        own = 0 if path and getattr(drafter, "drops_bonus_now", False) else 1
+        tokens = np.asarray(rest[: len(path) + own], np.int32)
         drafter.commit(tree, path, tokens)
         statistics.record(tree, path, len(tokens))
         done += len(tokens)

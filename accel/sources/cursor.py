@@ -1,0 +1,148 @@
+"""The cursor of an edit: which place of the original the output has reached.
+
+On track, the next token is expected at the anchor. A token that is found neither in the original
+nor in a rewritten version of it throws the cursor off the track; from then on the anchor stays
+where the track was lost, and the longest match that lies near enough brings the cursor back. Text
+that was skipped is never thrown away: a later match may lead back to it (moved code).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.sources.copy_rows import (
+    NUMBER,
+    REANCHOR_MATCH,
+    SHIFTED,
+    WORD,
+    advance_matches,
+)
+
+AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
+EVENT_REJOINED = 0
+"""The output left the original at token 1 of the event and joined it again at 2; what stands there
+instead is in the context from 3 to 4."""
+EVENT_LEFT_VERSION = 1
+"""The token at place 1 of the pool, where the cursor was, was not taken, but the one that another
+version has there."""
+
+
+@njit(nogil=True, cache=True)
+def follow(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    cursor: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+    context_stop: int,
+    classes: NDArray[np.int8],
+) -> NDArray[np.int32]:
+    """Move the cursor over ``tokens``, which join the context at ``context_stop``.
+
+    cursor: int32 [4] of place in the pool, anchor, tokens off the track, place where it was lost;
+    changed. The last span is the context; it must have room. Returns the events int32 [e, 5].
+    """
+    events = np.empty((len(tokens), 5), np.int32)
+    count = 0
+    own = len(spans) - 1
+    for token in tokens:
+        for span in range(own):
+            advance_matches(pool, match, spans[span, 0], spans[span, 1], token)
+        pool[context_stop] = token
+        advance_matches(pool, match, spans[own, 0], context_stop + 1, token)
+        context_stop += 1
+        at = cursor[AT]
+        if cursor[OFF_TRACK] == 0:
+            if pool[at] == token:
+                cursor[AT] = at + 1
+                cursor[ANCHOR] = offsets[at + 1]
+                continue
+            other = _same_place(pool, offsets, spans, cursor[ANCHOR], token)
+            if other >= 0:
+                events[count, 0] = EVENT_LEFT_VERSION
+                events[count, 1] = at
+                count += 1
+                cursor[AT] = other + 1
+                cursor[ANCHOR] = offsets[other + 1]
+                continue
+            cursor[LOST_AT] = context_stop - 1
+        cursor[OFF_TRACK] += 1
+        row = _best_return(pool, match, offsets, spans, cursor[ANCHOR], classes)
+        if row >= 0:
+            events[count, 0] = EVENT_REJOINED
+            events[count, 1] = cursor[ANCHOR]
+            events[count, 2] = offsets[row] - match[row]
+            events[count, 3] = cursor[LOST_AT]
+            events[count, 4] = context_stop - match[row]
+            count += 1
+            cursor[AT] = row
+            cursor[ANCHOR] = offsets[row]
+            cursor[OFF_TRACK] = 0
+    return events[:count]
+
+
+@njit(nogil=True, cache=True)
+def _same_place(
+    pool: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    anchor: int,
+    token: int,
+) -> int:
+    """A row at the anchor, in any version, that continues with ``token``; -1 when there is none."""
+    for span in range(len(spans)):
+        if spans[span, 2] > SHIFTED:
+            continue
+        for row in range(spans[span, 0], spans[span, 1]):
+            if offsets[row] == anchor and pool[row] == token:
+                return row
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _best_return(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    anchor: int,
+    classes: NDArray[np.int8],
+) -> int:
+    """The row to join the original at: long matches first, near ones, forward ones; -1 if none.
+
+    Distance counts from where the matched run begins. A token of match outweighs twelve tokens of
+    distance forward and four backward (chosen by replay). Brackets and line breaks alone are no
+    reason to return.
+    """
+    best = -1
+    best_score = 0.0
+    for span in range(len(spans)):
+        if spans[span, 2] > SHIFTED:
+            continue
+        for row in range(spans[span, 0], spans[span, 1]):
+            length = match[row]
+            if length < REANCHOR_MATCH or not _says_something(pool, classes, row, length):
+                continue
+            ahead = offsets[row] - length - anchor
+            distance = ahead if ahead >= 0 else -3 * ahead
+            score = 3.0 * min(length, 12) - 0.25 * min(distance, 60)
+            if score > best_score:
+                best_score = score
+                best = row
+    return best
+
+
+@njit(nogil=True, cache=True)
+def _says_something(
+    pool: NDArray[np.int32], classes: NDArray[np.int8], row: int, length: int
+) -> bool:
+    """Whether the match before ``row`` is long or holds a word."""
+    if length >= 4:
+        return True
+    words = 0
+    for back in range(1, length + 1):
+        words += WORD <= classes[pool[row - back]] <= NUMBER
+    return words > 0

@@ -1,0 +1,168 @@
+"""Matches, gathering and expansion of copy rows against their obvious forms."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+import pytest
+
+from accel.sources import copy_rows as rows_of
+from accel.sources.copy_tree import expand_rows
+
+
+def slow_match(text: list[int], row: int, context: list[int]) -> int:
+    length = 0
+    while length < min(row, len(context)) and text[row - 1 - length] == context[-1 - length]:
+        length += 1
+    return length
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_matches_kept_current_equal_matches_measured(seed):
+    random = np.random.default_rng(seed)
+    text = random.integers(0, 4, 50).astype(np.int32)
+    context = random.integers(0, 4, 30).astype(np.int32)
+    pool = np.concatenate([text, [-1], context, [-1]]).astype(np.int32)
+    kept = np.zeros(len(pool), np.int32)
+    for place in range(len(context)):
+        rows_of.advance_matches(pool, kept, 0, 50, context[place])
+        rows_of.advance_matches(pool, kept, 51, 52 + place, context[place])
+    measured = np.zeros(len(pool), np.int32)
+    rows_of.measure_matches(pool, measured, 0, 50, 51, 81)
+    rows_of.measure_matches(pool, measured, 51, 81, 51, 81)
+    assert kept[:50].tolist() == measured[:50].tolist(), f"seed {seed}"
+    assert kept[51:81].tolist() == measured[51:81].tolist(), f"seed {seed}"
+    obvious = [slow_match(text.tolist(), row, context.tolist()) for row in range(50)]
+    assert kept[:50].tolist() == obvious, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"\n    ", rows_of.BREAK),
+        (b":\n", rows_of.BREAK),
+        (b" name", 2),
+        (b"name", 3),
+        (b"_x", 3),
+        (" é".encode(), 2),
+        (b" 12", 4),
+        (b"(", 5),
+        (b".get(", 5),
+        (b")", 6),
+        (b".x", 7),
+        (b" =", 8),
+        (b"'", 9),
+        (b"  ", 0),
+        (b"", 0),
+        (b" +", 0),
+    ],
+)
+def test_classes_of_tokens(text, expected):
+    assert rows_of.token_classes([text])[0] == expected
+
+
+def test_every_feature_has_a_weight_of_its_own_table():
+    random = np.random.default_rng(1)
+    for _ in range(2000):
+        kind = int(random.integers(0, rows_of.KINDS))
+        off_track = int(random.integers(0, 40))
+        offset, anchor = random.integers(0, 200, 2).tolist()
+        found = rows_of.features_of(
+            kind, int(random.integers(0, 60)), offset, int(random.integers(0, 2000)),
+            int(random.integers(0, 10)), anchor, off_track, int(random.integers(0, 10)),
+            int(random.integers(0, 10)), anchor - 3, anchor + 5,
+        )  # fmt: skip
+        assert rows_of.MATCH_AT <= found[0] < rows_of.RELATION_AT
+        assert rows_of.RELATION_AT <= found[1] < rows_of.PAIR_AT or (
+            kind > rows_of.SHIFTED and found[1] >= rows_of.AGE_AT
+        )
+        assert rows_of.SYNTAX_AT <= found[3] < rows_of.CHANGE_AT
+        assert (rows_of.CHANGE_AT <= found[4] < rows_of.ESCAPE_AT) == (
+            kind <= rows_of.SHIFTED and off_track == 1
+        )
+
+
+def slow_expand(pool, match, offsets, rows, kinds, stop, state, classes, weights, max_nodes):
+    """The votes of copy rows in their plainest form. Returns tokens, parents, probabilities."""
+    anchor, off_track, last, lost, line_start, line_end = state
+    heap: list[tuple[float, int, tuple]] = []
+    tree: list[tuple[int, int, float]] = []
+    added = 0
+
+    def offer(node, alive, depth, reach, here_anchor, here_off, here_class):
+        nonlocal added
+        breaks = (line_start, line_end) if here_anchor == anchor and here_off > 0 else (-9, -9)
+        escape = rows_of.ESCAPE_AT + rows_of.state_bucket(here_off) * 10 + here_class
+        total = math.exp(weights[escape])
+        groups: dict[int, list[tuple[float, bool, int]]] = {}
+        for row in alive:
+            at = rows[row]
+            token = pool[at + depth]
+            if token < 0:
+                continue
+            found = rows_of.features_of(
+                kinds[row], match[at] + depth, offsets[at + depth], stop - at, classes[token],
+                here_anchor, here_off, here_class, lost, *breaks,
+            )  # fmt: skip
+            vote = math.exp(sum(weights[index] for index in found))
+            on_track = kinds[row] <= rows_of.SHIFTED and (
+                here_off == 0 and offsets[at + depth] == here_anchor
+            )
+            total += vote
+            groups.setdefault(int(token), []).append((vote, on_track, row))
+        for token, votes in groups.items():
+            reach_here = reach * sum(vote for vote, _, _ in votes) / total
+            followed = [vote for vote in votes if vote[1]]
+            best = followed[-1] if followed else max(votes, key=lambda vote: vote[0])
+            joined = kinds[best[2]] <= rows_of.SHIFTED and (
+                best[1] or match[rows[best[2]]] + depth + 1 >= rows_of.REANCHOR_MATCH
+            )
+            if joined:
+                where = (int(offsets[rows[best[2]] + depth + 1]), 0)
+            else:
+                where = (here_anchor, here_off + 1)
+            # Rows are visited in turn from either end, as the compiled lists are.
+            item = (node, token, [row for _, _, row in reversed(votes)], depth + 1, *where)
+            heapq.heappush(heap, (-reach_here, added, item))
+            added += 1
+
+    offer(-1, range(len(rows)), 0, 1.0, anchor, off_track, last)
+    while heap and len(tree) < max_nodes:
+        reach, _, (node, token, alive, depth, where, off) = heapq.heappop(heap)
+        tree.append((token, node, -reach))
+        offer(len(tree) - 1, alive, depth, -reach, where, off, int(classes[token]))
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_expansion_equals_the_slow_form(seed):
+    random = np.random.default_rng(seed)
+    vocabulary = 6
+    original = random.integers(0, vocabulary, 40).astype(np.int32)
+    context = random.integers(0, vocabulary, 60).astype(np.int32)
+    pool = np.concatenate([original, [-1], context, [-1, -1]]).astype(np.int32)
+    offsets = np.concatenate([np.arange(41), np.full(62, -1)]).astype(np.int32)
+    match = np.zeros(len(pool), np.int32)
+    rows_of.measure_matches(pool, match, 0, 40, 41, 101)
+    rows_of.measure_matches(pool, match, 41, 101, 41, 101)
+    spans = np.array([[0, 40, rows_of.ORIGINAL], [41, 101, rows_of.OUTPUT]], np.int32)
+    classes = random.integers(0, 10, vocabulary).astype(np.int8)
+    weights = random.normal(0, 1, rows_of.WEIGHTS)
+    anchor, off_track = int(random.integers(0, 40)), int(random.integers(0, 5))
+    state = (anchor, off_track, int(classes[context[-1]]), int(classes[original[anchor]]),
+             anchor - 4, anchor + 3)  # fmt: skip
+    rows, kinds, features = rows_of.gather_rows(
+        pool, match, offsets, spans, 101, *state, classes, weights, 64
+    )
+    scores = weights[features].sum(axis=1)
+    assert (np.diff(scores) <= 1e-9).all(), f"seed {seed}: best rows do not come first"
+    tokens, parents, chances, _ = expand_rows(
+        pool, match, offsets, rows, kinds, 101, *state, classes, weights, 40, 0.0
+    )
+    slow = slow_expand(pool, match, offsets, rows, kinds, 101, state, classes, weights, 40)
+    assert chances.tolist() == pytest.approx([chance for _, _, chance in slow]), f"seed {seed}"
+    assert list(zip(tokens.tolist(), parents.tolist(), strict=True)) == [
+        (token, parent) for token, parent, _ in slow
+    ], f"seed {seed}"

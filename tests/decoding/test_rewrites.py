@@ -1,0 +1,75 @@
+"""Renames learnt, spoken and applied, and indentation."""
+
+from __future__ import annotations
+
+import pytest
+from edit_words import WordCodec
+
+from accel.sources.rewrites import learn_rename, rewrite, spoken_phrases, spoken_renames
+
+CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "old", "new", "right", "expected"),
+    [
+        ("return self.fo", "o", "obar", "(x)", ("foo", "foobar")),
+        ("a = ", "", "await ", "foo(x)", ("foo", "await foo")),
+        ("t.", "Any", "AnyStr", "]", ("Any", "AnyStr")),
+        ("x = ", "load(a, b", "read(a, b", ")", ("load", "read")),
+        ("x = ", "", "", "foo", None),
+        ("x = ", "1", "1\n    y = 2", "\n", None),
+        ("f(", "+", "-", "2)", None),
+        ("x = ", "a b c d e f g", "z", "\n", None),
+    ],
+)
+def test_a_change_becomes_a_rule_or_none(left, old, new, right, expected):
+    assert learn_rename(left, old, new, right) == expected
+
+
+@pytest.mark.parametrize(
+    ("instruction", "expected"),
+    [
+        ("Rename the parameter `host` to `server`.", [("host", "server")]),
+        ("rename host -> server", [("host", "server")]),
+        ("Change the name of the variable host to server_name", [("host", "server_name")]),
+        ("call the parameter port with care", []),
+        ("use peer instead of host", [("host", "peer")]),
+        ("Rename the function connect to open_connection", [("connect", "open_connection")]),
+        ("rename missing to found", []),
+        ("rename it to dial", [("connect", "dial")]),
+        ("Change the function's name to dial.", [("connect", "dial")]),
+        ("call the parameter host peer instead", [("host", "peer")]),
+        ("replace host with peer", [("host", "peer")]),
+        ("add host to port", []),
+    ],
+)
+def test_renames_are_read_from_instructions(instruction, expected):
+    assert spoken_renames(instruction, CODE) == expected
+
+
+def test_phrases_are_what_the_code_has_not():
+    phrases = spoken_phrases('Add "Open a socket." and call log_it(host), not `connect`', CODE)
+    assert phrases == ["Open a socket.", "log_it(host)"]
+
+
+@pytest.mark.parametrize("shift", [-4, 0, 4])
+def test_a_rewritten_text_is_the_text_rewritten(shift):
+    codec = WordCodec(CODE, "server\n        ")
+    original = codec.encode(CODE)
+    version = rewrite(codec, original, 0, [("host", "server"), ("port", "p")], shift)
+    expected = CODE.replace("ghost", "GHOST").replace("host", "server").replace("port", "p")
+    lines = expected.replace("GHOST", "ghost").split("\n    ")
+    assert codec.decode(version.tokens) == ("\n" + " " * (4 + shift)).join(lines)
+
+
+def test_offsets_lead_back_to_the_original():
+    codec = WordCodec(CODE, "server")
+    original = codec.encode(CODE)
+    version = rewrite(codec, original, 2, [("host", "server . of . it")], 0)
+    for place, token in enumerate(version.tokens):
+        if version.rules[place] < 0:
+            assert original[version.offsets[place]] == token
+        else:
+            assert codec.pieces[original[version.offsets[place]]].strip() == "host"
+    assert (version.offsets[1:] >= version.offsets[:-1]).all()
