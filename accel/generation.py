@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest
@@ -21,7 +22,7 @@ from accel.rows import tree_rows
 from accel.sampling import Sampling, choose
 from accel.sources.protocol import Drafter, DraftRequest
 from accel.statistics import Statistics
-from accel.verifier import main_branch, walk
+from accel.verifier import entropy_tokens, main_branch, walk
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -65,6 +66,9 @@ class GenerationRequest:
     plan: bool = True
     """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
     rules without calibrated probabilities mean."""
+    entropy_top_k: int = 0
+    """Above 1, tokens of a draft model are accepted by EfficientEdit's entropy rule with this k.
+    Lossy, for greedy decoding only; off by default."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -176,7 +180,7 @@ class Generation:
         remaining = self.request.max_tokens - len(self._tokens)
         if remaining <= 1:
             return 0
-        return min(self.request.max_nodes, left - 1)
+        return min(self.request.max_nodes, left)
 
     def _healing_draft(self, drafter: Drafter, room: int) -> DraftTree:
         """Branches that agree with what is typed, and the plain spelling of what is typed."""
@@ -197,12 +201,18 @@ class Generation:
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
         if self.request.sampling.plain_greedy and not constrained:
             chosen = best(logits)
-            path, tokens = walk(tree, lambda node, _above: chosen[node + 1])
+            path, tokens = walk(tree, lambda node, _above: chosen[node + 1], self._relaxed(logits))
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
         self.statistics.verify_s.append(time.perf_counter() - started)
         return path, tokens
+
+    def _relaxed(self, logits: Tensor) -> Callable[[int], list[int]] | None:
+        top_k = self.request.entropy_top_k
+        if top_k < 2:
+            return None
+        return lambda node: entropy_tokens(logits[node + 1].float().cpu().numpy(), top_k)
 
     def _choose(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""
@@ -237,6 +247,8 @@ class Generation:
         """Keep the accepted rows, end where the request ends, and let the drafter learn."""
         healing = bool(self._rest)
         count = self._take(tokens)
+        if self._session.length + len(pending) + len(path) >= self._engine.max_positions:
+            self._finish("length")
         path, taken = path[:count], np.array(tokens[:count], np.int32)
         first = len(pending)
         kept = np.concatenate([pending, taken[: len(path)]])
@@ -255,23 +267,24 @@ class Generation:
         """Append tokens until the request ends; returns how many belong to the text."""
         for count, token in enumerate(tokens):
             if token in self._ends:
-                return self._end("end", count)
+                self._finish("end")
+                return count
             self._tokens.append(token)
             self._spell(token)
             cut = self.request.stop_rule(self.text) if self.request.stop_rule else None
             if cut is not None:
                 self.text = self.text[:cut]
-                return self._end("stop", count + 1)
+                self._finish("stop")
+                return count + 1
             if len(self._tokens) >= self.request.max_tokens:
-                return self._end("length", count + 1)
-        if self._session.length + len(tokens) >= self._engine.max_positions:
-            return self._end("length", len(tokens))
+                self._finish("length")
+                return count + 1
         return len(tokens)
 
-    def _end(self, reason: StoppedBy, count: int) -> int:
-        self._finished = True
-        self.stopped_by = reason
-        return count
+    def _finish(self, reason: StoppedBy) -> None:
+        if not self._finished:
+            self._finished = True
+            self.stopped_by = reason
 
     def _spell(self, token: int) -> None:
         """Add a token to the text, but for the bytes that were typed already."""
@@ -292,6 +305,8 @@ class Generation:
                 f"the prompt has {len(request.prompt)} tokens and the model takes "
                 f"{engine.max_positions}; trim it"
             )
+        if request.entropy_top_k > 1 and not request.sampling.plain_greedy:
+            raise InvalidRequest("entropy_top_k is for greedy decoding; set temperature to 0")
         if request.max_tokens < 1:
             raise InvalidRequest(f"max_tokens is {request.max_tokens}; give 1 or more")
 

@@ -66,9 +66,9 @@ class _Layer:
         self.attention_norm = _Norm(module.input_layernorm)
         self.mlp_norm = _Norm(module.post_attention_layernorm)
         self.qkv = _fused(attention.q_proj, attention.k_proj, attention.v_proj)
-        self.output = Linear(attention.o_proj.weight, attention.o_proj.bias)
+        self.output = _fused(attention.o_proj)
         self.gate_up = _fused(mlp.gate_proj, mlp.up_proj)
-        self.down = Linear(mlp.down_proj.weight, mlp.down_proj.bias)
+        self.down = _fused(mlp.down_proj)
         self.head_norms: tuple[_Norm, _Norm] | None = None
         if hasattr(attention, "q_norm"):
             self.head_norms = _Norm(attention.q_norm), _Norm(attention.k_norm)
@@ -89,10 +89,10 @@ class LlamaModel(Model):
         self._heads = attention.q_proj.weight.shape[0] // self._head_dim
         self._kv_heads = attention.k_proj.weight.shape[0] // self._head_dim
         self._scaling = attention.scaling
-        self._embedding = base.embed_tokens.weight
+        self._embedding = base.embed_tokens.weight.data
         self._layers = [_taken(layer) for layer in base.layers]
         self._norm = _Norm(base.norm)
-        self._head = Linear(module.lm_head.weight)
+        self._head = Linear(module.lm_head.weight.data)
         self._activation = base.layers[0].mlp.act_fn
         self._silu = isinstance(self._activation, nn.SiLU)
         self._frequencies = base.rotary_emb.inv_freq.float()
@@ -252,14 +252,14 @@ def _eps_of(norm: Any) -> float:
 
 
 def _fused(*projections: nn.Linear) -> Linear:
-    """Several projections of the same input as one."""
+    """Several projections of the same input as one; the weights survive the module's."""
     weight = torch.cat([projection.weight.data for projection in projections])
     if all(projection.bias is None for projection in projections):
         return Linear(weight)
     biases = [
-        projection.weight.new_zeros(len(projection.weight))
+        projection.weight.data.new_zeros(len(projection.weight))
         if projection.bias is None
-        else projection.bias
+        else projection.bias.data
         for projection in projections
     ]
     return Linear(weight, torch.cat(biases))

@@ -68,7 +68,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
         if rung == "lean" and model is not None:
             module = load_module(folder, dtype, device, "eager")
     raise UnsupportedModel(
-        f"{folder} answers differently with a KV cache than without; use another model"
+        f"{folder}: no way to decode it with a cache gives its own answers; use another model"
     )
 
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree
+from accel.draft_tree import DraftTree, Source
 
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
 
 
-def walk(tree: DraftTree, choose: Choose) -> tuple[list[int], list[int]]:
+def walk(
+    tree: DraftTree, choose: Choose, relaxed: Callable[[int], list[int]] | None = None
+) -> tuple[list[int], list[int]]:
     """The longest path that the model agrees with, and the tokens that it yields.
 
     At every visited node one token is chosen: if it is a child the walk goes on there, otherwise
     it is the last token. A tree without nodes yields one token, as plain decoding does, so the
     text is the same whatever is drafted: lossless for greedy choice, and exact for sampling
     because every token is one draw from the model's own distribution.
+
+    ``relaxed`` gives further tokens that may be accepted after a node, from a draft model only;
+    this is EfficientEdit's lossy verification and off by default.
 
     Returns (path, tokens): node indices, and one token more than the path has nodes.
     """
@@ -28,11 +34,40 @@ def walk(tree: DraftTree, choose: Choose) -> tuple[list[int], list[int]]:
     node: int | None = -1
     while node is not None:
         token = choose(node, tokens)
-        tokens.append(token)
-        node = children.get((node, token))
+        child = children.get((node, token))
+        if child is None and relaxed is not None:
+            child = _draft_model_child(tree, node, relaxed)
+        tokens.append(token if child is None else int(tree.tokens[child]))
+        node = child
         if node is not None:
             path.append(node)
     return path, tokens
+
+
+def entropy_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
+    """Tokens that EfficientEdit's entropy-aware verification accepts after a node (eq. 9, 10).
+
+    The entropy of the ``top_k`` likeliest tokens, normalised to [0, 1], times ``top_k`` and rounded
+    up, says how many of them are good enough.
+    """
+    likeliest = np.argsort(-logits, kind="stable")[:top_k]
+    weights = np.exp(logits[likeliest].astype(np.float64) - float(logits[likeliest[0]]))
+    chances = weights / weights.sum()
+    present = chances[chances > 0]
+    entropy = -float((present * np.log(present)).sum()) / float(np.log(top_k))
+    accepted: list[int] = likeliest[: max(int(np.ceil(top_k * entropy)), 1)].tolist()
+    return accepted
+
+
+def _draft_model_child(
+    tree: DraftTree, node: int, relaxed: Callable[[int], list[int]]
+) -> int | None:
+    """The first child that a draft model proposed and that is good enough."""
+    children = np.flatnonzero((tree.parents == node) & (tree.sources == Source.DRAFT_MODEL))
+    if not len(children):
+        return None
+    accepted = relaxed(node)
+    return next((int(child) for child in children if int(tree.tokens[child]) in accepted), None)
 
 
 def main_branch(tree: DraftTree) -> DraftTree:

@@ -1,0 +1,397 @@
+"""The engine gives the model's own text, whatever is drafted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import (
+    VOCABULARY,
+    Oracle,
+    open_engine,
+    reference_module,
+    reference_tokens,
+    save,
+)
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.errors import InvalidRequest, SessionBusy
+from accel.generation import Generation, GenerationRequest
+from accel.loading import DEFAULT_MODEL
+from accel.sampling import Sampling
+
+END = 299
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    return save(tmp_path_factory.mktemp("llama"), "llama")
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> Engine:
+    return open_engine(folder)
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path) -> Any:
+    return reference_module(folder)
+
+
+def random_prompt(seed: int, length: int | None = None) -> TokenArray:
+    random = np.random.default_rng(seed)
+    return random.integers(0, 256, length or random.integers(1, 60)).astype(np.int32)
+
+
+def run(engine: Engine, prompt: TokenArray, **options: Any) -> Generation:
+    session = options.pop("session", None)
+    request = GenerationRequest(prompt, **({"max_tokens": 32} | options))
+    return engine.generate(request, session).finish()
+
+
+def until_end(tokens: list[int]) -> list[int]:
+    return tokens[: tokens.index(END)] if END in tokens else tokens
+
+
+def test_greedy_equals_transformers_with_and_without_drafts(engine: Engine, reference: Any) -> None:
+    """220 prompts; the drafts hold the answer, parts of it, mistakes and noise."""
+    accepted = trees = 0
+    for seed in range(220):
+        prompt = random_prompt(seed)
+        expected = reference_tokens(reference, prompt, 24)
+        assert run(engine, prompt, max_tokens=24).tokens.tolist() == until_end(expected), (
+            f"seed {seed}"
+        )
+        oracle = Oracle(np.array(expected, np.int32), seed)
+        drafted = run(engine, prompt, max_tokens=24, drafter=oracle)
+        assert drafted.tokens.tolist() == until_end(expected), f"seed {seed}"
+        accepted += sum(drafted.statistics.accepted)
+        trees += drafted.statistics.forwards
+    assert trees > 600
+    assert accepted > 1500
+
+
+def test_greedy_is_the_same_on_thousands_of_random_trees(engine: Engine) -> None:
+    """Trees of random shape and order; each is checked by what plain decoding says next."""
+    trees = accepted = 0
+    for seed in range(20):
+        prompt = random_prompt(1000 + seed, 24)
+        plain = run(engine, prompt, max_tokens=160, ignore_end=True)
+        for variant in range(3):
+            oracle = Oracle(plain.tokens, 7 * seed + variant, depth=4)
+            drafted = run(engine, prompt, max_tokens=160, drafter=oracle, ignore_end=True)
+            assert drafted.tokens.tolist() == plain.tokens.tolist(), f"seed {seed} {variant}"
+            trees += drafted.statistics.forwards
+            accepted += sum(drafted.statistics.accepted)
+    assert trees > 2000
+    assert accepted > 2500
+
+
+def test_session_keeps_what_the_next_prompt_has_in_common(engine: Engine, reference: Any) -> None:
+    """A user types, deletes and jumps; every answer equals one from an empty session."""
+    random = np.random.default_rng(5)
+    session = engine.session()
+    text = random_prompt(5, 80)
+    for step in range(40):
+        kind = random.integers(0, 3)
+        if kind == 0:
+            text = np.concatenate([text, random_prompt(step, 5)])
+        elif kind == 1 and len(text) > 30:
+            text = text[: -random.integers(1, 20)]
+        else:
+            text = text.copy()
+            text[random.integers(0, len(text)) :] = random.integers(0, 256)
+        expected = until_end(reference_tokens(reference, text, 12))
+        oracle = Oracle(np.array(expected, np.int32), step)
+        got = run(engine, text, max_tokens=12, session=session, drafter=oracle)
+        assert got.tokens.tolist() == expected, f"step {step}"
+        assert session.tokens.tolist() == [*text, *got.tokens][: session.length]
+    again = run(engine, text, max_tokens=4, session=session)
+    assert again.statistics.prompt_tokens_reused == len(text) - 1
+
+
+def test_appended_text_is_not_computed_twice(engine: Engine) -> None:
+    session = engine.session()
+    prompt = random_prompt(6, 100)
+    run(engine, prompt, max_tokens=2, session=session)
+    longer = np.concatenate([prompt, random_prompt(7, 6)])
+    answer = run(engine, longer, max_tokens=8, session=session)
+    assert answer.statistics.prompt_tokens_reused == 100
+    assert answer.tokens.tolist() == run(engine, longer, max_tokens=8).tokens.tolist()
+
+
+def test_prefill_ahead_of_a_request(engine: Engine) -> None:
+    session = engine.session()
+    prompt = random_prompt(8, 300)
+    assert engine.prefill(prompt, session)
+    answer = run(engine, prompt, session=session)
+    assert answer.statistics.prompt_tokens_reused == 299
+    assert answer.tokens.tolist() == run(engine, prompt).tokens.tolist()
+
+
+def test_cancel_stops_prefill_between_chunks(engine: Engine) -> None:
+    session = engine.session()
+    calls = iter([False, True])
+    assert not engine.prefill(random_prompt(9, 400), session, lambda: next(calls))
+    assert session.length == 256
+
+
+def test_cancel_stops_before_the_next_forward(engine: Engine) -> None:
+    stop = [False]
+    request = GenerationRequest(random_prompt(10, 20), ignore_end=True, cancelled=lambda: stop[0])
+    generation = engine.generate(request)
+    got = []
+    for chunk in generation:
+        got.extend(chunk.tokens.tolist())
+        stop[0] = len(got) >= 3
+    assert len(got) == 3
+    assert generation.stopped_by == "cancelled"
+    assert generation.statistics.forwards == 3
+
+
+def test_end_token_inside_an_accepted_run(engine: Engine) -> None:
+    """The text ends before it, and what was accepted behind it counts for nothing."""
+    prompt = random_prompt(11, 20)
+    plain = run(engine, prompt, max_tokens=20, ignore_end=True).tokens
+    end = int(plain[7])
+    first = plain.tolist().index(end)
+    oracle = Oracle(plain, 1, depth=20)
+    stopped = run(engine, prompt, max_tokens=20, drafter=oracle, stop_tokens=frozenset({end}))
+    assert stopped.tokens.tolist() == plain[:first].tolist()
+    assert stopped.stopped_by == "end"
+    assert oracle.committed == stopped.tokens.tolist()
+
+
+def test_max_tokens_inside_an_accepted_run(engine: Engine) -> None:
+    prompt = random_prompt(12, 20)
+    plain = run(engine, prompt, max_tokens=30, ignore_end=True).tokens
+    for limit in range(1, 12):
+        oracle = Oracle(plain, limit, depth=30)
+        stopped = run(engine, prompt, max_tokens=limit, drafter=oracle, ignore_end=True)
+        assert stopped.tokens.tolist() == plain[:limit].tolist()
+        assert stopped.stopped_by == "length"
+
+
+def test_stop_rule_cuts_inside_an_accepted_run(engine: Engine) -> None:
+    prompt = random_prompt(13, 20)
+    plain = run(engine, prompt, max_tokens=40, ignore_end=True)
+
+    def rule(text: str) -> int | None:
+        return 9 if len(text) >= 12 else None
+
+    for seed in range(4):
+        oracle = Oracle(plain.tokens, seed, depth=30)
+        stopped = run(engine, prompt, drafter=oracle, stop_rule=rule, ignore_end=True)
+        alone = run(engine, prompt, stop_rule=rule, ignore_end=True)
+        assert stopped.stopped_by == alone.stopped_by == "stop"
+        assert stopped.text == alone.text == plain.text[:9]
+        assert stopped.tokens.tolist() == alone.tokens.tolist()
+
+
+def test_min_tokens_keeps_the_end_away(engine: Engine, reference: Any) -> None:
+    checked = 0
+    for seed in range(60):
+        prompt = random_prompt(2000 + seed, 10)
+        usual = reference_tokens(reference, prompt, 24)
+        if END not in usual[:12]:
+            continue
+        checked += 1
+        expected = reference_tokens(reference, prompt, 24, min_new_tokens=16)
+        for drafter in (None, Oracle(np.array(expected, np.int32), seed)):
+            got = run(engine, prompt, max_tokens=24, min_tokens=16, drafter=drafter)
+            assert got.tokens.tolist() == until_end(expected)
+    assert checked > 0
+
+
+def test_repetition_penalty_counts_each_nodes_own_history(engine: Engine, reference: Any) -> None:
+    sampling = Sampling(repetition_penalty=1.7)
+    for seed in range(12):
+        prompt = random_prompt(3000 + seed, 12)
+        expected = reference_tokens(reference, prompt, 24, repetition_penalty=1.7)
+        for drafter in (None, Oracle(np.array(expected, np.int32), seed)):
+            got = run(engine, prompt, max_tokens=24, sampling=sampling, drafter=drafter)
+            assert got.tokens.tolist() == until_end(expected), f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(temperature=1.0, seed=3),
+        Sampling(temperature=0.7, top_p=0.9, seed=4),
+        Sampling(temperature=1.3, top_k=20, repetition_penalty=1.2, seed=5),
+    ],
+)
+def test_a_seed_gives_the_same_text_with_and_without_drafts(
+    engine: Engine, sampling: Sampling
+) -> None:
+    accepted = 0
+    for seed in range(20):
+        prompt = random_prompt(4000 + seed, 15)
+        plain = run(engine, prompt, sampling=sampling, ignore_end=True)
+        oracle = Oracle(plain.tokens, seed)
+        drafted = run(engine, prompt, sampling=sampling, drafter=oracle, ignore_end=True)
+        assert drafted.tokens.tolist() == plain.tokens.tolist(), f"seed {seed}"
+        accepted += sum(drafted.statistics.accepted)
+    assert accepted > 200
+
+
+def test_another_seed_gives_another_text(engine: Engine) -> None:
+    prompt = random_prompt(14, 15)
+    texts = {
+        tuple(run(engine, prompt, sampling=Sampling(temperature=1.0, seed=seed)).tokens.tolist())
+        for seed in range(5)
+    }
+    assert len(texts) == 5
+
+
+def test_required_prefix_holds_the_first_bytes(engine: Engine) -> None:
+    """The constraint is the same with drafts, and the text comes without the required bytes."""
+    prompt = random_prompt(15, 20)
+    for required in (b"ab", b"\n    x", "é".encode()):
+        plain = run(engine, prompt, required_prefix=required, ignore_end=True)
+        assert engine.tokenizer.decode_bytes(plain.tokens).startswith(required)
+        rest = engine.tokenizer.decode_bytes(plain.tokens)[len(required) :]
+        assert rest.decode("utf-8", errors="replace").startswith(plain.text)
+        for seed in range(4):
+            oracle = Oracle(plain.tokens, seed)
+            oracle.commit = lambda tree, path, tokens, o=oracle: o.committed.extend(tokens.tolist())
+            drafted = run(engine, prompt, required_prefix=required, drafter=oracle, ignore_end=True)
+            assert drafted.tokens.tolist() == plain.tokens.tolist()
+
+
+def test_text_is_whole_characters(engine: Engine) -> None:
+    """Tokens are bytes here, so most characters come in pieces."""
+    prompt = random_prompt(16, 20)
+    generation = run(engine, prompt, max_tokens=64, ignore_end=True)
+    whole = engine.tokenizer.decode(generation.tokens)
+    assert whole.startswith(generation.text)
+    assert len(whole) - len(generation.text) <= 1
+
+
+def test_chunks_say_where_tokens_came_from(engine: Engine) -> None:
+    prompt = random_prompt(17, 20)
+    plain = run(engine, prompt, ignore_end=True).tokens
+    request = GenerationRequest(prompt, max_tokens=32, drafter=Oracle(plain, 2), ignore_end=True)
+    generation = engine.generate(request)
+    chunks = list(generation)
+    sources = [source for chunk in chunks for source in chunk.sources]
+    assert np.concatenate([chunk.tokens for chunk in chunks]).tolist() == plain.tolist()
+    assert len(sources) == len(plain)
+    counted = generation.statistics.sources
+    assert sources.count(Source.PROMPT) == counted["prompt"] == sum(generation.statistics.accepted)
+    assert sources.count(Source.MODEL) == counted["model"]
+
+
+def test_a_newer_request_takes_the_session_over(engine: Engine) -> None:
+    session = engine.session()
+    request = GenerationRequest(random_prompt(18, 20), ignore_end=True)
+    old = iter(engine.generate(request, session))
+    next(old)
+    next(iter(engine.generate(request, session)))
+    with pytest.raises(SessionBusy):
+        next(old)
+
+
+def test_generations_on_two_sessions_may_take_turns(engine: Engine) -> None:
+    prompts = [random_prompt(19, 20), random_prompt(20, 30)]
+    expected = [run(engine, prompt, ignore_end=True).tokens.tolist() for prompt in prompts]
+    requests = [GenerationRequest(p, max_tokens=32, ignore_end=True) for p in prompts]
+    running: list[Iterator[Any]] = [iter(engine.generate(request)) for request in requests]
+    got: list[list[int]] = [[], []]
+    for chunks in zip(*running, strict=True):
+        for tokens, chunk in zip(got, chunks, strict=True):
+            tokens.extend(chunk.tokens.tolist())
+    assert got == expected
+
+
+def test_sessions_used_longest_ago_lose_their_cache_first(folder: Path) -> None:
+    engine = open_engine(folder, kv_budget=1)
+    first, second = engine.session(), engine.session()
+    run(engine, random_prompt(21, 20), session=first)
+    assert first.nbytes > 0
+    run(engine, random_prompt(22, 20), session=second)
+    assert (first.nbytes, second.nbytes > 0) == (0, True)
+    answer = run(engine, random_prompt(21, 20), session=first)
+    assert answer.statistics.prompt_tokens_reused == 0
+    assert answer.tokens.tolist() == run(engine, random_prompt(21, 20)).tokens.tolist()
+
+
+def test_generation_ends_where_the_context_ends(engine: Engine) -> None:
+    prompt = random_prompt(23, 500)
+    plain = run(engine, prompt, max_tokens=100, ignore_end=True)
+    assert plain.stopped_by == "length"
+    # The last token needs no row of its own.
+    assert len(prompt) + len(plain.tokens) == 512 + 1
+    oracle = Oracle(plain.tokens, 3)
+    drafted = run(engine, prompt, max_tokens=100, drafter=oracle, ignore_end=True)
+    assert drafted.tokens.tolist() == plain.tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"prompt": np.empty(0, np.int32)}, {"max_tokens": 0}, {"entropy_top_k": 3}]
+)
+def test_bad_requests_are_refused(engine: Engine, options: dict[str, Any]) -> None:
+    sampling = Sampling(temperature=1.0) if "entropy_top_k" in options else Sampling()
+    request = GenerationRequest(**({"prompt": random_prompt(1), "sampling": sampling} | options))
+    with pytest.raises(InvalidRequest):
+        engine.generate(request)
+
+
+def test_a_prompt_beyond_the_context_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="trim"):
+        run(engine, random_prompt(1, 512))
+
+
+def test_relaxed_acceptance_is_for_draft_models_alone(engine: Engine) -> None:
+    """A second-best token passes from a draft model where the model is unsure, else never."""
+    prompt = random_prompt(24, 20)
+    plain = run(engine, prompt, max_tokens=4, ignore_end=True).tokens
+
+    class Wrong:
+        name = "wrong"
+
+        def __init__(self, source: Source) -> None:
+            self.source = source
+
+        def begin(self, request: Any) -> None: ...
+
+        def draft(self, max_nodes: int) -> DraftTree:
+            tokens = np.arange(VOCABULARY - 1, dtype=np.int32)[:max_nodes]
+            tree = DraftTree.chain(tokens, self.source)
+            tree.parents = np.full(len(tokens), -1, np.int32)
+            return tree
+
+        def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None: ...
+
+    def text(source: Source, top_k: int) -> list[int]:
+        drafter: Any = Wrong(source)
+        options = {"max_tokens": 4, "max_nodes": 298, "ignore_end": True, "plan": False}
+        return run(engine, prompt, drafter=drafter, entropy_top_k=top_k, **options).tokens.tolist()
+
+    assert text(Source.DRAFT_MODEL, 0) == plain.tolist()
+    assert text(Source.REPOSITORY, 200) == plain.tolist()
+    assert text(Source.DRAFT_MODEL, 200) == plain.tolist(), "the likeliest child comes first"
+
+
+def test_the_embedded_model_gives_transformers_text() -> None:
+    """The real weights, with drafts accepted, in fp32."""
+    engine = open_engine(DEFAULT_MODEL)
+    module = reference_module(DEFAULT_MODEL)
+    assert engine.path == "lean"
+    for seed, text in enumerate(
+        ["def add(a, b):\n", "import os\nimport", "class Stack:\n    def "]
+    ):
+        prompt = engine.tokenizer.encode(text)
+        expected = reference_tokens(module, prompt, 48)
+        ends = [place for place, token in enumerate(expected) if token in engine.end_tokens]
+        expected = expected[: ends[0]] if ends else expected
+        oracle = Oracle(np.array(expected, np.int32), seed, engine.tokenizer.vocabulary_size)
+        got = run(engine, prompt, max_tokens=48, drafter=oracle)
+        assert got.tokens.tolist() == expected
+        assert got.statistics.tokens_per_forward > 2

@@ -1,0 +1,245 @@
+"""Small random models, a byte tokenizer, and drafters that know what will come."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.opening import open_model
+from accel.planner import Planner
+from accel.profile import Costs
+from accel.sources.protocol import DraftRequest
+from accel.tokenizer import Tokenizer as OurTokenizer
+
+VOCABULARY = 300
+
+_BASE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,
+    "bos_token_id": None,
+    "eos_token_id": 299,
+    "pad_token_id": None,
+}
+_SMALL_GPT = {
+    "vocab_size": VOCABULARY,
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 512,
+    "initializer_range": 0.3,
+    "bos_token_id": None,
+    "eos_token_id": 299,
+}
+CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", _BASE),
+    "llama-scaled": (
+        "llama",
+        _BASE
+        | {
+            "attention_bias": True,
+            "rope_parameters": {
+                "rope_type": "llama3",
+                "rope_theta": 10000.0,
+                "factor": 4.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        },
+    ),
+    "qwen2": ("qwen2", _BASE),
+    "qwen3": ("qwen3", _BASE | {"head_dim": 16}),
+    "mistral": ("mistral", _BASE | {"sliding_window": None}),
+    "mistral-sliding": ("mistral", _BASE | {"sliding_window": 12}),
+    "qwen2-sliding": (
+        "qwen2",
+        _BASE | {"use_sliding_window": True, "sliding_window": 10, "max_window_layers": 1},
+    ),
+    "starcoder2": ("starcoder2", _BASE | {"sliding_window": 14}),
+    "gpt_neox": ("gpt_neox", _BASE),
+    "gemma": ("gemma", _BASE | {"head_dim": 16}),
+    "gemma2": (
+        "gemma2",
+        _BASE | {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
+    ),
+    "granite": (
+        "granite",
+        _BASE | {"embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logits_scaling": 2.0},
+    ),
+    "mixtral": ("mixtral", _BASE | {"num_local_experts": 4, "sliding_window": None}),
+    "gpt2": ("gpt2", _SMALL_GPT),
+    "bloom": ("bloom", _SMALL_GPT | {"hidden_size": 32}),
+    "mamba": ("mamba", _BASE | {"state_size": 4}),
+    "qwen3_next": (
+        "qwen3_next",
+        _BASE
+        | {
+            "num_hidden_layers": 4,
+            "head_dim": 16,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 16,
+        },
+    ),
+}
+
+
+def byte_tokenizer(extra: list[str] = [], specials: list[str] = []) -> str:  # noqa: B006
+    """``tokenizer.json`` of a byte-level vocabulary with some longer tokens and control tokens."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {mark: index for index, mark in enumerate(alphabet)}
+    merges: list[tuple[str, str]] = []
+    for word in extra:
+        shown = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        marks = shown.pre_tokenize_str(word)[0][0]
+        for end in range(2, len(marks) + 1):
+            if marks[:end] not in vocabulary:
+                vocabulary[marks[:end]] = len(vocabulary)
+                merges.append((marks[: end - 1], marks[end - 1]))
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in specials])
+    return tokenizer.to_str()
+
+
+def save(folder: Path, kind: str, seed: int = 0, **changes: Any) -> Path:
+    """A random model of a kind in ``CONFIGS``, with a byte tokenizer, as a model folder."""
+    model_type, values = CONFIGS[kind]
+    config = CONFIG_MAPPING[model_type](**(values | changes))
+    torch.manual_seed(seed)
+    module = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    module.save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(byte_tokenizer(), "utf-8")
+    generation = folder / "generation_config.json"
+    if generation.exists():
+        generation.write_text(json.dumps({"eos_token_id": 299}), "utf-8")
+    return folder
+
+
+class MemoryStore:
+    """A store that forgets."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        return self.kept.get(name)
+
+    def put(self, name: str, value: Any) -> None:
+        self.kept[name] = value
+
+
+FLAT = Costs([256], [1, 128], np.array([[1.0, 1.01]]))
+"""Costs under which every draft pays."""
+
+
+def open_engine(folder: Path, costs: Costs = FLAT, **options: Any) -> Engine:
+    """An fp32 engine on the CPU, without measuring."""
+    store: Any = MemoryStore()
+    opened = open_model(folder, torch.float32, torch.device("cpu"), store)
+    engine = Engine(
+        opened.model,
+        OurTokenizer.from_folder(folder),
+        Planner(costs, can_pad=False),
+        name=folder.name,
+        end_tokens=opened.end_tokens,
+        threads=1,
+        **options,
+    )
+    engine.path = opened.path
+    return engine
+
+
+def reference_module(folder: Path) -> Any:
+    """The module as transformers itself loads it, in fp32."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def reference_tokens(module: Any, prompt: TokenArray, count: int, **options: Any) -> list[int]:
+    """What ``generate`` of transformers says after ``prompt``."""
+    ids = torch.from_numpy(prompt.astype(np.int64))[None]
+    with torch.inference_mode():
+        output = module.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=count,
+            do_sample=False,
+            pad_token_id=0,
+            **options,
+        )
+    tokens: list[int] = output[0, len(prompt) :].tolist()
+    return tokens
+
+
+@dataclass
+class Oracle:
+    """Drafts the known answer, with random branches and mistakes. ``seed`` decides which."""
+
+    answer: TokenArray
+    seed: int = 0
+    vocabulary: int = VOCABULARY
+    depth: int = 12
+    name: str = "oracle"
+    committed: list[int] = field(default_factory=list)
+
+    def begin(self, request: DraftRequest) -> None:
+        self._random = np.random.default_rng(self.seed)
+        self.committed = []
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        random = self._random
+        rest = self.answer[len(self.committed) :]
+        branches = []
+        for _ in range(int(random.integers(0, 6))):
+            branch = rest[: random.integers(0, self.depth)].copy()
+            if len(branch) and random.random() < 0.5:
+                place = int(random.integers(0, len(branch)))
+                branch[place:] = random.integers(0, self.vocabulary, len(branch) - place)
+            tail = random.integers(0, self.vocabulary, random.integers(0, 3))
+            branches.append(np.concatenate([branch, tail]).astype(np.int32))
+        tree = DraftTree.merge(branches, Source.PROMPT)
+        return shuffled(tree, random).prefix(max_nodes)
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        assert [int(tree.tokens[node]) for node in path] == tokens[: len(path)].tolist()
+        self.committed.extend(tokens.tolist())
+
+
+def shuffled(tree: DraftTree, random: np.random.Generator) -> DraftTree:
+    """The same tree with its nodes in another order, parents still before children."""
+    remaining = set(range(len(tree)))
+    place = {-1: -1}
+    order: list[int] = []
+    while remaining:
+        ready = [node for node in remaining if int(tree.parents[node]) in place]
+        node = ready[int(random.integers(0, len(ready)))]
+        place[node] = len(order)
+        order.append(node)
+        remaining.remove(node)
+    return DraftTree(
+        tree.tokens[order],
+        np.array([place[int(tree.parents[node])] for node in order], np.int32),
+        tree.probabilities[order],
+        tree.sources[order],
+    )
