@@ -15,29 +15,51 @@ CHUNK = 1 << 22
 class FileLayer:
     """Files of a store. A file appears under its name whole, or not at all."""
 
-    def write(self, path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
-        """Write a new file beside ``path`` and put it in place; returns its size and CRC-32.
+    def replace_with(self, path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
+        """Write a new file and give it the name ``path`` at once; returns its size and CRC-32.
 
         Synced before it is renamed, so that the name never stands for less than the content. The
         temporary file is removed when anything fails; raises OSError.
         """
         handle, name = self.open_temporary(path)
         try:
-            size = crc = 0
-            with handle:
-                for piece in pieces:
-                    view = memoryview(piece).cast("B")
-                    for start in range(0, len(view), CHUNK):
-                        part = view[start : start + CHUNK]
-                        self.append(handle, part)
-                        crc = zlib.crc32(part, crc)
-                        size += len(part)
-                self.sync(handle)
+            written = self._write(handle, pieces)
             self.replace(name, path)
         except BaseException:
             self.remove(name)
             raise
+        return written
+
+    def create(self, path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
+        """Write a file of a new name, which nothing refers to yet; returns its size and CRC-32.
+
+        Synced; file systems keep the name of a new file with its content. Removed when anything
+        fails; raises OSError.
+        """
+        handle = self.open_new(path)
+        try:
+            return self._write(handle, pieces)
+        except BaseException:
+            self.remove(path)
+            raise
+
+    def _write(self, handle: BinaryIO, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
+        size = crc = 0
+        with handle:
+            for piece in pieces:
+                view = memoryview(piece).cast("B")
+                for start in range(0, len(view), CHUNK):
+                    part = view[start : start + CHUNK]
+                    self.append(handle, part)
+                    crc = zlib.crc32(part, crc)
+                    size += len(part)
+            self.sync(handle)
         return size, crc
+
+    def open_new(self, path: Path) -> BinaryIO:
+        """A new empty file, private to the user. Raises OSError when there is one already."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        return os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
 
     def open_temporary(self, path: Path) -> tuple[BinaryIO, Path]:
         """A new empty file in the folder of ``path``, private to the user."""

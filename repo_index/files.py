@@ -94,6 +94,8 @@ class FileRules:
     root: Path
     limits: Limits = field(default_factory=Limits)
     user_ignore: Path | None = None
+    patterns: str = ""
+    """Lines as of an ignore file at the root."""
     _folders: dict[str, _Folder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,6 +143,22 @@ class FileRules:
                 if count > self.limits.files:
                     return
                 yield path, fingerprint
+
+    def folders(self, below: str = "") -> Iterator[str]:
+        """Folders whose files may count, ``below`` first."""
+        if self.excluded(below, folder=True):
+            return
+        waiting = [below]
+        while waiting:
+            folder = waiting.pop()
+            yield folder
+            try:
+                with os.scandir(self.root / folder if folder else self.root) as found:
+                    names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+            paths = [f"{folder}/{name}" if folder else name for name in names]
+            waiting += [path for path in paths if not self._folder(path).reason]
 
     def excluded(self, path: str, *, folder: bool | None = None) -> str:
         """Why a path is left out by its name, place or kind; empty when it counts.
@@ -213,7 +231,8 @@ class FileRules:
     def _top(self) -> _Folder:
         """Rules at the root: with those of the repository that the workspace is a part of."""
         top = _Folder(repository=_is_repository(self.root))
-        git = [
+        git = [IgnoreFile.parse(self.patterns, "the settings", "")]
+        git += [
             IgnoreFile.read(path, path.name, "")
             for path in (self.user_ignore, self.root / ".git" / "info" / "exclude")
             if path is not None
@@ -231,15 +250,23 @@ class FileRules:
         return top
 
     def _ignore_files_above(self, repository: Path) -> list[IgnoreFile | None]:
-        """Ignore files between a repository's root and ours, with their patterns made ours."""
+        """Ignore files between a repository's root and ours, with their patterns made ours.
+
+        None when they ignore the workspace itself: whoever opens it wants it nevertheless.
+        """
         found: list[IgnoreFile | None] = []
         inside = self.root.relative_to(repository).parts
         for depth in range(len(inside)):
             folder = repository.joinpath(*inside[:depth])
             file = IgnoreFile.read(folder / ".gitignore", str(folder / ".gitignore"), "")
-            if file:
-                prefix = "/".join(inside[depth:]) + "/"
-                found.append(_Prefixed(file.origin, "", file.patterns, file.any_pattern, prefix))
+            if file is None:
+                continue
+            for end in range(depth + 1, len(inside) + 1):
+                ignored = file.decide("/".join(inside[depth:end]), folder=True)
+                if ignored and ignored[0]:
+                    return []
+            prefix = "/".join(inside[depth:]) + "/"
+            found.append(_Prefixed(file.origin, "", file.patterns, file.any_pattern, prefix))
         return found
 
     def _below(self, path: str) -> _Folder:

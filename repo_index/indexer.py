@@ -210,7 +210,9 @@ class Indexer:
         state(Progress())
         if wanted is None:
             found = dict(self.tree.walk())
-            gone = [path for path in self._writer.places if path not in found]
+            gone = [
+                path for path in self._writer.places if path not in found and self.tree.covers(path)
+            ]
             changed = [
                 path
                 for path, fingerprint in found.items()

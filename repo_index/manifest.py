@@ -42,7 +42,7 @@ class Manifest:
     def write(self, layer: FileLayer, folder: Path) -> None:
         """Put this state in place of the last one, at once. Raises OSError."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=True).encode()
-        layer.write(folder / NAME, [b"%08x\n" % zlib.crc32(body), body])
+        layer.replace_with(folder / NAME, [b"%08x\n" % zlib.crc32(body), body])
         # In place already: a failure only means that a loss of power may bring the last one back.
         with contextlib.suppress(OSError):
             layer.sync_folder(folder)

@@ -43,7 +43,7 @@ def write_segment(
         arrays[name] = [kind, offset, len(data)]
         offset += -(-len(data) // ALIGNMENT) * ALIGNMENT
     header = json.dumps({"tokenizer": tokenizer_hash, "arrays": arrays}).encode()
-    return layer.write(path, _pieces(header, [data for _, _, data in blobs]))
+    return layer.create(path, _pieces(header, [data for _, _, data in blobs]))
 
 
 def _pieces(header: bytes, blobs: list[memoryview]) -> Iterator[bytes | memoryview]:

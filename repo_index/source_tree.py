@@ -23,6 +23,10 @@ class SourceTree(Protocol):
         """Why a path is left out by name, place or kind; empty when it counts."""
         ...
 
+    def covers(self, path: str) -> bool:
+        """Whether a path that ``walk`` does not give is gone; otherwise it is not ours to judge."""
+        ...
+
     def is_folder(self, path: str) -> bool:
         """Whether a folder, not a link to one, has this path."""
         ...
@@ -46,9 +50,11 @@ class FolderTree:
         *,
         endings: tuple[str, ...] = (),
         user_ignore: Path | None = None,
+        patterns: str = "",
     ) -> None:
-        """``endings``: names that count end so, all when empty. ``user_ignore``: also obeyed."""
-        self.rules = FileRules(root, limits or Limits(), user_ignore)
+        """``endings``: names that count end so, all when empty. ``user_ignore``: one more ignore
+        file; ``patterns``: lines as of an ignore file."""
+        self.rules = FileRules(root, limits or Limits(), user_ignore, patterns)
         self.root = self.rules.root
         self._endings = endings
 
@@ -64,6 +70,10 @@ class FolderTree:
         if not reason and self._endings and not path.endswith(self._endings):
             return f"only files that end in {', '.join(self._endings)} are indexed here"
         return reason
+
+    def covers(self, path: str) -> bool:
+        """See :class:`SourceTree`."""
+        return True
 
     def is_folder(self, path: str) -> bool:
         """See :class:`SourceTree`."""
@@ -98,6 +108,10 @@ class NamedTrees:
         name, _, inside = path.partition("/")
         tree = self.trees.get(name)
         return tree.excluded(inside) if tree else "of no folder that is indexed"
+
+    def covers(self, path: str) -> bool:
+        """See :class:`SourceTree`."""
+        return path.partition("/")[0] in self.trees
 
     def is_folder(self, path: str) -> bool:
         """See :class:`SourceTree`."""

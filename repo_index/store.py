@@ -170,6 +170,8 @@ def _outlived(folder: Path, now: float) -> bool:
     try:
         if now - max((folder / "lock").stat().st_mtime, folder.stat().st_mtime) > _UNUSED_SECONDS:
             return True
+        if folder.parent.name == "common":
+            return False
         body = (folder / NAME).read_bytes().partition(b"\n")[2]
         workspace = json.loads(body)["workspace"]
     except (OSError, ValueError, KeyError, TypeError):

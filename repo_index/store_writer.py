@@ -165,8 +165,6 @@ class StoreWriter:
         path = self.folder / name
         try:
             size, crc = write_segment(self._layer, path, segment, self.manifest.tokenizer_hash)
-            # The name must be on the disk before a manifest speaks of it.
-            self._layer.sync_folder(self.folder)
             mapped = read_segment(path, self.manifest.tokenizer_hash)
         except (OSError, DamagedStore) as error:
             self._layer.remove(path)
