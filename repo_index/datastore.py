@@ -1,7 +1,7 @@
 """The set of segments of a workspace, and snapshots of it that answer lookups.
 
 A snapshot holds *layers*: open buffers, the repository (base and changed segments), common code.
-Every layer answers for itself, with at most ``limit`` rows; a file that is newer in a nearer
+Typical use is in the README beside this file. Every layer answers for itself, with at most ``limit`` rows; a file that is newer in a nearer
 segment is dead in the farther ones. Snapshots are immutable: whoever holds one may look up from any
 thread while the set changes, and never waits.
 """
@@ -26,7 +26,8 @@ from repo_index.matching import (
     plan_rows,
     seed_of,
 )
-from repo_index.ordering import DEPTH
+from repo_index.merging import merge_segments
+from repo_index.ordering import DEPTH, splice, stream_type
 from repo_index.overlay import Overlay
 from repo_index.segment import Segment
 from repo_index.store import StoredSegment, load_segments, state_of
@@ -302,3 +303,17 @@ class _Layer:
             if not self.damage or state_of(self._folder) == self._state:
                 break
         return True
+
+
+def warm_up(vocabulary_size: int) -> None:
+    """Load, or the first time compile, everything that a lookup and an edit need.
+
+    Compiled code is cached on the disk; without a cache this takes some seconds.
+    """
+    dtype = stream_type(vocabulary_size)
+    files = {"a": np.arange(40, dtype=np.int32) % 3, "b": np.arange(9, dtype=np.int32) % 2}
+    segment = Segment.from_files(files, dtype=dtype)
+    dead = np.array([True, False])
+    Snapshot([(segment, REPOSITORY, dead)]).lookup(files["a"], limit=2)
+    splice(segment.tokens, segment.order, 3, 5, np.array([1], dtype))
+    merge_segments([(segment, dead), (segment, ~dead)])
