@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lsp_server.demo import show
-from lsp_server.demo.client import Client, private_environment, serve_command
+from lsp_server.demo.client import Client, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
 from lsp_server.errors import RedraftError
 
@@ -89,7 +89,8 @@ def _show_repository(
         _initialize(client, root)
         indexing.wait(console)
         rows = [_complete(console, client, place) for place in typing_places(root, args.places)]
-        rows += [_edit(console, client, place) for place in edit_places(root, args.edits)]
+        edits = [_edit(console, client, place) for place in edit_places(root, args.edits)]
+        rows += [row for row in edits if row is not None]
     finally:
         client.close()
     console.print(show.costs(rows))
@@ -188,8 +189,11 @@ def _complete(
 
 def _edit(
     console: Console, client: Client, place: EditPlace
-) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Edit a selected function by an instruction, and show the diff."""
+) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+    """Edit a selected function by an instruction, and show the diff.
+
+    None when the server refuses: a small model's answer may not parse, and is then never offered.
+    """
     document = _open(client, place.path, place.text)
     question = {
         "textDocument": {**document, "version": 1},
@@ -199,9 +203,13 @@ def _edit(
         },
         "instruction": place.instruction,
     }
-    answer = client.request("redraft/edit", question)
-    plain = client.request("redraft/edit", {**question, "plain": True})
     title = f"{place.path.name}:{place.first_line + 1}, {place.instruction}"
+    try:
+        answer = client.request("redraft/edit", question)
+    except ServerFailed as refusal:
+        console.print(f"{title}: [yellow]{refusal}[/]")
+        return None
+    plain = client.request("redraft/edit", {**question, "plain": True})
     show.edit(console, title, answer["diff"], answer["statistics"])
     client.notify("textDocument/didClose", {"textDocument": document})
     return f"edit: {place.instruction}", answer["statistics"], plain["statistics"]
