@@ -1,0 +1,86 @@
+"""Which tokens agree with bytes that are typed already."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from tiny_models import byte_tokenizer
+
+from accel.draft_tree import DraftTree, Source
+from accel.healing import ByteIndex, prune, rest_after
+from accel.loading import DEFAULT_MODEL
+from accel.tokenizer import Tokenizer
+
+EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
+INDEX = EMBEDDED.byte_index
+
+
+def test_agreeing_tokens_equal_a_scan_of_the_vocabulary() -> None:
+    random = np.random.default_rng(3)
+    texts = ["re", "\n    ", " self", "é", "(", "import numpy as np", "\n        return"]
+    code = "for value in values:\n    total += value\n"
+    texts += [code[i : i + int(random.integers(1, 6))] for i in random.integers(0, 30, 40)]
+    for text in texts:
+        required = text.encode()
+        expected = {
+            token
+            for token in range(EMBEDDED.vocabulary_size)
+            if (spelt := INDEX.bytes_of(token))
+            and (spelt.startswith(required) or required.startswith(spelt))
+        }
+        assert set(INDEX.agreeing(required).tolist()) == expected
+        assert expected, "single bytes always agree"
+        grows = any(len(INDEX.bytes_of(t)) > len(required) for t in INDEX.starting_with(required))
+        assert INDEX.can_grow(required) == grows
+
+
+def test_bytes_at_the_end_of_the_order() -> None:
+    index = ByteIndex(Tokenizer(byte_tokenizer()))
+    assert len(index.starting_with(b"\xff")) == 1
+    assert len(index.starting_with(b"\xff\xff")) == 0
+    assert len(index.starting_with(b"")) == 256
+
+
+def test_control_tokens_never_agree() -> None:
+    assert not set(INDEX.agreeing(b"<|fim").tolist()) & EMBEDDED.special_tokens
+
+
+def test_a_mask_is_made_in_less_than_a_millisecond() -> None:
+    least = np.inf
+    for _ in range(20):
+        started = time.perf_counter()
+        INDEX.agreeing(b"\n            return self")
+        least = min(least, time.perf_counter() - started)
+    assert least < 1e-3
+
+
+def test_rest_after_a_token() -> None:
+    assert rest_after(b"abc", b"ab") == b"c"
+    assert rest_after(b"abc", b"abcd") == b""
+    assert rest_after(b"abc", b"ax") is None
+    assert rest_after(b"abc", b"") is None
+
+
+def test_pruned_trees_hold_the_branches_that_agree() -> None:
+    tokenizer = Tokenizer(byte_tokenizer(extra=["return", "ref"]))
+    token = {name: int(tokenizer.encode(name)[0]) for name in ("return", "ref", "r", "e", "x", "(")}
+    branches = [["return", "("], ["x", "e"], ["r", "e", "x"], ["ref", "("], ["r", "x"]]
+    tree = DraftTree.merge(
+        [np.array([token[name] for name in branch], np.int32) for branch in branches],
+        Source.REPOSITORY,
+    )
+    tree.probabilities[:] = 0.1
+    kept = prune(tree, b"ret", tokenizer.byte_index)
+    paths = set()
+    for node in range(len(kept)):
+        path: list[int] = []
+        place = node
+        while place >= 0:
+            path.insert(0, int(kept.tokens[place]))
+            place = int(kept.parents[place])
+        paths.add(tokenizer.decode(path))
+    assert paths == {"return", "return(", "r", "re"}
+    assert (kept.probabilities > 0.1).all()
+    assert (kept.parents < np.arange(len(kept))).all()
+    assert len(prune(DraftTree.empty(), b"ret", tokenizer.byte_index)) == 0

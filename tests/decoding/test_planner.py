@@ -1,0 +1,134 @@
+"""The planner picks the tree with the most expected tokens per second."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import open_engine, save
+
+from accel.draft_tree import DraftTree, Source
+from accel.planner import Planner, Trust
+from accel.profile import Costs, best, measure
+
+
+def tree_of(probabilities: list[float]) -> DraftTree:
+    count = len(probabilities)
+    tree = DraftTree.chain(np.arange(count, dtype=np.int32), Source.PROMPT)
+    tree.probabilities = np.array(probabilities, np.float32)
+    tree.parents = np.full(count, -1, np.int32)
+    return tree
+
+
+def linear(fixed: float, slope: float) -> Costs:
+    rows = [1, 2, 4, 8, 16, 32, 64, 128]
+    return Costs([256], rows, np.array([[fixed + slope * count for count in rows]]))
+
+
+def test_the_choice_equals_a_search_over_all_sizes() -> None:
+    random = np.random.default_rng(8)
+    for _ in range(200):
+        costs = linear(float(random.uniform(0.1, 5)), float(random.uniform(0.01, 1)))
+        planner = Planner(costs)
+        pending = int(random.integers(1, 6))
+        chances = np.sort(random.uniform(0, 0.6, random.integers(0, 60)))[::-1]
+        trust, overhead = float(random.uniform(0.2, 1.2)), float(random.uniform(0, 1))
+        chosen = planner.fit(tree_of(chances.tolist()), pending, 300, trust, overhead)
+        rates = [
+            (1 + trust * float(chances[:size].sum()))
+            / (float(costs.by_rows(300, 100)[pending + size]) + overhead)
+            for size in range(len(chances) + 1)
+        ]
+        assert rates[len(chosen)] == pytest.approx(max(rates))
+
+
+def test_unlikely_drafts_are_not_verified() -> None:
+    assert len(Planner(linear(0.0, 1.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 0
+    assert len(Planner(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 8
+
+
+def test_rows_are_padded_to_a_faster_count() -> None:
+    """One row at 9 ms, two to eight at 2 ms: one is computed as two."""
+    costs = Costs([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
+    planner = Planner(costs)
+    assert planner.padding(1, 0) in (1, 7)
+    assert planner.padding(2, 0) == planner.padding(8, 0) == 0
+    assert planner.seconds(1, 0) == 2.0
+    assert planner.padding(12, 0) == 0
+    assert Planner(costs, can_pad=False).padding(1, 0) == 0
+    assert Planner(costs, can_pad=False).seconds(1, 0) == 9.0
+    assert planner.padding(5000, 0) == 0
+
+
+def test_costs_are_linear_between_and_beyond_what_was_measured() -> None:
+    costs = Costs([100, 300], [1, 4, 8], np.array([[1.0, 4.0, 8.0], [3.0, 6.0, 10.0]]))
+    assert costs.by_rows(100, 8).tolist()[1:] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert costs.by_rows(200, 12).tolist()[8:] == [9, 10, 11, 12, 13]
+    assert costs.by_rows(5, 8)[1] == 1.0
+    assert costs.by_rows(9000, 8)[1] == 3.0
+    assert Costs.from_json(costs.to_json()).by_rows(200, 12).tolist() == (
+        costs.by_rows(200, 12).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"contexts": [1], "rows": [1, 2], "seconds": [[1.0]]},
+        {"contexts": [1], "rows": [1], "seconds": [[0.0]]},
+        {"contexts": [], "rows": [], "seconds": []},
+        None,
+    ],
+)
+def test_damaged_costs_are_not_trusted(data: object) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Costs.from_json(data)  # type: ignore[arg-type]
+
+
+def test_trust_falls_with_refused_drafts_and_comes_back() -> None:
+    trust = Trust()
+    assert trust.factor == 1.0
+    for _ in range(50):
+        trust.learn(4.0, 0)
+    low = trust.factor
+    assert low < 0.1
+    for _ in range(200):
+        trust.learn(4.0, 4)
+    assert trust.factor > 0.8
+
+
+def test_costly_drafts_pause_when_they_are_refused_again_and_again() -> None:
+    trust = Trust()
+    asked = 0
+    for _ in range(100):
+        if trust.wants_draft(plain_s=1e-3):
+            asked += 1
+            trust.drafted(1e-3, taken=False)
+    assert 5 < asked < 20
+    trust.drafted(1e-3, taken=True)
+    assert all(trust.wants_draft(1e-3) for _ in range(5))
+    cheap = Trust()
+    for _ in range(20):
+        assert cheap.wants_draft(1.0)
+        cheap.drafted(1e-6, taken=False)
+
+
+def test_best_is_the_first_of_the_largest() -> None:
+    logits = torch.tensor([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
+    assert best(logits) == logits.argmax(-1).tolist() == [1, 0]
+    assert best(logits.to(torch.bfloat16)) == [1, 0]
+
+
+def test_measuring_covers_the_grid_and_keeps_to_its_time(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    engine = open_engine(save(tmp_path, "llama"))
+    started = time.perf_counter()
+    costs = measure(engine.model, 0.2)
+    assert time.perf_counter() - started < 10
+    assert (costs.seconds > 0).all()
+    assert costs.rows[0] == 1
+    assert costs.contexts == [256]
+    plain = open_engine(save(tmp_path / "plain", "qwen3_next"))
+    assert measure(plain.model, 0.05).rows == [1]

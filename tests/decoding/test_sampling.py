@@ -1,0 +1,137 @@
+"""Sampling: the processors of transformers, exact distributions, noise by seed and place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    LogitsProcessorList,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from accel.draft_tree import DraftTree, Source
+from accel.errors import InvalidRequest
+from accel.sampling import Sampling, choose, gumbel, nucleus, penalised
+from accel.verifier import walk
+
+NONE = np.empty(0, np.int32)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
+@pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (5, 1.0), (0, 0.8), (8, 0.7), (1, 1.0)])
+@pytest.mark.parametrize("penalty", [1.0, 1.4])
+def test_candidates_equal_those_of_transformers(
+    temperature: float, top_k: int, top_p: float, penalty: float
+) -> None:
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        logits = random.normal(0, 3, 40).astype(np.float32)
+        seen = np.unique(random.integers(0, 40, 6)).astype(np.int32)
+        sampling = Sampling(temperature, top_k, top_p, penalty)
+        scores = penalised(logits, penalty, seen)
+        ours = nucleus(scores, sampling)
+        theirs = LogitsProcessorList(
+            [RepetitionPenaltyLogitsProcessor(penalty), TemperatureLogitsWarper(temperature)]
+        )
+        if top_k:
+            theirs.append(TopKLogitsWarper(top_k))
+        if top_p < 1:
+            theirs.append(TopPLogitsWarper(top_p))
+        processed = theirs(
+            torch.from_numpy(seen.astype(np.int64))[None], torch.tensor(logits)[None]
+        )
+        expected = np.flatnonzero(torch.isfinite(processed[0]).numpy())
+        assert sorted(ours.tolist()) == expected.tolist()
+        np.testing.assert_allclose(
+            scores[np.sort(ours)] / temperature, processed[0, expected].numpy(), rtol=1e-5
+        )
+
+
+def test_noise_depends_on_seed_place_and_token_alone() -> None:
+    tokens = np.arange(1000)
+    noise = gumbel(1, 2, tokens)
+    assert np.array_equal(noise, gumbel(1, 2, tokens))
+    assert np.array_equal(noise[500:510], gumbel(1, 2, np.arange(500, 510)))
+    for other in (gumbel(1, 3, tokens), gumbel(2, 2, tokens), gumbel(-1, 2, tokens)):
+        assert abs(np.corrcoef(noise, other)[0, 1]) < 0.1
+    many = gumbel(7, 7, np.arange(200_000))
+    assert many.mean() == pytest.approx(np.euler_gamma, abs=0.02)
+    assert many.var() == pytest.approx(np.pi**2 / 6, abs=0.03)
+
+
+def test_noise_of_neighbouring_places_is_independent() -> None:
+    noise = np.stack([gumbel(3, place, np.arange(50)) for place in range(4000)])
+    off_diagonal = np.corrcoef(noise[:-1].ravel(), noise[1:].ravel())[0, 1]
+    assert abs(off_diagonal) < 0.01
+
+
+def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+def test_draws_follow_the_distribution() -> None:
+    """20,000 draws from 6 tokens; the bound is passed by chance once in 100,000 runs."""
+    logits = np.log(np.array([0.4, 0.25, 0.15, 0.1, 0.07, 0.03], np.float32))
+    draws = [choose(logits, Sampling(1.0, seed=11), NONE, place) for place in range(20_000)]
+    counts = np.bincount(draws, minlength=6)
+    assert chi_square(counts, np.exp(logits) * 20_000) < 30.9
+
+
+def test_drafts_do_not_bend_the_distribution() -> None:
+    """Two steps of a known process, with trees that hold some of the continuations: the pairs
+    come as often as without drafts. REST's rule fails here."""
+    first = np.array([0.5, 0.3, 0.2])
+    second = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    trees = [
+        DraftTree.merge([np.array([2, 1]), np.array([0])], Source.PROMPT),
+        DraftTree.merge([np.array([0, 2]), np.array([0, 0])], Source.PROMPT),
+        DraftTree.empty(),
+    ]
+    counts = np.zeros((3, 3))
+    for seed in range(18_000):
+        sampling = Sampling(1.0, seed=seed)
+        tree = trees[seed % 3]
+
+        def token(node: int, above: list[int], tree=tree, sampling=sampling) -> int:  # type: ignore[no-untyped-def]
+            chances = first if not above else second[above[0]]
+            return choose(np.log(chances).astype(np.float32), sampling, NONE, len(above))
+
+        path, tokens = walk(tree, token)
+        assert path == tree.accepted_path(np.array(tokens, np.int32))
+        while len(tokens) < 2:
+            tokens.append(token(-1, tokens))
+        counts[tokens[0], tokens[1]] += 1
+    expected = first[:, None] * second * 18_000
+    assert chi_square(counts, expected) < 35.0
+
+
+def test_top_k_one_is_greedy() -> None:
+    logits = np.random.default_rng(1).normal(size=50).astype(np.float32)
+    for place in range(20):
+        assert choose(logits, Sampling(2.0, top_k=1), NONE, place) == int(logits.argmax())
+
+
+def test_excluded_tokens_are_never_drawn() -> None:
+    logits = np.full(10, -np.inf, np.float32)
+    logits[3] = -5.0
+    assert {choose(logits, Sampling(1.0, top_p=0.5), NONE, place) for place in range(50)} == {3}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"top_k": -1},
+        {"top_p": 0.0},
+        {"top_p": 1.1},
+        {"repetition_penalty": 0.0},
+    ],
+)
+def test_impossible_values_are_refused(values: dict[str, float]) -> None:
+    with pytest.raises(InvalidRequest):
+        Sampling(**values)  # type: ignore[arg-type]
