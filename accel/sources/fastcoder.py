@@ -72,7 +72,7 @@ class RetrievalCounts:
     from_stores: int = 0
     skipped: int = 0
     known_misses: int = 0
-    new_misses: int = 0
+    fruitless: int = 0
 
 
 class FastCoderDrafter:
@@ -167,9 +167,10 @@ class FastCoderDrafter:
         rows, weights, sources = self._search_stores(self._index)
         if len(rows):
             self.counts.from_stores += 1
-        elif self.parameters.retrieval_strategy:
-            self.counts.new_misses += 1
-            self._missing.add(suffix)
+        else:
+            self.counts.fruitless += 1
+            if self.parameters.retrieval_strategy:
+                self._missing.add(suffix)
         return rows, weights, sources
 
     def _search_stores(

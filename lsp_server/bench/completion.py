@@ -57,18 +57,40 @@ MODEL_COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    add_case_arguments(parser)
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--methods",
+        metavar="M1,M2,…",
+        help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
+    )
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+    parser.add_argument(
+        "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
+    )
+    parser.add_argument("--draft-model", metavar="DIR", help="smaller model for standard-sd")
+    parser.add_argument(
+        "--one-dtype",
+        action="store_true",
+        help="measure plain decoding in --dtype alone; speed-ups are then against that",
+    )
+    parser.add_argument(
+        "--shape",
+        help="in replay: measure forwards of a public shape with random weights on this machine "
+        "and project the speed-up (0.5B, 1.3B or 7B)",
+    )
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
+
+
+def add_case_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is completed, and where the results go."""
     parser.add_argument("--cases", type=Path, required=True, help="JSON lines file of cases")
     parser.add_argument(
         "--target",
         choices=("replay", "model"),
         default="replay",
         help="replay: the reference is the model's output; model: a real model decodes",
-    )
-    add_model_arguments(parser)
-    parser.add_argument(
-        "--methods",
-        metavar="M1,M2,…",
-        help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
     )
     parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
     parser.add_argument("--max-nodes", type=int, default=64, help="nodes of a draft tree at most")
@@ -87,24 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR|none",
         help="common code: a folder, none, or by default the libraries of this environment",
     )
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
     parser.add_argument("--seed", type=int, default=0, help="seed of every random choice")
-    parser.add_argument(
-        "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
-    )
-    parser.add_argument("--draft-model", metavar="DIR", help="smaller model for standard-sd")
-    parser.add_argument(
-        "--one-dtype",
-        action="store_true",
-        help="measure plain decoding in --dtype alone; speed-ups are then against that",
-    )
-    parser.add_argument(
-        "--shape",
-        help="in replay: measure forwards of a public shape with random weights on this machine "
-        "and project the speed-up (0.5B, 1.3B or 7B)",
-    )
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
     parser.add_argument(
         "--json",
         nargs="?",
@@ -128,12 +133,10 @@ def run(args: argparse.Namespace) -> int:
     Raises BenchError for wrong options and for a peer that is missing and not in ``--skip``.
     """
     from lsp_server.bench import plots, report
-    from lsp_server.bench.cases import load_completion_cases
 
-    _check(args)
-    cases = load_completion_cases(args.cases, args.limit)
-    if not cases:
-        raise BenchError(f"{args.cases} holds no case; give another file or a larger --limit")
+    if args.shape and args.target != "replay":
+        raise BenchError("--shape projects from a replay; leave --target model out")
+    cases = load_cases(args)
     with report.progress() as progress:
         measure = _measure_replay if args.target == "replay" else _measure_model
         document, measurements, tokenizer = measure(args, cases, progress)
@@ -159,13 +162,18 @@ def tables(document: dict[str, Any]) -> list[Table]:
     return made
 
 
-def _check(args: argparse.Namespace) -> None:
+def load_cases(args: argparse.Namespace) -> list[CompletionCase]:
+    """The cases that the options name. Raises BenchError for options without meaning."""
+    from lsp_server.bench.cases import load_completion_cases
+
     for name in ("limit", "max_nodes", "max_tokens", "threads"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise BenchError(f"--{name.replace('_', '-')} is {value}; give 1 or more")
-    if args.shape and args.target != "replay":
-        raise BenchError("--shape projects from a replay; leave --target model out")
+    cases = load_completion_cases(args.cases, args.limit)
+    if not cases:
+        raise BenchError(f"{args.cases} holds no case; give another file")
+    return cases
 
 
 def _measure_replay(
@@ -180,7 +188,7 @@ def _measure_replay(
 
     folder = find_folder(args.model)
     tokenizer = Tokenizer.from_folder(folder)
-    datastores = _datastores(args, tokenizer, progress)
+    datastores = load_datastores(args, tokenizer, progress)
     planner = _planner(args, progress) if args.shape else None
     methods, missing = _drafters(
         args, args.methods or REPLAY_METHODS, REPLAYABLE, tokenizer, datastores.common
@@ -221,7 +229,7 @@ def _measure_model(
     from lsp_server.bench.methods import DECODABLE, PLAIN
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
-    datastores = _datastores(args, engine.tokenizer, progress)
+    datastores = load_datastores(args, engine.tokenizer, progress)
     names = args.methods or MODEL_METHODS
     drafters, missing = _drafters(
         args, f"{PLAIN},{names}", DECODABLE, engine.tokenizer, datastores.common
@@ -283,7 +291,7 @@ def _drafters(
     return made, missing
 
 
-def _datastores(
+def load_datastores(
     args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
 ) -> CaseDatastores:
     """Datastores of the cases with the common code that ``--common`` names."""

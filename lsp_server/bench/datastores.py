@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import site
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable
@@ -94,8 +94,8 @@ def common_token_files(
 ) -> TokenFiles:
     """Token ids of common code: ``folder``, or the standard library and installed packages.
 
-    What the cases are taken from is always left out (``LEFT_OUT``). Files are taken in a fixed
-    shuffled order up to ``COMMON_TOKENS`` tokens and cached under the user's cache, keyed by
+    What the cases are taken from is always left out (``LEFT_OUT``). Files are taken in the
+    order of a hash up to ``COMMON_TOKENS`` tokens and cached under the user's cache, keyed by
     tokenizer and files. ``progress`` is told tokens so far and wanted.
     Raises BenchError when ``folder`` holds no Python file.
     """
@@ -110,7 +110,8 @@ def common_token_files(
             return _split(stored["paths"], stored["lengths"], stored["tokens"])
     taken: TokenFiles = {}
     total = 0
-    random.Random(0).shuffle(files)
+    # By hash of the path within its root, so that an installed package more changes little.
+    files.sort(key=lambda file: hashlib.sha256(_place_in_root(file).encode()).digest())
     for first in range(0, len(files), 64):
         batch = files[first : first + 64]
         texts = [path.read_text("utf-8", errors="replace") for path in batch]
@@ -146,6 +147,15 @@ def _python_files(folders: Iterable[Path]) -> Iterable[Path]:
                     and 0 < path.stat().st_size <= 200_000
                 ):
                     yield path
+
+
+def _place_in_root(file: Path) -> str:
+    """Path from the last folder that is a root of packages."""
+    parts = file.parts
+    for root in ("site-packages", f"python{sys.version_info.major}.{sys.version_info.minor}"):
+        if root in parts:
+            return "/".join(parts[parts.index(root) + 1 :])
+    return file.as_posix()
 
 
 def _cache_file(tokenizer: Tokenizer, files: list[Path]) -> Path:

@@ -1,0 +1,211 @@
+"""``redraft bench fastcoder``: the paper's ablations, sweeps and resource table, rerun.
+
+Table II in its own rows: components added to REST with D_c. Sweeps of the retrieval probability p
+at skip positions and of the cache's activation size l (section V-D). Table V: memory and CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.bench.completion import (
+    add_case_arguments,
+    add_model_arguments,
+    load_cases,
+    load_datastores,
+)
+
+if TYPE_CHECKING:
+    from accel.sources.fastcoder import FastCoderParameters
+    from accel.tokenizer import Tokenizer
+    from lsp_server.bench.methods import MakeDrafter
+
+PARTS = ("ablation", "p", "l", "resources")
+PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
+ACTIVATION_SIZES = (10, 25, 50, 75, 100)
+COMPONENTS = {
+    "baseline": (),
+    "+ datastore D": ("repository",),
+    "+ retrieval strategy": ("retrieval_strategy",),
+    "+ CACHE": ("cache",),
+    "+ datastore D & retrieval strategy": ("repository", "retrieval_strategy"),
+    "+ retrieval strategy & CACHE": ("retrieval_strategy", "cache"),
+    "+ datastore D & CACHE": ("repository", "cache"),
+    "FastCoder": ("repository", "retrieval_strategy", "cache"),
+}
+"""The rows of Table II and the components that each has."""
+
+COLUMNS = {
+    "tokens_per_forward": "AccLen",
+    "nodes_per_forward": "nodes",
+    "draft_us_p50": "draft µs p50",
+    "retrievals_per_forward": "retrievals/forward",
+    "from_cache": "from cache",
+    "skipped": "skipped",
+    "known_misses": "known misses",
+}
+MODEL_COLUMNS = {"ms_per_token": "ms/token", "speedup": "speed-up", "identical": "= plain"}
+RESOURCE_COLUMNS = {"memory_mb": "memory MB", "cpu_percent": "CPU %", "tokens_per_s": "tokens/s"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_case_arguments(parser)
+    add_model_arguments(parser)
+    parser.add_argument("--part", choices=PARTS, default="ablation", help="what to rerun")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table and write the document. Raises BenchError."""
+    from lsp_server.bench import report
+
+    cases = load_cases(args)
+    if args.part == "resources":
+        from lsp_server.bench.resources import measure_resources
+
+        rows, columns = measure_resources(args), RESOURCE_COLUMNS
+    else:
+        columns = COLUMNS | (MODEL_COLUMNS if args.target == "model" else {})
+        rows = _measure(args, cases)
+    document = {
+        "part": args.part,
+        "target": args.target,
+        "rows": rows,
+        **report.circumstances(
+            model=args.model or "embedded", dtype=args.dtype, seed=args.seed, cases=args.cases
+        ),
+    }
+    report.publish(document, args.json, [report.table(f"FastCoder, {args.part}", rows, columns)])
+    return 0
+
+
+def variants(part: str, published: FastCoderParameters) -> dict[str, FastCoderParameters]:
+    """Row name to parameters. ``published`` are the paper's."""
+    if part == "p":
+        return {f"p = {p}": replace(published, retrieval_probability=p) for p in PROBABILITIES}
+    if part == "l":
+        return {
+            f"l = {size}": replace(published, activation_size=size) for size in ACTIVATION_SIZES
+        }
+    return {
+        row: replace(
+            published,
+            repository="repository" in components,
+            retrieval_strategy="retrieval_strategy" in components,
+            cache="cache" in components,
+        )
+        for row, components in COMPONENTS.items()
+    }
+
+
+def _measure(args: argparse.Namespace, cases: list[Any]) -> dict[str, Any]:
+    """Figures of every variant, all on the same cases in one run."""
+    from lsp_server.bench import report
+
+    measure = _replay if args.target == "replay" else _decode
+    with report.progress() as progress:
+        task = progress.add_task(args.part, total=len(cases))
+        measured, makers = measure(args, cases, progress, lambda: progress.advance(task))
+    rows: dict[str, Any] = report.results(measured, {})["methods"]
+    plain = rows.pop("plain", None)
+    for name, fields in rows.items():
+        fields.update(makers[name].counts())
+        if plain:
+            fields["ms_per_token"] = 1e3 / fields["tokens_per_s"]
+            fields["speedup"] = fields["tokens_per_s"] / plain["tokens_per_s"]
+    return rows
+
+
+class CountingMaker:
+    """Makes drafters of one variant and adds up what they counted."""
+
+    def __init__(self, parameters: FastCoderParameters) -> None:
+        self._parameters = parameters
+        self._made: list[Any] = []
+
+    def __call__(self) -> Any:
+        """A drafter that has learnt nothing yet."""
+        from accel.sources.fastcoder import FastCoderDrafter
+
+        self._made.append(FastCoderDrafter(self._parameters))
+        return self._made[-1]
+
+    def counts(self) -> dict[str, float]:
+        """Shares of all steps."""
+        counts = [drafter.counts for drafter in self._made]
+        steps = max(sum(each.steps for each in counts), 1)
+
+        def share(name: str) -> float:
+            return sum(getattr(each, name) for each in counts) / steps
+
+        return {
+            "retrievals_per_forward": share("from_stores") + share("fruitless"),
+            "from_cache": share("from_cache"),
+            "skipped": share("skipped"),
+            "known_misses": share("known_misses"),
+        }
+
+
+def _makers(args: argparse.Namespace, tokenizer: Tokenizer) -> dict[str, CountingMaker]:
+    from lsp_server.bench.methods import MethodSetup, fastcoder_parameters
+
+    published = fastcoder_parameters(MethodSetup(tokenizer, {}, args.seed))
+    return {name: CountingMaker(each) for name, each in variants(args.part, published).items()}
+
+
+def _replay(
+    args: argparse.Namespace, cases: list[Any], progress: Any, done: Callable[[], None]
+) -> tuple[list[Any], dict[str, CountingMaker]]:
+    from accel.loading import find_folder
+    from accel.tokenizer import Tokenizer
+    from lsp_server.bench.completion_replay import replay_cases
+
+    tokenizer = Tokenizer.from_folder(find_folder(args.model))
+    datastores = load_datastores(args, tokenizer, progress)
+    makers = _makers(args, tokenizer)
+    methods: dict[str, MakeDrafter] = dict(makers)
+    measured = replay_cases(
+        cases,
+        methods,
+        datastores,
+        tokenizer,
+        max_nodes=args.max_nodes,
+        max_tokens=args.max_tokens,
+        left_only=args.left_only,
+        done=done,
+    )
+    return list(measured), makers
+
+
+def _decode(
+    args: argparse.Namespace, cases: list[Any], progress: Any, done: Callable[[], None]
+) -> tuple[list[Any], dict[str, CountingMaker]]:
+    from accel.engine import Engine
+    from accel.sampling import Sampling
+    from lsp_server.bench.completion_model import EngineDecoder, decode_cases
+    from lsp_server.bench.methods import PLAIN
+
+    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    datastores = load_datastores(args, engine.tokenizer, progress)
+    makers = _makers(args, engine.tokenizer)
+    greedy = Sampling()
+    methods: dict[str, MakeDrafter] = {PLAIN: lambda: None, **makers}
+    decoders = {
+        name: EngineDecoder(engine, make, plan=False, max_nodes=args.max_nodes, sampling=greedy)
+        for name, make in methods.items()
+    }
+    measured = decode_cases(
+        cases,
+        dict(decoders),
+        datastores,
+        engine,
+        stop=args.stop,
+        max_tokens=args.max_tokens,
+        left_only=args.left_only,
+        hf_decoder=None,
+        done=done,
+    )
+    return list(measured), makers
