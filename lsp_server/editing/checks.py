@@ -1,0 +1,102 @@
+"""What a model's answer must be like before it is offered as an edit.
+
+The answer is brought back to the indentation and the last line ends of the text it replaces.
+Cut-off answers, empty ones and those that no longer parse where the text did are refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+
+from lsp_server.errors import EditRefused
+from lsp_server.jobs import JobResult
+
+
+def checked_text(old: str, result: JobResult, language: str) -> str:
+    """The text that ``old`` becomes, both with ``\\n`` as line end.
+
+    ``language`` as in the protocol (``python``). Raises EditRefused with the reason.
+    """
+    if result.stopped_by == "cancelled":
+        raise EditRefused("the edit was stopped")
+    if result.stopped_by == "length":
+        raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
+    if old.strip() and not result.text.strip():
+        raise EditRefused("the model answered with nothing; say the instruction differently")
+    new = with_indentation_of(old, with_end_of(old, result.text))
+    problem = new_problem(old, new, language)
+    if problem:
+        raise EditRefused(
+            f"the model's answer does not parse ({problem}); edit again or select more"
+        )
+    return new
+
+
+def with_end_of(old: str, new: str) -> str:
+    """``new`` with as many line ends at its end as ``old``."""
+    return new.rstrip("\n") + "\n" * (len(old) - len(old.rstrip("\n")))
+
+
+def with_indentation_of(old: str, new: str) -> str:
+    """``new`` shifted as a whole, so that its first visible line is indented as that of ``old``.
+
+    Left alone where lines would have to lose more than they have.
+    """
+    wanted, found = _first_indent(old), _first_indent(new)
+    if wanted is None or found is None or wanted == found:
+        return new
+    lines = new.split("\n")
+    if wanted.startswith(found):
+        added = wanted[len(found) :]
+        return "\n".join(added + line if line.strip() else line for line in lines)
+    if found.startswith(wanted):
+        lost = found[len(wanted) :]
+        if all(line.startswith(lost) or not line.strip() for line in lines):
+            return "\n".join(line[len(lost) :] if line.strip() else line for line in lines)
+    return new
+
+
+def new_problem(old: str, new: str, language: str) -> str:
+    """Why ``new`` does not parse, when ``old`` did; empty otherwise, and for unknown languages."""
+    problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
+    if problem_of is None or problem_of(old):
+        return ""
+    return problem_of(new)
+
+
+def _python_problem(text: str) -> str:
+    if not text.strip():
+        return ""
+    # A piece from inside of a block parses below a header of its own.
+    indented = (_first_indent(text) or "") != ""
+    source = f"if 1:\n{text}" if indented else text
+    if re.match(r"\s*(?:elif|else|except|finally)\b", text):
+        return ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Statements such as return may stand outside of a function in a piece.
+            ast.parse(source)
+    except SyntaxError as error:
+        line = (error.lineno or 1) - indented
+        return f"line {line}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _json_problem(text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _first_indent(text: str) -> str | None:
+    """White space before the first visible character of the first line that has one."""
+    found = re.search(r"^([ \t]*)[^\s]", text, re.MULTILINE)
+    return found.group(1) if found else None

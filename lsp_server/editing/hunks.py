@@ -1,0 +1,139 @@
+"""The fewest characters that turn one text into another, as replacements in the old text.
+
+Lines are compared first, then the ends of every changed stretch are cut off where they agree, so
+that a changed word is a replacement of that word. Offsets are code points of the old text; callers
+turn them into positions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_MARK = re.compile(r"[\u0300-\u036f\u200d\ufe00-\ufe0f\u20d0-\u20f0\U0001f3fb-\U0001f3ff]")
+"""Code points that belong to the one before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Code points ``start`` to ``end`` of the old text become ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+def minimal_hunks(old: str, new: str) -> list[Hunk]:
+    """Replacements in order that do not touch each other; ``apply_hunks`` gives exactly ``new``.
+
+    No hunk begins or ends between ``\\r`` and ``\\n``, or between a character and its marks.
+    """
+    hunks = []
+    for start, end, text in _changed_lines(old, new):
+        left = _common_start(old[start:end], text)
+        right = _common_end(old[start + left : end], text[left:])
+        hunks.append(Hunk(start + left, end - right, text[left : len(text) - right]))
+    return [hunk for hunk in hunks if hunk.start != hunk.end or hunk.text]
+
+
+def apply_hunks(old: str, hunks: list[Hunk]) -> str:
+    """The old text with the hunks put in."""
+    parts, place = [], 0
+    for hunk in hunks:
+        parts += [old[place : hunk.start], hunk.text]
+        place = hunk.end
+    return "".join([*parts, old[place:]])
+
+
+def with_line_ends_of(old: str, new: str, default: str) -> str:
+    """``new``, whose lines end in ``\\n``, with the line ends of the lines of ``old`` it keeps.
+
+    Lines that are new end as the line before them does in ``old``, or in ``default``.
+    """
+    old_lines, new_lines = _lines(old), _lines(new)
+    ends = [line[len(line.rstrip("\r\n")) :] for line in old_lines]
+    bare = [line.rstrip("\r\n") for line in old_lines]
+    wanted = [line.rstrip("\r\n") for line in new_lines]
+    chosen: list[str] = []
+    opcodes = difflib.SequenceMatcher(None, bare, wanted, autojunk=False).get_opcodes()
+    for _, first, last, new_first, new_last in opcodes:
+        for offset in range(new_last - new_first):
+            kept = min(first + offset, max(last, first) - 1)
+            chosen.append(ends[kept] if kept >= 0 and ends[kept] else default)
+    for place in range(len(wanted) - 2, -1, -1):
+        # A lone carriage return before an empty line would become one line end with it.
+        if chosen[place] == "\r" and not wanted[place + 1] and chosen[place + 1][0] == "\n":
+            chosen[place] = "\n"
+    return "".join(
+        text + (end if line != text else "")
+        for line, text, end in zip(new_lines, wanted, chosen, strict=True)
+    )
+
+
+def unified_diff(old: str, new: str, path: str) -> str:
+    """A unified diff of two versions of a file."""
+    lines = difflib.unified_diff(_lines(old), _lines(new), f"a/{path}", f"b/{path}")
+    marked = []
+    for line in lines:
+        marked.append(line if line.endswith("\n") else f"{line}\n")
+        if not line.endswith(("\n", "\r")):
+            marked.append("\\ No newline at end of file\n")
+    return "".join(marked)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, by the three line ends of the protocol and no others."""
+    return _LINE.findall(text)
+
+
+def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
+    """Stretches of whole lines that differ: start and end in ``old``, text in ``new``."""
+    head = _common_start(old, new)
+    head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
+    if old[head - 1 : head + 1] == "\r\n" or new[head - 1 : head + 1] == "\r\n":
+        head -= 1
+        head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
+    old_lines, new_lines = _lines(old[head:]), _lines(new[head:])
+    starts = [head]
+    for line in old_lines:
+        starts.append(starts[-1] + len(line))
+    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    return [
+        (starts[first], starts[last], "".join(new_lines[new_first:new_last]))
+        for kind, first, last, new_first, new_last in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def _common_start(left: str, right: str) -> int:
+    """Length of what both begin with, ending at a border between characters of both."""
+    length, limit = 0, min(len(left), len(right))
+    step = limit
+    while step:
+        if left.startswith(right[length : length + step], length) and length + step <= limit:
+            length += step
+        else:
+            step //= 2
+    while length and not (_is_border(left, length) and _is_border(right, length)):
+        length -= 1
+    return length
+
+
+def _common_end(left: str, right: str) -> int:
+    """Length of what both end with, beginning at a border between characters of both."""
+    length, limit = 0, min(len(left), len(right))
+    while length < limit and left[-1 - length] == right[-1 - length]:
+        length += 1
+    while length and not (
+        _is_border(left, len(left) - length) and _is_border(right, len(right) - length)
+    ):
+        length -= 1
+    return length
+
+
+def _is_border(text: str, place: int) -> bool:
+    if place in (0, len(text)):
+        return True
+    return text[place - 1 : place + 1] != "\r\n" and not _MARK.match(text[place])

@@ -1,0 +1,70 @@
+"""A selection that is too long for one answer, in pieces that end where a definition begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_BLOCK = re.compile(
+    r"\s*(?:@|async\s+def\b|def\b|class\b|function\b|fn\b|func\b|pub\b|impl\b|struct\b|enum\b|"
+    r"interface\b|export\b|public\b|private\b|protected\b|static\b|type\b|module\b|trait\b)"
+)
+_NEVER = 1 << 20
+
+
+def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Pieces of whole lines that make up ``text``, each of which ``fits`` where that can be.
+
+    A cut is made before a definition, the least indented first; decorators and comments that
+    touch it stay with it. Text without such places is cut at blank lines, and a piece without
+    those is given whole: the caller refuses it.
+    """
+    if fits(text):
+        return [text]
+    lines = text.splitlines(keepends=True)
+    cut = _best_cut(lines)
+    if cut is None:
+        return [text]
+    head, tail = "".join(lines[:cut]), "".join(lines[cut:])
+    pieces = [*split_at_definitions(head, fits), *split_at_definitions(tail, fits)]
+    return _joined(pieces, fits)
+
+
+def _best_cut(lines: list[str]) -> int | None:
+    """The best line to cut before: by kind of border, then by nearness to the middle."""
+    best: tuple[int, int, int] | None = None
+    for number in range(1, len(lines)):
+        rank = _rank(lines, number)
+        if rank is not None:
+            candidate = (rank, abs(2 * number - len(lines)), number)
+            best = candidate if best is None else min(best, candidate)
+    return best[2] if best else None
+
+
+def _rank(lines: list[str], number: int) -> int | None:
+    """How good a cut before a line is: lower is better, None for none at all."""
+    line, before = lines[number], lines[number - 1]
+    indent = len(line) - len(line.lstrip())
+    if not line.strip():
+        return None
+    touching = before.strip() and _belongs_to_next(before)
+    if _BLOCK.match(line) and not touching:
+        return indent
+    if not before.strip():
+        return _NEVER + indent
+    return None
+
+
+def _belongs_to_next(line: str) -> bool:
+    return line.lstrip().startswith(("@", "#", "//", "*", "/*", '"""'))
+
+
+def _joined(pieces: list[str], fits: Callable[[str], bool]) -> list[str]:
+    """Neighbours put together again where both fit into one."""
+    joined = [pieces[0]]
+    for piece in pieces[1:]:
+        if fits(joined[-1] + piece):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined

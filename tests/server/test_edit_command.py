@@ -1,0 +1,127 @@
+"""``redraft edit``: ranges, diffs, and files that are replaced in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import ClassVar
+
+import pytest
+
+from lsp_server import engine_process
+from lsp_server.cli import main
+from lsp_server.edit_command import write_atomically
+from lsp_server.errors import RedraftError
+from lsp_server.jobs import JobResult
+
+
+class Answering:
+    """Stands for the engine: upper-cases the selection, or says what it is told to."""
+
+    answer: str | None = None
+    jobs: ClassVar[list] = []
+
+    def __init__(self, **options) -> None:
+        pass
+
+    def load(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def edit(self, job):
+        Answering.jobs.append(job)
+        text = job.selection.upper() if self.answer is None else self.answer
+        return JobResult(text, [], 5, 2, 0.1, 0.1, {"original": 4, "model": 1}, "end")
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    monkeypatch.setattr(engine_process, "EngineService", Answering)
+    monkeypatch.setattr(Answering, "answer", None)
+    monkeypatch.setattr(Answering, "jobs", [])
+    return Answering
+
+
+def edit(path, *options: str) -> int:
+    return main(["edit", str(path), "--instruction", "loud", "--no-index", *options])
+
+
+def test_a_diff_is_printed_and_the_file_left_alone(engine, tmp_path, capsys):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    assert edit(path, "--lines", "2:2") == 0
+    assert path.read_bytes() == b"one\r\ntwo\r\nthree\r\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert "-two" in lines
+    assert "+TWO" in lines
+    assert engine.jobs[0].selection == "two"
+    assert engine.jobs[0].before == "one\n"
+
+
+def test_writing_keeps_mode_and_line_ends(engine, tmp_path, capsys):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"one\r\ntwo\nthree")
+    path.chmod(0o640)
+    assert edit(path, "--lines", "1:3", "--write", "--json") == 0
+    assert path.read_bytes() == b"ONE\r\nTWO\nTHREE"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    document = json.loads(capsys.readouterr().out)
+    assert document["written"] is True
+    assert document["text"] == "ONE\nTWO\nTHREE"
+    assert document["tokens"] == 5
+    assert "+TWO" in document["diff"]
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_an_answer_that_does_not_parse_is_refused(engine, tmp_path, capsys):
+    path = tmp_path / "code.py"
+    path.write_text("def f():\n    return 1\n")
+    engine.answer = "def f(:\n    return 1\n"
+    assert edit(path, "--lines", "1:2", "--write") != 0
+    assert path.read_text() == "def f():\n    return 1\n"
+    assert "does not parse" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lines", ["0:1", "2:1", "1:9", "a:b", ":", "1:"])
+def test_wrong_ranges(engine, tmp_path, capsys, lines):
+    path = tmp_path / "notes.txt"
+    path.write_text("one\ntwo\n")
+    code = edit(path, "--lines", lines)
+    assert (code == 0) == (lines == "1:")
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1 or code == 0
+
+
+def test_blank_lines_binary_files_and_missing_ones(engine, tmp_path, capsys):
+    path = tmp_path / "notes.txt"
+    path.write_text("\n\n")
+    assert edit(path, "--lines", "1:2") != 0
+    path.write_bytes(b"\xff\xfe\x00")
+    assert edit(path, "--lines", "1:1") != 0
+    assert edit(tmp_path / "none.txt", "--lines", "1:1") != 0
+    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "notes.txt"
+    path.write_text("one")
+
+    def refuse(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(RedraftError, match="cannot be written"):
+        write_atomically(path, b"two")
+    assert path.read_text() == "one"
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_a_link_is_followed(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("one")
+    link.symlink_to(target)
+    write_atomically(link, b"two")
+    assert link.is_symlink()
+    assert target.read_text() == "two"
