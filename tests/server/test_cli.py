@@ -1,0 +1,89 @@
+"""The command line: every command explains itself, wrong use is told in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lsp_server.cli import COMMANDS, Command, main
+
+
+def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in level.items():
+        words = (*above, name)
+        yield from leaves(command.children, words) if not command.module else [words]
+
+
+@pytest.mark.parametrize("words", list(leaves(COMMANDS)), ids=" ".join)
+def test_every_command_explains_itself(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: redraft {' '.join(words)}")
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["bench", "--help"], ["train", "--help"], ["corpus", "--help"]]
+)
+def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    level = COMMANDS if len(words) == 1 else COMMANDS[words[0]].children
+    output = capsys.readouterr().out
+    assert [name for name in level if name not in output] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["bench"], ["compleet"], ["bench", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
+    ids=" ".join,
+)
+def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: redraft" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["index", "no/such/folder"], "no/such/folder"),
+        (["complete", "no_such_file.py", "--line", "0", "--character", "0"], "no_such_file.py"),
+        (["bench", "completion", "--cases", "none.jsonl", "--target", "replay"], "none.jsonl"),
+    ],
+)
+def test_errors_of_the_world_are_one_line(words: list[str], told: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "lsp_server", *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.strip().splitlines()[-1].startswith("redraft: ")
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "short.py"
+    path.write_text("x = 1\n", encoding="utf-8")
+    for line, character in ((7, 0), (-1, 0), (0, -1)):
+        ended = subprocess.run(
+            [sys.executable, "-m", "lsp_server", "complete", str(path), f"--line={line}",
+             f"--character={character}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+        assert ended.returncode == 1
+        assert "outside of" in ended.stderr
