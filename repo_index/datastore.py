@@ -1,9 +1,9 @@
 """The set of segments of a workspace, and snapshots of it that answer lookups.
 
 A snapshot holds *layers*: open buffers, the repository (base and changed segments), common code.
-Typical use is in the README beside this file. Every layer answers for itself, with at most ``limit`` rows; a file that is newer in a nearer
+Every layer answers for itself, with at most ``limit`` rows; a file that is newer in a nearer
 segment is dead in the farther ones. Snapshots are immutable: whoever holds one may look up from any
-thread while the set changes, and never waits.
+thread while the set changes, and never waits. The README beside this file shows typical use.
 """
 
 from __future__ import annotations
