@@ -28,6 +28,11 @@ def set_threads(count: int) -> None:
         torch.set_num_threads(count)
 
 
+def threads() -> int:
+    """CPU threads in use."""
+    return torch.get_num_threads()
+
+
 @dataclass(slots=True)
 class HfResult:
     """Generated tokens without the end token, int32 [n], and what they cost."""
