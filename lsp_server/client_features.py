@@ -1,0 +1,87 @@
+"""What the connected editor can do, read once from its capabilities and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsprotocol import types
+
+from lsp_server.documents import Encoding
+
+ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFeatures:
+    """Capabilities that change what we send."""
+
+    encoding: Encoding = "utf-16"
+    inline_completion: bool = False
+    document_changes: bool = False
+    change_annotations: bool = False
+    work_done_progress: bool = False
+    apply_edit: bool = False
+    configuration: bool = False
+    watches_files: bool = False
+    relative_patterns: bool = False
+    edit_command: bool = False
+    """The client has a command that asks for an instruction: ``redraft.editWithInstruction``."""
+    generated_tag: bool = False
+    """Code actions may be marked as made by a language model."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """``initializationOptions`` as they came."""
+
+    @classmethod
+    def of(cls, params: types.InitializeParams) -> ClientFeatures:
+        """Read ``initialize``. What a client does not say is taken as not there."""
+        options = params.initialization_options
+        options = options if isinstance(options, dict) else {}
+        own = options.get("redraft")
+        capabilities = params.capabilities
+        return cls(
+            encoding=_encoding(capabilities),
+            inline_completion=_has(capabilities, "text_document", "inline_completion"),
+            document_changes=_is(capabilities, "workspace", "workspace_edit", "document_changes"),
+            change_annotations=_has(
+                capabilities, "workspace", "workspace_edit", "change_annotation_support"
+            ),
+            work_done_progress=_is(capabilities, "window", "work_done_progress"),
+            apply_edit=_is(capabilities, "workspace", "apply_edit"),
+            configuration=_is(capabilities, "workspace", "configuration"),
+            watches_files=_is(
+                capabilities, "workspace", "did_change_watched_files", "dynamic_registration"
+            ),
+            relative_patterns=_is(
+                capabilities, "workspace", "did_change_watched_files", "relative_pattern_support"
+            ),
+            edit_command=isinstance(own, dict) and own.get("editCommand") is True,
+            generated_tag=_tags(capabilities),
+            options=options,
+        )
+
+
+def _encoding(capabilities: types.ClientCapabilities) -> Encoding:
+    """The client's first choice that we know; UTF-16 is what every client must take."""
+    offered = _get(capabilities, "general", "position_encodings") or []
+    names = [getattr(one, "value", one) for one in offered]
+    return next((one for name in names for one in ENCODINGS if one == name), "utf-16")
+
+
+def _tags(capabilities: types.ClientCapabilities) -> bool:
+    tags = _get(capabilities, "text_document", "code_action", "tag_support", "value_set") or []
+    return types.CodeActionTag.LlmGenerated in tags
+
+
+def _get(value: Any, *names: str) -> Any:
+    for name in names:
+        value = getattr(value, name, None)
+    return value
+
+
+def _is(value: Any, *names: str) -> bool:
+    return bool(_get(value, *names))
+
+
+def _has(value: Any, *names: str) -> bool:
+    return _get(value, *names) is not None

@@ -1,0 +1,120 @@
+"""The server's commands, and edits with progress, stream and cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from lsp_server.editing.provider import EditRequest, EditResult
+from lsp_server.editing.results import LABEL, edit_answer, edit_request, workspace_edit
+from lsp_server.errors import EditRefused, RedraftError
+from lsp_server.progress import Progress
+from lsp_server.status import status_message
+
+if TYPE_CHECKING:
+    from lsp_server.server import RedraftServer
+
+STREAM_EVERY_S = 0.05
+
+
+async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
+    """Carry out a command by name. Raises RedraftError for unknown ones."""
+    arguments = list(params.arguments or [])
+    first = arguments[0] if arguments and isinstance(arguments[0], dict) else {}
+    if params.command == "redraft.status":
+        return status_message(ls.condition())
+    if params.command == "redraft.reindex":
+        return _reindex(ls)
+    if params.command in ("redraft.pause", "redraft.resume"):
+        return _pause(ls, params.command == "redraft.pause")
+    if params.command == "redraft.runEdit":
+        return await _run_edit(ls, first, params.work_done_token)
+    if params.command == "redraft.accepted":
+        return None
+    raise RedraftError(f"unknown command {params.command}")
+
+
+def _reindex(ls: RedraftServer) -> None:
+    for folder in ls.folders.paths:
+        ls.hub.indexer.reindex(folder)
+
+
+def _pause(ls: RedraftServer, paused: bool) -> None:
+    ls.paused = paused
+    if paused:
+        ls.completion.close_all()
+    ls.status.changed()
+
+
+async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> dict[str, Any]:
+    """``redraft.runEdit``: the server itself has the edit applied."""
+    request = edit_request(ls, params)
+    if not ls.features.apply_edit:
+        raise EditRefused("the editor does not apply edits; use the request redraft/edit")
+    edit = await _with_progress(ls, request, token, None)
+    answer = await ls.protocol.ask(
+        types.WORKSPACE_APPLY_EDIT,
+        {"label": LABEL, "edit": workspace_edit(ls, request.document, edit)},
+    )
+    if not (isinstance(answer, dict) and answer.get("applied")):
+        reason = answer.get("failureReason") if isinstance(answer, dict) else ""
+        raise EditRefused(f"the editor did not apply the edit: {reason or 'no reason given'}")
+    return {"applied": True, "diff": edit.diff}
+
+
+async def run_edit_request(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``redraft/edit``: the editor previews and applies it."""
+    request = edit_request(ls, params)
+    edit = await _with_progress(ls, request, params.get("workDoneToken"), params.get("streamToken"))
+    return edit_answer(ls, request.document, edit)
+
+
+async def _with_progress(
+    ls: RedraftServer, request: EditRequest, token: Any, stream: Any
+) -> EditResult:
+    """Make an edit, show how far it is, stop when its progress is cancelled."""
+    shown = ls.features.work_done_progress and token is None
+    progress = Progress(ls.protocol, token, shown)
+    ls.progresses[progress.token] = progress
+    try:
+        await progress.begin("Redraft: editing", cancellable=True, message=request.instruction[:80])
+        last = 0.0
+        loop = asyncio.get_running_loop()
+
+        def on_text(text: str, tokens: int) -> None:
+            nonlocal last
+            if loop.time() - last < STREAM_EVERY_S:
+                return
+            last = loop.time()
+            expected = max(1, request.document.offset(request.end))
+            done = len(text) * 100 // max(1, expected - request.document.offset(request.start))
+            progress.report(f"{len(text)} characters", min(done, 99))
+            if stream is not None:
+                ls.protocol.tell(
+                    "redraft/editProgress", {"token": stream, "text": text, "tokens": tokens}
+                )
+
+        return await _unless_cancelled(ls.editing.edit(request, on_text), progress)
+    finally:
+        progress.end()
+        ls.progresses.pop(progress.token, None)
+
+
+async def _unless_cancelled(work: Any, progress: Progress) -> EditResult:
+    editing = asyncio.ensure_future(work)
+    cancelled = asyncio.ensure_future(progress.cancelled.wait())
+    try:
+        await asyncio.wait({editing, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        if editing.done():
+            result: EditResult = editing.result()
+            return result
+        raise EditRefused("the edit was cancelled")
+    finally:
+        cancelled.cancel()
+        if not editing.done():
+            editing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, RedraftError):
+                await editing

@@ -1,0 +1,159 @@
+"""From an LSP position to a request for a completion, and from texts to LSP items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from lsp_server.completion.request import Ask
+from lsp_server.documents import Document, Encoding, Position, units_of
+from lsp_server.settings import folder_enabled, language_enabled
+from repo_index.secrets import secret_name
+
+if TYPE_CHECKING:
+    from lsp_server.server import RedraftServer
+
+NOTEBOOK_CHARACTERS = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a completion goes: the range that an item replaces, and what of it stays."""
+
+    ask: Ask
+    range: types.Range
+    kept: str
+    """Text that every item begins with: what the editor's own menu has selected."""
+
+
+def inactive_reason(server: RedraftServer, document: Document) -> str:
+    """Why there are no completions in this document; empty when there are."""
+    settings = server.settings
+    place = server.folders.place(document.uri)
+    if not settings.enabled:
+        return "switched off by the setting redraft.enabled"
+    if not settings.completion.enabled:
+        return "switched off by the setting redraft.completion.enabled"
+    if server.paused:
+        return "paused by command; redraft.resume ends it"
+    if not language_enabled(settings, document.language):
+        return f"switched off for {document.language} by the setting redraft.languages"
+    if not folder_enabled(settings, place.absolute or place.folder):
+        return "switched off for this folder by the setting redraft.folders"
+    if place.path and (reason := secret_name(place.path)):
+        return f"the file may hold secrets ({reason}) and is not read"
+    return ""
+
+
+def cursor_at(
+    server: RedraftServer,
+    document: Document,
+    position: types.Position,
+    selected: types.SelectedCompletionInfo | None = None,
+    invoked: bool = False,
+) -> Cursor:
+    """The request for a completion at a position."""
+    encoding = server.features.encoding
+    place = document.position(position.line, position.character, encoding)
+    start, kept, end = place, "", place
+    if selected is not None:
+        wanted = selected.range
+        start = document.position(wanted.start.line, wanted.start.character, encoding)
+        end = document.position(wanted.end.line, wanted.end.character, encoding)
+        kept = selected.text
+    text, before = document.text, document.offset(start)
+    prefix = _cells_before(server, document) + text[:before] + kept
+    where = server.folders.place(document.uri)
+    ask = Ask(
+        document=document.uri,
+        path=where.path,
+        workspace=where.folder,
+        language=document.language,
+        prefix=_unix(prefix),
+        suffix=_unix(text[before + len(document.between(start, end)) :]),
+        invoked=invoked,
+    )
+    return Cursor(ask, lsp_range(server, document, start, end), kept)
+
+
+def lsp_range(
+    server: RedraftServer, document: Document, start: Position, end: Position
+) -> types.Range:
+    """A range in the client's units."""
+    encoding = server.features.encoding
+    return types.Range(
+        types.Position(*document.units(start, encoding)),
+        types.Position(*document.units(end, encoding)),
+    )
+
+
+def _unix(text: str) -> str:
+    """Line ends as the model knows them; editors put in the document's own."""
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def _cells_before(server: RedraftServer, document: Document) -> str:
+    """The cells above a notebook's cell, of the same language."""
+    notebook = server.documents.notebook_of(document.uri)
+    if notebook is None:
+        return ""
+    texts: list[str] = []
+    for uri in notebook.cells:
+        if uri == document.uri:
+            break
+        cell = server.documents.find(uri)
+        if cell is not None and cell.language == document.language:
+            texts.append(cell.text.rstrip("\n") + "\n\n")
+    return "".join(texts)[-NOTEBOOK_CHARACTERS:]
+
+
+def inline_items(cursor: Cursor, texts: list[str]) -> types.InlineCompletionList:
+    """Texts as inline completion items."""
+    return types.InlineCompletionList(
+        items=[
+            types.InlineCompletionItem(insert_text=cursor.kept + text, range=cursor.range)
+            for text in texts
+        ]
+    )
+
+
+def menu_items(cursor: Cursor, texts: list[str], encoding: Encoding) -> types.CompletionList:
+    """Texts as items of the completion menu, for clients without inline completion."""
+    word_start = len(cursor.ask.line_before) - _word_length(cursor.ask.line_before)
+    word = cursor.ask.line_before[word_start:]
+    items = []
+    for number, text in enumerate(texts):
+        first_line = text.split("\n", 1)[0]
+        items.append(
+            types.CompletionItem(
+                label=(word + first_line).strip() or text.strip().split("\n", 1)[0],
+                label_details=types.CompletionItemLabelDetails(description="Redraft"),
+                kind=types.CompletionItemKind.Snippet,
+                detail="Redraft",
+                documentation=types.MarkupContent(
+                    types.MarkupKind.Markdown, f"```{cursor.ask.language}\n{word}{text}\n```"
+                ),
+                filter_text=word + first_line,
+                sort_text=f"~{number}",
+                insert_text_mode=types.InsertTextMode.AsIs,
+                text_edit=types.TextEdit(
+                    range=_with_word(cursor, word, encoding), new_text=word + text
+                ),
+            )
+        )
+    return types.CompletionList(is_incomplete=True, items=items)
+
+
+def _word_length(line: str) -> int:
+    length = 0
+    while length < len(line) and (line[-1 - length].isalnum() or line[-1 - length] == "_"):
+        length += 1
+    return length
+
+
+def _with_word(cursor: Cursor, word: str, encoding: Encoding) -> types.Range:
+    start = cursor.range.start
+    units = units_of(word, len(word), encoding)
+    return types.Range(types.Position(start.line, start.character - units), cursor.range.end)

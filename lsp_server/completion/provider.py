@@ -1,0 +1,271 @@
+"""Completions of one client: known text first, then what is being written, then the model.
+
+The newest request of a document wins. A request that it supersedes is answered ``None``; one that
+has nothing to show is answered with no texts and a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lsp_server.completion.cache import Found, SuggestionCache
+from lsp_server.completion.postfilter import shown_text, wants_several_lines
+from lsp_server.completion.request import Ask, windowed_prefix, windowed_suffix
+from lsp_server.completion.running import Running
+from lsp_server.engine_client import EngineClient
+from lsp_server.engine_loop import COMPLETION, PREFETCH, PREFILL
+from lsp_server.errors import EngineUnavailable, RedraftError
+from lsp_server.jobs import CompletionJob, JobResult, Snippet
+from lsp_server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.25
+"""After so long the lines that are finished are shown; the rest is written meanwhile."""
+SINGLE_LINE_TOKENS = 48
+ALTERNATIVE_TEMPERATURE = 0.8
+ALTERNATIVES_S = 1.0
+"""Alternatives that take longer are left out."""
+
+_DIVERGED = "\0diverged"
+"""The text that was being written is not what the user types."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """Texts to show, or why there are none."""
+
+    texts: list[str] = field(default_factory=list)
+    reason: str = ""
+    without_model: bool = False
+
+
+class CompletionProvider:
+    """Answers the completion requests of one client."""
+
+    def __init__(
+        self,
+        client: str,
+        settings: Callable[[], Settings],
+        engine: Callable[[], EngineClient],
+        snippets: Callable[[Ask], list[Snippet]],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._engine = engine
+        self._snippets = snippets
+        self._cache = SuggestionCache()
+        self._running: dict[str, Running] = {}
+        self._ahead: dict[str, Running] = {}
+        self._newest: dict[str, object] = {}
+
+    async def complete(self, ask: Ask) -> Answer | None:
+        """Texts for one place; None when a newer request of the document came meanwhile.
+
+        Cancelling the coroutine stops the decode loop.
+        """
+        mine = self._newest[ask.document] = object()
+        self._wake_waiting(ask.document)
+        found = self._cache.find(ask.document, ask.prefix, ask.suffix)
+        if found is not None and not (ask.invoked and self._settings().completion.alternatives > 1):
+            return self._known(ask, found)
+        if reason := self._engine().refused:
+            return Answer(reason=reason)
+        try:
+            text = await self._text_for(ask, mine)
+        except RedraftError as error:
+            return Answer(reason=str(error))
+        if text is None:
+            return None
+        shown = shown_text(text, ask.prefix, ask.suffix)
+        others = await self._alternatives(ask, shown) if ask.invoked else []
+        self._fetch_ahead(ask, shown)
+        texts = [shown, *others] if shown else others
+        return Answer(texts, "" if texts else "the model suggests nothing here")
+
+    def _known(self, ask: Ask, found: Found) -> Answer:
+        shown = shown_text(found.text, ask.prefix, ask.suffix)
+        running = self._running.get(ask.document)
+        if running is not None and running.typed_since(ask) is None:
+            self._stop(ask.document)
+        self._fetch_ahead(ask, shown)
+        return Answer([shown] if shown else [], "" if shown else "nothing more to suggest", True)
+
+    def _running_for(self, ask: Ask) -> Running:
+        """The generation that writes what the user is typing, or a new one."""
+        for group in (self._running, self._ahead):
+            running = group.get(ask.document)
+            if running is not None and running.usable and running.typed_since(ask) is not None:
+                return running
+        self._stop(ask.document)
+        running = self._start(ask, COMPLETION)
+        self._running[ask.document] = running
+        return running
+
+    def _start(self, ask: Ask, urgency: int) -> Running:
+        running = Running(ask)
+        call = self._engine().complete(self._job(ask), self._client, running.add, urgency)
+        running.start(call)
+        call.future.add_done_callback(lambda _: self._remember(running))
+        return running
+
+    def _job(self, ask: Ask) -> CompletionJob:
+        settings = self._settings().completion
+        several = settings.multiline == "always" or (
+            settings.multiline == "auto" and wants_several_lines(ask.line_before, ask.line_after)
+        )
+        limit = settings.max_tokens if several else min(settings.max_tokens, SINGLE_LINE_TOKENS)
+        return CompletionJob(
+            workspace=ask.workspace,
+            path=ask.path,
+            prefix=windowed_prefix(ask.prefix),
+            suffix=windowed_suffix(ask.suffix),
+            language=ask.language,
+            snippets=self._snippets(ask),
+            max_tokens=limit,
+            single_line=not several,
+            temperature=settings.temperature,
+        )
+
+    async def _text_for(self, ask: Ask, mine: object) -> str | None:
+        """What the model writes here; None when a newer request came. Raises without a model."""
+        limit = time.monotonic() + self._settings().completion.timeout_ms / 1000
+        while True:
+            running = self._running_for(ask)
+            running.waiting += 1
+            try:
+                text = await self._follow(ask, running, mine, limit)
+            except asyncio.CancelledError:
+                self._abandon(running)
+                raise
+            finally:
+                running.waiting -= 1
+            if text != _DIVERGED:
+                return None if self._newest.get(ask.document) is not mine else text
+
+    async def _follow(self, ask: Ask, running: Running, mine: object, limit: float) -> str:
+        """Wait for ``running`` to write enough for ``ask``."""
+        started = time.monotonic()
+        while self._newest.get(ask.document) is mine:
+            typed = running.typed_since(ask)
+            if typed is None:
+                return _DIVERGED
+            rest = running.text[len(typed) :]
+            if running.error is not None:
+                raise _as_ours(running.error)
+            if running.finished:
+                return rest if running.complete else _DIVERGED
+            now = time.monotonic()
+            lines = rest[: max(0, rest.rfind("\n"))]
+            patient_until = started + PATIENCE_S
+            if lines.strip() and now >= patient_until and not ask.invoked:
+                return lines
+            if now >= limit:
+                engine = self._engine()
+                raise EngineUnavailable(engine.message or "the model takes too long; see timeoutMs")
+            await running.wait((patient_until if now < patient_until else limit) - now)
+        return ""
+
+    def _wake_waiting(self, document: str) -> None:
+        """Let the requests see that a newer one came."""
+        for group in (self._running, self._ahead):
+            if (running := group.get(document)) is not None:
+                running.wake()
+
+    def _abandon(self, running: Running) -> None:
+        """The client cancelled a request: its generation stops unless another waits for it."""
+        document = running.ask.document
+        if running.waiting == 1 and self._running.get(document) is running:
+            self._stop(document)
+
+    def _stop(self, document: str) -> None:
+        for group in (self._running, self._ahead):
+            running = group.pop(document, None)
+            if running is not None:
+                running.cancel()
+                running.wake()
+
+    def _remember(self, running: Running) -> None:
+        """Keep what was written, whole or in part."""
+        ask = running.ask
+        text = running.text
+        if running.complete:
+            text = shown_text(text, ask.prefix, ask.suffix)
+        if text or running.complete:
+            self._cache.add(ask.document, ask.prefix, ask.suffix, text, running.complete)
+        for group in (self._running, self._ahead):
+            if group.get(ask.document) is running:
+                del group[ask.document]
+
+    def _fetch_ahead(self, ask: Ask, shown: str) -> None:
+        """Compute the suggestion after this one, as if it were accepted."""
+        if not shown or not self._settings().completion.prefetch or ask.invoked:
+            return
+        prefix = ask.prefix + shown
+        if self._cache.find(ask.document, prefix, ask.suffix) is not None:
+            return
+        ahead = self._ahead.get(ask.document)
+        if ahead is not None:
+            if ahead.ask.prefix == prefix and ahead.ask.suffix == ask.suffix:
+                return
+            ahead.cancel()
+        following = Ask(ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix)
+        self._ahead[ask.document] = self._start(following, PREFETCH)
+
+    async def _alternatives(self, ask: Ask, first: str) -> list[str]:
+        """Further suggestions, sampled with fixed seeds so that they are the same each time."""
+        texts: list[str] = []
+        limit = time.monotonic() + ALTERNATIVES_S
+        for seed in range(1, self._settings().completion.alternatives):
+            if time.monotonic() > limit:
+                break
+            job = self._job(ask)
+            job.temperature, job.seed = ALTERNATIVE_TEMPERATURE, seed
+            call = self._engine().complete(job, self._client)
+            try:
+                result = await call.future
+            except asyncio.CancelledError:
+                call.cancel()
+                raise
+            except RedraftError:
+                break
+            shown = shown_text(result.text, ask.prefix, ask.suffix) if result else ""
+            if shown and shown != first and shown not in texts:
+                texts.append(shown)
+        return texts
+
+    async def explain(self, ask: Ask, plain: bool) -> JobResult:
+        """One completion by the model alone: no cache, nothing filtered."""
+        job = self._job(ask)
+        job.plain = plain
+        call = self._engine().complete(job, self._client)
+        try:
+            result: JobResult = await call.future
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        return result
+
+    def prefill(self, ask: Ask) -> None:
+        """The cursor rests here: compute the prompt, so that a suggestion comes at once."""
+        if ask.document not in self._running and not self._engine().refused:
+            self._engine().prefill(self._job(ask), self._client, PREFILL)
+
+    def close(self, document: str) -> None:
+        """A document was closed."""
+        self._stop(document)
+        self._cache.forget(document)
+        self._newest.pop(document, None)
+
+    def close_all(self) -> None:
+        """The client has gone."""
+        for document in list({*self._running, *self._ahead}):
+            self._stop(document)
+
+
+def _as_ours(error: BaseException) -> RedraftError:
+    return error if isinstance(error, RedraftError) else EngineUnavailable(str(error))

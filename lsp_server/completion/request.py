@@ -1,0 +1,53 @@
+"""A request for a completion, without LSP: texts and what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PREFIX_CHARACTERS = 24_000
+SUFFIX_CHARACTERS = 8_000
+STEP = 8_000
+"""The window's start moves in such steps, so that the prompt's start stays while one types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One place in one document."""
+
+    document: str
+    """URI, the key under which suggestions are remembered."""
+    path: str
+    """Path to tell the model, relative to the workspace where there is one."""
+    workspace: str
+    language: str
+    prefix: str
+    suffix: str
+    invoked: bool = False
+    """Asked for by hand: several suggestions are wanted, and waiting is no harm."""
+
+    @property
+    def line_before(self) -> str:
+        """The cursor's line up to the cursor."""
+        return self.prefix[self.prefix.rfind("\n") + 1 :]
+
+    @property
+    def line_after(self) -> str:
+        """The cursor's line from the cursor on."""
+        return self.suffix.split("\n", 1)[0]
+
+
+def windowed_prefix(prefix: str) -> str:
+    """The end of a long prefix, from a line start that moves in large steps only."""
+    if len(prefix) <= PREFIX_CHARACTERS:
+        return prefix
+    start = (len(prefix) - PREFIX_CHARACTERS + STEP - 1) // STEP * STEP
+    line = prefix.find("\n", start) + 1
+    return prefix[line:] if line else prefix[start:]
+
+
+def windowed_suffix(suffix: str) -> str:
+    """The beginning of a long suffix, to a line end."""
+    if len(suffix) <= SUFFIX_CHARACTERS:
+        return suffix
+    end = suffix.rfind("\n", 0, SUFFIX_CHARACTERS)
+    return suffix[: end + 1] if end > 0 else suffix[:SUFFIX_CHARACTERS]

@@ -1,0 +1,82 @@
+"""A completion that is being generated, and those who wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lsp_server.completion.request import Ask
+from lsp_server.engine_client import Call
+from lsp_server.jobs import JobResult, Span
+
+
+class Running:
+    """One generation. It goes on while the user types what it writes."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.text = ""
+        self.waiting = 0
+        self.finished = False
+        self.complete = False
+        """The text ended by itself."""
+        self._call: Call | None = None
+        self._changed = asyncio.Event()
+        self._error: BaseException | None = None
+
+    def start(self, call: Call) -> None:
+        """Follow ``call``."""
+        self._call = call
+        call.future.add_done_callback(self._done)
+
+    def add(self, spans: list[Span]) -> None:
+        """The model wrote more."""
+        self.text += "".join(span.text for span in spans)
+        self._changed.set()
+
+    def _done(self, future: asyncio.Future[JobResult | None]) -> None:
+        self.finished = True
+        if not future.cancelled():
+            self._error = future.exception()
+            if self._error is None and (result := future.result()) is not None:
+                self.text = result.text
+                self.complete = result.stopped_by != "cancelled"
+        self._changed.set()
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why there is no text."""
+        return self._error
+
+    @property
+    def usable(self) -> bool:
+        """It still writes, or it wrote to the end."""
+        return self._error is None and (self.complete or not self.finished)
+
+    def typed_since(self, ask: Ask) -> str | None:
+        """What was typed since the generation began, if it may still fit what is written."""
+        own = self.ask
+        if own.document != ask.document or own.suffix != ask.suffix or own.invoked != ask.invoked:
+            return None
+        if not ask.prefix.startswith(own.prefix):
+            return None
+        typed = ask.prefix[len(own.prefix) :]
+        fits = self.text.startswith(typed) or (not self.finished and typed.startswith(self.text))
+        return typed if fits else None
+
+    def wake(self) -> None:
+        """Let those who wait look again."""
+        self._changed.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait until more is written or it is finished; whether anything came in time."""
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+    def cancel(self) -> None:
+        """Nobody wants it: the decode loop stops within one forward."""
+        if not self.finished and self._call is not None:
+            self._call.cancel()

@@ -1,0 +1,76 @@
+"""Where a completion ends: at the line's end, or where the block that it is in ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+StopRule = Callable[[str], "int | None"]
+
+MAX_LINES = 12
+
+
+def indentation(line: str) -> int:
+    """Width of the white space at a line's start; a tab counts to the next multiple of 8."""
+    stripped = line.lstrip(" \t")
+    return len(line[: len(line) - len(stripped)].expandtabs(8))
+
+
+def single_line(text: str) -> int | None:
+    """Cut at the first line end. A line end before any text does not count as one."""
+    return _first_line_end(text)
+
+
+def fence(mark: str) -> StopRule:
+    """Cut before the line that closes a code block opened with ``mark``."""
+
+    def rule(text: str) -> int | None:
+        if text.startswith(mark):
+            return 0
+        found = text.find("\n" + mark)
+        return found + 1 if found >= 0 else None
+
+    return rule
+
+
+def block(prefix: str) -> StopRule:
+    """Cut where the block ends in which the cursor stands after ``prefix``.
+
+    The block ends before a line that is indented less than the cursor's line, at two blank lines,
+    and after :data:`MAX_LINES`. A line that only closes brackets belongs to the block before it.
+    """
+    line = prefix[prefix.rfind("\n") + 1 :]
+    floor = indentation(line) if line.strip() else len(line.expandtabs(8))
+
+    def rule(text: str) -> int | None:
+        lines = text.split("\n")
+        start = 0
+        for number, current in enumerate(lines):
+            # The last line is still being written: it is judged once it has a character.
+            if number and current.strip():
+                if indentation(current) < floor and not _only_closes(current):
+                    return max(0, start - 1)
+                if number >= MAX_LINES:
+                    return max(0, start - 1)
+            if number >= 2 and not current.strip() and not lines[number - 1].strip():
+                return _end_before_blanks(text, start)
+            start += len(current) + 1
+        return None
+
+    return rule
+
+
+def _first_line_end(text: str) -> int | None:
+    body = len(text) - len(text.lstrip("\r\n"))
+    for end in ("\n", "\r"):
+        if (place := text.find(end, body)) >= 0:
+            return place
+    return None
+
+
+def _only_closes(line: str) -> bool:
+    stripped = line.strip()
+    return bool(stripped) and all(character in ")]}>;,:" for character in stripped)
+
+
+def _end_before_blanks(text: str, place: int) -> int:
+    return len(text[:place].rstrip("\r\n \t"))

@@ -1,0 +1,175 @@
+"""The daemon: one process for each user and build that serves all fronts. Loads no torch.
+
+It holds a lock for as long as it lives, and only then unlinks a stale socket and binds (Watchman's
+order), so that two daemons cannot take the socket from each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.daemon.address import build_id
+from lsp_server.daemon.lock import LockFile
+
+if TYPE_CHECKING:
+    from lsp_server.daemon.hub import Hub
+
+logger = logging.getLogger(__name__)
+
+IDLE_EXIT_S = 600.0
+CHECK_EVERY_S = 5.0
+LOCK_WAIT_S = 15.0
+MAX_HELLO_BYTES = 4096
+
+
+def idle_exit_s() -> float:
+    """How long the daemon stays without clients."""
+    return float(os.environ.get("REDRAFT_IDLE_EXIT_S", IDLE_EXIT_S))
+
+
+class Host:
+    """Accepts fronts on a socket until it has been idle for long."""
+
+    def __init__(self, path: Path, hub: Hub) -> None:
+        self._path = path
+        self._hub = hub
+        self._build = build_id()
+        self._stop = asyncio.Event()
+        self._idle_since = time.monotonic()
+        self._inode = 0
+        self._connections = 0
+
+    async def run(self) -> None:
+        """Serve until idle, outdated or stopped."""
+        listener = self._bind()
+        server = await asyncio.start_unix_server(self._accept, sock=listener)
+        self._inode = os.stat(self._path).st_ino
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        watching = asyncio.ensure_future(self._hub.watch())
+        await self._until_done()
+        self._unlink()
+        server.close()
+        watching.cancel()
+        await self._hub.close()
+
+    def _bind(self) -> socket.socket:
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        previous = os.umask(0o177)
+        try:
+            listener.bind(str(self._path))
+        finally:
+            os.umask(previous)
+        listener.listen(128)
+        listener.setblocking(False)
+        return listener
+
+    def _unlink(self) -> None:
+        # Only our own socket: somebody may have removed it and another daemon stand there.
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(self._path).st_ino == self._inode:
+                self._path.unlink()
+
+    async def _until_done(self) -> None:
+        while not self._stop.is_set():
+            check_s = min(CHECK_EVERY_S, idle_exit_s())
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), check_s)
+            if self._connections == 0 and self._may_leave():
+                logger.info("no clients: the daemon leaves")
+                return
+
+    def _may_leave(self) -> bool:
+        """Idle for long, or nobody can find us: other code is installed, or the socket is gone."""
+        if time.monotonic() - self._idle_since > idle_exit_s():
+            return True
+        try:
+            lost = os.stat(self._path).st_ino != self._inode
+        except FileNotFoundError:
+            lost = True
+        return lost or build_id() != self._build
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        try:
+            if _is_ours(writer):
+                await self._greet(reader, writer)
+        except (
+            ConnectionError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            ValueError,
+        ):
+            pass
+        except Exception:
+            logger.exception("a connection failed")
+        finally:
+            self._connections -= 1
+            self._idle_since = time.monotonic()
+            writer.close()
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = await reader.readuntil(b"\n")
+        hello: dict[str, Any] = json.loads(line[:MAX_HELLO_BYTES])
+        writer.write(f"redraft {self._build} {os.getpid()}\n".encode())
+        command = hello.get("command")
+        if command == "lsp":
+            from lsp_server.connection import serve_connection
+
+            await serve_connection(reader, writer, self._hub)
+        elif command == "status":
+            writer.write(json.dumps(self._hub.status()).encode())
+        elif command == "stop":
+            writer.write(json.dumps({"stopped": os.getpid()}).encode())
+            self._stop.set()
+
+
+def _is_ours(writer: asyncio.StreamWriter) -> bool:
+    """Whether the peer is the same user. The socket's mode says so too; this checks it."""
+    peer = writer.get_extra_info("socket")
+    if peer is None or not hasattr(socket, "SO_PEERCRED"):
+        return True
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return bool(uid == os.getuid())
+
+
+def main(path: Path) -> int:
+    """Serve on ``path``; 0 also when another daemon already does."""
+    lock = LockFile(path.with_suffix(".lock"))
+    if not lock.acquire(LOCK_WAIT_S):
+        return 0
+    os.umask(0o077)
+    from lsp_server.log import start_log
+
+    start_log("daemon")
+    logger.info("daemon %s starts", os.getpid())
+    from lsp_server.connection import warm_up
+    from lsp_server.daemon.hub import Hub
+
+    warm_up()
+
+    async def serve() -> None:
+        await Host(path, Hub()).run()
+
+    asyncio.run(serve())
+    lock.release()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

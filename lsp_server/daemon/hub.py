@@ -1,0 +1,152 @@
+"""What all clients of one daemon share: engines by model, one indexer, workspaces by folder."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from lsp_server.engine_client import EngineClient, EngineKey
+from lsp_server.indexer_client import IndexerClient
+from lsp_server.log import log_folder
+from lsp_server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+BUSY_POLL_S = 0.5
+
+
+class Client(Protocol):
+    """A connected editor, as the hub sees it."""
+
+    def engine_changed(self, engine: EngineClient) -> None: ...
+    def index_changed(self, folder: str, what: str) -> None: ...
+
+
+class Hub:
+    """Engines and indexes, shared. Windows that ask for different models get different engines."""
+
+    def __init__(self, in_thread: bool = False) -> None:
+        self.clients: set[Client] = set()
+        self.started = time.monotonic()
+        self._in_thread = in_thread
+        self._engines: dict[EngineKey, EngineClient] = {}
+        self._unload_after_s: dict[EngineKey, float] = {}
+        self._folders: Counter[str] = Counter()
+        self.indexer = IndexerClient(self._index_changed, in_thread)
+
+    def engine(self, settings: Settings) -> EngineClient:
+        """The engine that these settings ask for; its process starts with the first request."""
+        key = EngineKey.of(settings.model, settings.index.common != "none")
+        if key not in self._engines:
+            self._engines[key] = EngineClient(
+                key, lambda: self._engine_changed(key), self._in_thread
+            )
+        self._unload_after_s[key] = settings.model.unload_after_minutes * 60
+        return self._engines[key]
+
+    def open_workspace(self, folder: str, settings: Settings) -> None:
+        """A client opened a folder: index it and look things up in it."""
+        self._folders[folder] += 1
+        self.use_workspace(folder, settings)
+
+    def use_workspace(self, folder: str, settings: Settings) -> None:
+        """The settings of a client that has the folder open are these now."""
+        if not settings.index.enabled:
+            return
+        self.engine(settings).open_workspace(folder)
+        options = {
+            "exclude": settings.index.exclude,
+            "max_file_bytes": settings.index.max_file_kilobytes << 10,
+            "common": settings.index.common,
+        }
+        self.indexer.open_workspace(folder, settings.model.path, options)
+
+    def close_workspace(self, folder: str) -> None:
+        """A client closed a folder; with the last one the folder is let go."""
+        self._folders[folder] -= 1
+        if self._folders[folder] <= 0:
+            del self._folders[folder]
+            self.indexer.close_workspace(folder)
+            for engine in self._engines.values():
+                engine.close_workspace(folder)
+
+    async def watch(self) -> None:
+        """Keep the indexer out of the way of requests, and unload engines that nobody uses."""
+        while True:
+            await asyncio.sleep(BUSY_POLL_S)
+            self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
+            for key, engine in self._engines.items():
+                limit = self._unload_after_s[key]
+                idle = time.monotonic() - engine.last_used
+                if limit and engine.pid and not engine.busy and idle > limit:
+                    logger.info("engine %s unloaded after %.0f s", engine.model, idle)
+                    engine.unload()
+
+    async def close(self) -> None:
+        """End all processes."""
+        await asyncio.gather(
+            self.indexer.close(), *(engine.close() for engine in self._engines.values())
+        )
+
+    def status(self) -> dict[str, Any]:
+        """What ``redraft status`` shows."""
+        return {
+            "running": True,
+            "pid": os.getpid(),
+            "clients": len(self.clients),
+            "uptime_s": time.monotonic() - self.started,
+            "log": str(log_folder()),
+            "engines": [_engine_status(engine) for engine in self._engines.values()],
+            "workspaces": [
+                {
+                    "folder": state.folder,
+                    "state": state.state,
+                    "message": state.message,
+                    "files": state.files,
+                    "tokens": state.tokens,
+                    "store": state.store,
+                }
+                for state in self.indexer.workspaces.values()
+            ],
+            "indexer_pid": self.indexer.pid,
+        }
+
+    def _engine_changed(self, key: EngineKey) -> None:
+        for client in list(self.clients):
+            client.engine_changed(self._engines[key])
+
+    def _index_changed(self, folder: str, what: str) -> None:
+        if what == "written":
+            for key, engine in self._engines.items():
+                if (state := self.indexer.find(folder, key.model)) is not None:
+                    engine.reload_index(folder, state.store)
+        for client in list(self.clients):
+            client.index_changed(folder, what)
+
+
+def _engine_status(engine: EngineClient) -> dict[str, Any]:
+    return {
+        "model": engine.model,
+        "dtype": engine.dtype,
+        "state": engine.state,
+        "message": engine.message,
+        "pid": engine.pid,
+        "queue": engine.queue_length,
+        "requests": engine.request_count,
+        "latency_ms_p50": percentile_ms(engine.latencies_s, 50),
+        "latency_ms_p95": percentile_ms(engine.latencies_s, 95),
+    }
+
+
+def percentile_ms(seconds: Sequence[float], percent: int) -> float:
+    """A percentile in milliseconds, 0 of nothing."""
+    values = list(seconds)
+    if len(values) < 2:
+        return values[0] * 1000 if values else 0.0
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] * 1000

@@ -1,0 +1,145 @@
+"""Code actions: edit with an instruction, ready-made instructions, instruction comments, fixes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+
+from lsp_server.capabilities import EDIT_COMMAND
+from lsp_server.client_features import ClientFeatures
+from lsp_server.documents import Document
+from lsp_server.editing.presets import PRESETS
+from lsp_server.settings import EditSettings
+
+INSTRUCTION_COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--|%)+\s*redraft:\s*(.+?)\s*(?:\*/|-->)?\s*$")
+MAX_FIXES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What the actions are about."""
+
+    document: Document
+    range: types.Range
+    diagnostics: list[types.Diagnostic]
+    only: list[str]
+
+
+def code_actions(
+    where: Where, features: ClientFeatures, settings: EditSettings
+) -> list[types.CodeAction]:
+    """Everything that can be offered for a range. Edits are made when one is chosen."""
+    actions: list[types.CodeAction] = []
+    if _wanted(where, types.CodeActionKind.RefactorRewrite):
+        if features.edit_command:
+            actions.append(_ask_for_instruction(where))
+        if settings.instruction_comments:
+            actions += _comments(where)
+        if settings.presets and where.range.start != where.range.end:
+            actions += [
+                _ready_made(where, f"Redraft: {preset.title}", preset.instruction)
+                for preset in PRESETS
+                if not preset.languages or where.document.language in preset.languages
+            ]
+    if _wanted(where, types.CodeActionKind.QuickFix):
+        actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
+    if features.generated_tag:
+        for action in actions:
+            action.tags = [types.CodeActionTag.LlmGenerated]
+    return actions
+
+
+def _wanted(where: Where, kind: types.CodeActionKind) -> bool:
+    return not where.only or any(
+        kind.value == only or kind.value.startswith(only + ".") or only == "" for only in where.only
+    )
+
+
+def _ask_for_instruction(where: Where) -> types.CodeAction:
+    document = where.document
+    argument = {"uri": document.uri, "range": where.range, "version": document.version}
+    title = "Edit with instruction…"
+    return types.CodeAction(
+        title=title,
+        kind=types.CodeActionKind.RefactorRewrite,
+        command=types.Command(title=title, command=EDIT_COMMAND, arguments=[argument]),
+    )
+
+
+def _ready_made(
+    where: Where,
+    title: str,
+    instruction: str,
+    kind: types.CodeActionKind = types.CodeActionKind.RefactorRewrite,
+    span: types.Range | None = None,
+    comment: bool = False,
+) -> types.CodeAction:
+    data: dict[str, Any] = {
+        "uri": where.document.uri,
+        "version": where.document.version,
+        "range": span or where.range,
+        "instruction": instruction,
+        "withComment": comment,
+    }
+    return types.CodeAction(title=title, kind=kind, data=data)
+
+
+def _fix(where: Where, diagnostic: types.Diagnostic) -> types.CodeAction:
+    message = " ".join(str(diagnostic.message).split())[:200]
+    action = _ready_made(
+        where,
+        f"Redraft: fix “{message[:60]}”",
+        f"fix this problem: {message}",
+        types.CodeActionKind.QuickFix,
+        diagnostic.range,
+    )
+    action.diagnostics = [diagnostic]
+    return action
+
+
+def _comments(where: Where) -> list[types.CodeAction]:
+    """Instruction comments on the lines of the range; each is about the block below it."""
+    lines = where.document.lines
+    first, last = where.range.start.line, min(where.range.end.line, len(lines) - 1)
+    found = []
+    for number in range(max(0, first), last + 1):
+        match = INSTRUCTION_COMMENT.search(lines[number].rstrip("\r\n"))
+        if match is not None:
+            span = _block_with_comment(lines, number)
+            if span is not None:
+                title = f"Redraft: {match.group(1)[:60]}"
+                found.append(_ready_made(where, title, match.group(1), span=span, comment=True))
+    return found
+
+
+def _block_with_comment(lines: list[str], comment: int) -> types.Range | None:
+    """The comment's line and the statement below it, with everything indented under it."""
+    first = comment + 1
+    while first < len(lines) and not lines[first].strip():
+        first += 1
+    if first == len(lines):
+        return None
+    depth, last = _depth(lines[first]), first
+    for number in range(first + 1, len(lines)):
+        line = lines[number]
+        if not line.strip():
+            continue
+        if _depth(line) <= depth and not _goes_on(lines[last], line):
+            break
+        last = number
+    return types.Range(types.Position(comment, 0), types.Position(last + 1, 0))
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Whether a line at a statement's own depth belongs to it."""
+    if before.lstrip().startswith("@"):
+        return True
+    word = line.split(maxsplit=1)[0].rstrip(":")
+    return line.strip()[0] in ")]}" or word in ("else", "elif", "except", "finally", "catch")
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

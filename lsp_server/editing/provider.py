@@ -1,0 +1,212 @@
+"""Edits by instruction: the model rewrites a region, the editor gets the fewest changed lines.
+
+The document goes on living meanwhile. An edit whose region was touched is refused; one whose
+region only moved is moved with it. Nothing that the user typed is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lsp_server.documents import Document, Edit, Position, line_end
+from lsp_server.editing.checks import checked_text
+from lsp_server.editing.hunks import minimal_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.region import TrackedRegion, whole_lines
+from lsp_server.engine_client import Call, EngineClient
+from lsp_server.engine_loop import EDIT, PREFILL
+from lsp_server.errors import EditRefused, EngineUnavailable, StaleDocument
+from lsp_server.jobs import EditJob, JobResult, Span
+from lsp_server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+AROUND_CHARACTERS = 8_000
+MAX_INSTRUCTION_CHARACTERS = 4_000
+
+
+@dataclass(slots=True)
+class EditRequest:
+    """What to rewrite, and how."""
+
+    document: Document
+    path: str
+    workspace: str
+    start: Position
+    end: Position
+    instruction: str
+    plain: bool = False
+    with_comment: bool = False
+    """The first line is the instruction itself, as a comment, and goes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A piece of the document and what it becomes."""
+
+    start: Position
+    end: Position
+    old_text: str
+    new_text: str
+
+
+@dataclass(slots=True)
+class EditResult:
+    """An edit that fits the document as it is now."""
+
+    version: int
+    changes: list[Change]
+    text: str
+    """The region's new text."""
+    diff: str
+    result: JobResult = field(repr=False)
+
+
+OnText = Callable[[str, int], None]
+"""Called with the text so far and its tokens."""
+
+
+class EditProvider:
+    """Makes the edits of one client."""
+
+    def __init__(
+        self,
+        client: str,
+        settings: Callable[[], Settings],
+        engine: Callable[[], EngineClient],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._engine = engine
+        self._regions: dict[str, list[TrackedRegion]] = {}
+        self._calls: set[asyncio.Future[JobResult]] = set()
+
+    def follow(self, uri: str, edit: Edit) -> None:
+        """A document changed: the regions under edit move with it."""
+        for region in self._regions.get(uri, ()):
+            region.follow(edit)
+
+    async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
+        """The edit, for the document as it is when the model has finished.
+
+        Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
+        """
+        document = request.document
+        start, end = whole_lines(document, request.start, request.end)
+        selection = document.between(start, end)
+        job = self._job(request, self._code_start(request, start), end)
+        region = TrackedRegion(start, end)
+        regions = self._regions.setdefault(document.uri, [])
+        regions.append(region)
+        try:
+            result = await self._generate(job, on_text)
+        finally:
+            regions.remove(region)
+        if region.touched or document.between(region.start, region.end) != selection:
+            raise StaleDocument("the lines changed while they were being edited; edit again")
+        return self._fitted(document, region, job.selection, result, request.path)
+
+    @staticmethod
+    def _code_start(request: EditRequest, start: Position) -> Position:
+        return Position(start.line + 1, 0) if request.with_comment else start
+
+    def _job(self, request: EditRequest, start: Position, end: Position) -> EditJob:
+        if not request.instruction.strip():
+            raise EditRefused("the instruction is empty; say what shall change")
+        document, settings = request.document, self._settings().edit
+        selection = _unix(document.between(start, end))
+        if not selection.strip():
+            raise EditRefused("nothing is selected; select the lines to change")
+        text, offset = document.text, document.offset(start)
+        return EditJob(
+            workspace=request.workspace,
+            path=request.path,
+            instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
+            selection=selection,
+            before=_unix(text[max(0, offset - AROUND_CHARACTERS) : offset]),
+            after=_unix(text[document.offset(end) :][:AROUND_CHARACTERS]),
+            language=document.language,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            plain=request.plain,
+        )
+
+    async def _generate(self, job: EditJob, on_text: OnText | None) -> JobResult:
+        if reason := self._engine().refused:
+            raise EngineUnavailable(reason)
+        text, tokens = "", 0
+
+        def add(spans: list[Span]) -> None:
+            nonlocal text, tokens
+            text += "".join(span.text for span in spans)
+            tokens += len(spans)
+            if on_text is not None:
+                on_text(text, tokens)
+
+        call = self._engine().edit(job, self._client, add, EDIT)
+        result = await self._outcome(call)
+        if result is None or result.stopped_by == "cancelled":
+            raise EditRefused("the edit was stopped")
+        return result
+
+    async def _outcome(self, call: Call) -> JobResult | None:
+        self._calls.add(call.future)
+        limit = self._settings().edit.timeout_seconds
+        try:
+            result: JobResult | None = await asyncio.wait_for(asyncio.shield(call.future), limit)
+        except asyncio.TimeoutError:
+            call.cancel()
+            raise EditRefused(f"the edit took longer than {limit:g} s and was stopped") from None
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        finally:
+            self._calls.discard(call.future)
+        return result
+
+    def _fitted(
+        self, document: Document, region: TrackedRegion, old: str, result: JobResult, path: str
+    ) -> EditResult:
+        """The edit as changes of the document, in its own line ends."""
+        new = checked_text(old, result, document.language)
+        end_of_line = _line_end_of(document)
+        written, base = document.between(region.start, region.end), document.offset(region.start)
+        wanted = with_line_ends_of(written, new, end_of_line)
+        changes = [
+            Change(
+                document.position_at(base + hunk.start),
+                document.position_at(base + hunk.end),
+                written[hunk.start : hunk.end],
+                hunk.text,
+            )
+            for hunk in minimal_hunks(written, wanted)
+        ]
+        before = document.text
+        after = before[:base] + wanted + before[base + len(written) :]
+        return EditResult(
+            document.version, changes, wanted, unified_diff(before, after, path), result
+        )
+
+    def prefill(self, request: EditRequest) -> None:
+        """The user is typing an instruction: compute what is known of the prompt."""
+        start, end = whole_lines(request.document, request.start, request.end)
+        try:
+            job = self._job(request, start, end)
+        except EditRefused:
+            return
+        if not self._engine().refused:
+            self._engine().prefill(job, self._client, PREFILL)
+
+    def close_all(self) -> None:
+        """The client has gone; its handlers are cancelled, which stops their calls."""
+        self._regions.clear()
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _line_end_of(document: Document) -> str:
+    return next((end for line in document.lines if (end := line_end(line))), "\n")

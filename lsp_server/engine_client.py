@@ -1,0 +1,286 @@
+"""The daemon's side of an engine process: requests as futures, and a new process when one dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lsp_server.background import in_background
+from lsp_server.child import Child
+from lsp_server.engine_loop import COMPLETION
+from lsp_server.errors import EngineFailed, EngineUnavailable
+from lsp_server.framing import Frame
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.settings import ModelSettings
+
+logger = logging.getLogger(__name__)
+
+OnSpans = Callable[[list[Span]], None]
+
+LATENCIES_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKey:
+    """What tells one engine process from another. Windows that want the same share it."""
+
+    model: str
+    dtype: str
+    device: str
+    threads: int
+    common: bool
+
+    @classmethod
+    def of(cls, settings: ModelSettings, common: bool) -> EngineKey:
+        """The engine that these settings ask for."""
+        return cls(settings.path, settings.dtype, settings.device, settings.threads, common)
+
+    def arguments(self) -> list[str]:
+        """The command line of the engine process."""
+        options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
+        return [*options, "--threads", str(self.threads), *([] if self.common else ["--no-common"])]
+
+
+@dataclass(slots=True)
+class Call:
+    """A request under way. Cancelling it stops the decode loop within one forward."""
+
+    id: int
+    urgency: int
+    future: asyncio.Future[Any]
+    on_spans: OnSpans | None
+    cancel: Callable[[], None]
+    started: float = field(default_factory=time.monotonic)
+
+
+class EngineClient:
+    """One engine process, started at the first request and restarted after its death.
+
+    ``state``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``.
+    """
+
+    def __init__(
+        self, key: EngineKey, on_change: Callable[[], None], in_thread: bool = False
+    ) -> None:
+        self.key = key
+        self.state = "idle"
+        self.message = ""
+        self.model = key.model or "embedded"
+        self.dtype = key.dtype
+        self.last_used = time.monotonic()
+        self.request_count = 0
+        self.speedup: float | None = None
+        """Time of plain decoding over time with drafts, where both were measured."""
+        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._on_change = on_change
+        self._child = Child(
+            "lsp_server.engine_process", key.arguments(), self._receive, self._died, in_thread
+        )
+        self._calls: dict[int, Call] = {}
+        self._ids = itertools.count(1)
+        self._starting: asyncio.Task[None] | None = None
+        self._workspaces: dict[str, None] = {}
+        self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
+        self._dirty: dict[tuple[str, str], None] = {}
+        self._unloading = False
+
+    # What the engine knows
+
+    def open_workspace(self, folder: str) -> None:
+        """Use the datastore of a workspace from now on, in later processes too."""
+        self._workspaces[folder] = None
+        self._child.send({"op": "open_workspace", "folder": folder})
+
+    def reload_index(self, folder: str, store: str) -> None:
+        """The datastore of a workspace, kept in ``store``, changed on disk."""
+        if folder in self._workspaces:
+            self._child.send({"op": "reload_index", "folder": folder, "store": store})
+
+    def close_workspace(self, folder: str) -> None:
+        """No client has the workspace open any more."""
+        self._workspaces.pop(folder, None)
+        self._child.send({"op": "close_workspace", "folder": folder})
+
+    def set_buffer(self, folder: str, path: str, read: Callable[[], str]) -> None:
+        """An open document changed; ``read`` gives its text, sent with the next request."""
+        self._buffers[folder, path] = read
+        self._dirty[folder, path] = None
+
+    def close_buffer(self, folder: str, path: str) -> None:
+        """A document was closed."""
+        self._buffers.pop((folder, path), None)
+        self._dirty.pop((folder, path), None)
+        self._child.send({"op": "close_buffer", "folder": folder, "path": path})
+
+    # Requests
+
+    def complete(
+        self,
+        job: CompletionJob,
+        client: str,
+        on_spans: OnSpans | None = None,
+        urgency: int = COMPLETION,
+    ) -> Call:
+        """Ask for a completion; the future holds a JobResult."""
+        return self._call("complete", asdict(job), client, urgency, on_spans)
+
+    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
+        """Ask for an edit; the future holds a JobResult."""
+        return self._call("edit", asdict(job), client, urgency, on_spans)
+
+    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
+        """Compute the prompt of a request that may come."""
+        return self._call("prefill", asdict(job), client, urgency, None)
+
+    def _call(
+        self,
+        operation: str,
+        job: dict[str, Any],
+        client: str,
+        urgency: int,
+        on_spans: OnSpans | None,
+    ) -> Call:
+        call_id = next(self._ids)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
+        self._calls[call_id] = call
+        self.last_used = time.monotonic()
+        self.request_count += 1
+        frame = {"op": operation, "id": call_id, "job": job, "client": client, "urgency": urgency}
+        if self._child.alive:
+            self._send_job(frame)
+        else:
+            in_background(self._send_when_started(frame))
+        return call
+
+    async def _send_when_started(self, frame: Frame) -> None:
+        call = self._calls.get(frame["id"])
+        try:
+            await self.start()
+        except OSError as error:
+            if call is not None and not call.future.done():
+                call.future.set_exception(EngineUnavailable(f"the engine cannot start: {error}"))
+        if call is not None and call.id in self._calls and not self._send_job(frame):
+            self._finish(call.id, error=EngineUnavailable("the engine does not run"))
+
+    def _send_job(self, frame: Frame) -> bool:
+        for folder, path in self._dirty:
+            text = self._buffers[folder, path]()
+            self._child.send({"op": "set_buffer", "folder": folder, "path": path, "text": text})
+        self._dirty.clear()
+        return self._child.send(frame)
+
+    def _cancel(self, call_id: int) -> None:
+        """Stop a call: the engine answers it within one forward, and nobody waits for that."""
+        if call_id in self._calls and not self._child.send({"op": "cancel", "id": call_id}):
+            self._finish(call_id, error=EngineUnavailable("cancelled before the engine was up"))
+
+    @property
+    def refused(self) -> str:
+        """Why requests have no chance just now; empty when they have one."""
+        waiting = self.state == "failed" and self._child.back_off_s > 0
+        return self.message if waiting else ""
+
+    # The process
+
+    async def start(self) -> None:
+        """Have a process, after a death with back-off. Returns when frames can be sent."""
+        if self._child.alive:
+            return
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.ensure_future(self._start())
+        await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        await asyncio.sleep(self._child.back_off_s)
+        self._change("loading", "loading the model")
+        await self._child.start()
+        for folder in self._workspaces:
+            self._child.send({"op": "open_workspace", "folder": folder})
+        self._dirty = dict.fromkeys(self._buffers)
+
+    def unload(self) -> None:
+        """End the process and give its memory back; the next request starts another."""
+        if self._child.alive:
+            self._unloading = True
+            self._child.kill()
+
+    async def close(self) -> None:
+        """End the process."""
+        self._unloading = True
+        await self._child.close()
+
+    @property
+    def busy(self) -> bool:
+        """A request is under way."""
+        return bool(self._calls)
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that are under way or wait."""
+        return len(self._calls)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine."""
+        return self._child.pid if self._child.alive else None
+
+    def _died(self) -> None:
+        error = EngineUnavailable("the engine process ended; the next request starts it again")
+        for call_id in list(self._calls):
+            self._finish(call_id, error=error)
+        if self.state == "failed":
+            self._on_change()
+        elif self._unloading:
+            self._unloading = False
+            self._child.forgive()
+            self._change("idle", "unloaded")
+        else:
+            logger.warning("the engine process died")
+            self._change("idle", "the engine process died; the next request starts it again")
+
+    # Frames
+
+    def _receive(self, frame: Frame) -> None:
+        event = frame["event"]
+        if event == "state":
+            self.model = frame.get("model", self.model)
+            self.dtype = frame.get("dtype", self.dtype)
+            if frame["state"] == "ready":
+                self._child.forgive()
+            self._change(frame["state"], frame["message"])
+        elif event == "spans":
+            call = self._calls.get(frame["id"])
+            if call is not None and call.on_spans is not None:
+                call.on_spans([Span(**span) for span in frame["spans"]])
+        elif event == "result":
+            self._finish(frame["id"], result=frame["result"])
+        elif event == "error" and frame["id"] is not None:
+            self._finish(frame["id"], error=EngineFailed(frame["message"], frame["kind"]))
+
+    def _finish(self, call_id: int, result: Any = None, error: Exception | None = None) -> None:
+        call = self._calls.pop(call_id, None)
+        if call is None or call.future.done():
+            return
+        self.last_used = time.monotonic()
+        if error is not None:
+            call.future.set_exception(error)
+            # A call that nobody awaits any more is no error of ours.
+            call.future.exception()
+            return
+        if call.urgency == COMPLETION:
+            self.latencies_s.append(time.monotonic() - call.started)
+        if isinstance(result, dict) and "spans" in result:
+            spans = [Span(**span) for span in result.pop("spans")]
+            result = JobResult(spans=spans, **result)
+        call.future.set_result(result)
+
+    def _change(self, state: str, message: str) -> None:
+        self.state, self.message = state, message
+        self._on_change()

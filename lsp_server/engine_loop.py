@@ -1,0 +1,235 @@
+"""The engine process's one decode loop: the most urgent job goes on, one forward at a time.
+
+Between two forwards, and between two chunks of a prefill, a job asks whether it is cancelled. That
+question is also where more urgent jobs are served, so a completion never waits for more than one
+forward of an edit. Jobs of the same urgency take turns by client.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from lsp_server.framing import Frame
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+
+logger = logging.getLogger(__name__)
+
+COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
+"""Urgency of jobs, the most urgent first."""
+
+Steps = Iterator[list[Span]]
+
+
+class Service(Protocol):
+    """What the loop needs of :class:`lsp_server.engine_process.EngineService`."""
+
+    def load(self) -> None: ...
+    def complete_steps(
+        self, job: CompletionJob, cancelled: Callable[[], bool]
+    ) -> Iterator[list[Span]]: ...
+    def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]: ...
+    def prefill(self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]) -> int: ...
+    def control(self, frame: Frame) -> Any: ...
+    def status(self) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Job:
+    """One request of the daemon."""
+
+    id: int
+    operation: str
+    payload: dict[str, Any]
+    urgency: int
+    client: str
+    arrived: float
+    cancel: threading.Event = field(default_factory=threading.Event)
+    steps: Steps | None = None
+    running: bool = False
+    """Its step is on the stack now; it cannot be stepped again."""
+    last_step: int = 0
+
+
+class EngineLoop:
+    """Reads frames on one thread, decodes on another, and answers in frames."""
+
+    def __init__(
+        self,
+        service: Service,
+        read: Callable[[], Frame | None],
+        write: Callable[[Frame], None],
+    ) -> None:
+        self._service = service
+        self._read = read
+        self._write = write
+        self._jobs: dict[int, Job] = {}
+        self._controls: list[Frame] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._clock = itertools.count(1)
+        self._last_client_turn: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Load the model and serve until the other side closes or says ``end``."""
+        threading.Thread(target=self._read_frames, name="frames", daemon=True).start()
+        self._write({"event": "state", "state": "loading", "message": "loading the model"})
+        try:
+            self._service.load()
+        except Exception as error:
+            logger.exception("the model cannot be loaded")
+            self._write({"event": "state", "state": "failed", "message": _one_line(error)})
+            return
+        self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
+        while not self._ended:
+            self._serve_one_turn()
+        self._service.close()
+
+    def _read_frames(self) -> None:
+        while (frame := self._read()) is not None and frame["op"] != "end":
+            with self._changed:
+                self._take(frame)
+                self._changed.notify()
+        with self._changed:
+            self._ended = True
+            for job in self._jobs.values():
+                job.cancel.set()
+            self._changed.notify()
+
+    def _take(self, frame: Frame) -> None:
+        operation = frame["op"]
+        if operation == "cancel":
+            job = self._jobs.get(frame["id"])
+            if job is not None:
+                job.cancel.set()
+        elif operation in ("complete", "edit", "prefill"):
+            self._jobs[frame["id"]] = Job(
+                frame["id"],
+                operation,
+                frame["job"],
+                frame["urgency"],
+                frame["client"],
+                time.perf_counter(),
+            )
+        else:
+            self._controls.append(frame)
+
+    def _serve_one_turn(self) -> None:
+        with self._changed:
+            while not (self._ended or self._controls or self._jobs):
+                self._changed.wait()
+        self._serve_controls()
+        job = self._most_urgent(PREFILL + 1)
+        if job is not None:
+            self._step(job)
+
+    def _serve_controls(self) -> None:
+        with self._changed:
+            frames, self._controls = self._controls, []
+        for frame in frames:
+            try:
+                answer: Any = self._service.control(frame)
+            except Exception as error:
+                logger.exception("%s failed", frame["op"])
+                self._answer(frame.get("id"), error=error)
+                continue
+            if "id" in frame:
+                self._answer(frame["id"], result=answer)
+
+    def _most_urgent(self, below: int) -> Job | None:
+        """The job whose turn it is among those more urgent than ``below``.
+
+        A completion that has begun is finished first: it is short, and its client waits for it.
+        """
+        with self._changed:
+            waiting = [
+                job for job in self._jobs.values() if job.urgency < below and not job.running
+            ]
+        return min(waiting, key=self._turn, default=None)
+
+    def _turn(self, job: Job) -> tuple[int, bool, int, int]:
+        begun = job.steps is not None and job.urgency != EDIT
+        fair = job.last_step if job.urgency == EDIT else self._last_client_turn.get(job.client, 0)
+        return job.urgency, not begun, fair, job.id
+
+    def _cancelled(self, job: Job) -> Callable[[], bool]:
+        """The question a job asks between forwards; more urgent jobs are served inside it."""
+
+        def asked() -> bool:
+            while not job.cancel.is_set():
+                if self._controls:
+                    self._serve_controls()
+                urgent = self._most_urgent(job.urgency)
+                if urgent is None:
+                    return False
+                self._step(urgent)
+            return True
+
+        return asked
+
+    def _step(self, job: Job) -> None:
+        """One forward of ``job``, or its end."""
+        if job.steps is None and job.cancel.is_set():
+            self._end(job)
+            return
+        job.running = True
+        job.last_step = next(self._clock)
+        self._last_client_turn[job.client] = job.last_step
+        try:
+            if job.steps is None:
+                job.steps = self._begin(job)
+            spans = next(job.steps)
+            self._write({"id": job.id, "event": "spans", "spans": [asdict(one) for one in spans]})
+        except StopIteration as end:
+            self._end(job, result=end.value)
+        except Exception as error:
+            logger.exception("%s failed", job.operation)
+            self._end(job, error=error)
+        finally:
+            job.running = False
+
+    def _begin(self, job: Job) -> Steps:
+        asked = self._cancelled(job)
+        if job.operation == "complete":
+            return self._service.complete_steps(completion_job(job.payload), asked)
+        if job.operation == "edit":
+            return self._service.edit_steps(EditJob(**job.payload), asked)
+        return self._prefill_steps(job, asked)
+
+    def _prefill_steps(self, job: Job, asked: Callable[[], bool]) -> Steps:
+        payload = job.payload
+        work = EditJob(**payload) if "instruction" in payload else completion_job(payload)
+        tokens = self._service.prefill(work, asked)
+        yield []
+        return {"tokens": tokens}  # type: ignore[return-value]
+
+    def _end(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
+        with self._changed:
+            del self._jobs[job.id]
+        job.steps = None
+        if isinstance(result, JobResult):
+            result = asdict(result)
+        self._answer(job.id, result=result, error=error)
+
+    def _answer(self, msg_id: Any, result: Any = None, error: Exception | None = None) -> None:
+        if error is not None:
+            kind = type(error).__name__
+            self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
+        else:
+            self._write({"id": msg_id, "event": "result", "result": result})
+
+
+def completion_job(payload: dict[str, Any]) -> CompletionJob:
+    """A job from its JSON form."""
+    snippets = [Snippet(**one) for one in payload.get("snippets", [])]
+    return CompletionJob(**{**payload, "snippets": snippets})
+
+
+def _one_line(error: BaseException) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:500]

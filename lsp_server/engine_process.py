@@ -1,0 +1,325 @@
+"""The one place that joins accel and repo_index: completions and edits on a model and its index.
+
+``EngineService`` is used in process by commands and benches, and by the daemon as a child process
+(``python -m lsp_server.engine_process``). Importing this module loads neither torch nor an index.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from lsp_server.borrowing import Spares
+from lsp_server.completion import stopping
+from lsp_server.editing.pieces import split_at_definitions
+from lsp_server.framing import Frame
+from lsp_server.generating import (
+    answer,
+    completion_prompt,
+    edit_prompt,
+    joined,
+    result_of,
+    sound,
+)
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.spans import SpanBuilder
+from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.generation import GenerationRequest
+    from accel.prompts import Prompt
+    from accel.session import Session
+    from accel.sources.protocol import Drafter
+    from repo_index.indexer import Progress
+
+__all__ = ["EngineService", "tokenizer_of"]
+
+logger = logging.getLogger(__name__)
+
+Cancelled = Callable[[], bool]
+OnSpans = Callable[[list[Span]], None]
+Steps = Generator[list[Span], None, JobResult]
+
+COMPLETION_NODES = 64
+EDIT_NODES = 128
+PIECE_TOKENS = 1024
+"""Longer selections are edited piece by piece: small models lose the thread in long answers."""
+EDIT_KEY: tuple[str, ...] = ("edit",)
+
+
+def _never() -> bool:
+    return False
+
+
+class EngineService:
+    """A model, its sessions and drafters, and the indexes of the workspaces that are open.
+
+    Not thread-safe: one thread decodes. Loads at first use.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        dtype: Literal["auto", "fp32", "bf16"] = "auto",
+        threads: int | None = None,
+        device: str = "auto",
+        common: bool = True,
+    ) -> None:
+        self._options: dict[str, Any] = {"dtype": dtype, "threads": threads, "device": device}
+        self._model = model or None
+        self._engine: Engine | None = None
+        self._sessions: Spares[Session] = Spares()
+        self._drafters: Spares[Drafter] = Spares()
+        self.indexes = WorkspaceIndexes(self._model, common)
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded engine."""
+        self.load()
+        assert self._engine is not None
+        return self._engine
+
+    def load(self) -> None:
+        """Load the model. Raises AccelError."""
+        if self._engine is None:
+            from accel.engine import Engine
+
+            self._engine = Engine.load(self._model, **self._options)
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Load what is compiled now: the first request would wait for it."""
+        from accel.sources import mixture
+        from repo_index import datastore
+
+        mixture.warm_up()
+        datastore.warm_up(self.engine.tokenizer.vocabulary_size)
+
+    # Workspaces and buffers
+
+    def open_workspace(self, folder: str) -> None:
+        """Map the datastore of a workspace, if one was built."""
+        self.indexes.datastore(folder)
+
+    def index_workspace(
+        self, folder: str, progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Bring the datastore of a workspace in line in this process, and map it."""
+        self.indexes.build(folder, progress)
+
+    def reload_index(self, folder: str, store: str = "") -> None:
+        """Another process wrote the datastore (in ``store`` when not where it should be)."""
+        self.indexes.reload(folder, store)
+
+    def close_workspace(self, folder: str) -> None:
+        """Forget a workspace."""
+        self.indexes.forget(folder)
+
+    def set_buffer(self, workspace: str, path: str, text: str) -> None:
+        """An open document reads ``text`` now; it counts in place of its file."""
+        self.indexes.set_buffer(workspace, path, text)
+
+    def close_buffer(self, workspace: str, path: str) -> None:
+        """A document was closed; its file counts again."""
+        self.indexes.close_buffer(workspace, path)
+
+    # Jobs
+
+    def complete(
+        self, job: CompletionJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
+    ) -> JobResult:
+        """One completion. ``on_spans`` gets the new spans of every forward."""
+        return _run(self.complete_steps(job, cancelled), on_spans)
+
+    def edit(
+        self, job: EditJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
+    ) -> JobResult:
+        """One edit; the text is what the selection becomes."""
+        return _run(self.edit_steps(job, cancelled), on_spans)
+
+    def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
+        """A completion that yields after every forward, so that others can go between."""
+        prompt = completion_prompt(self.engine, job)
+        rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
+        key = ("complete", job.workspace, job.path)
+        request = self._request(job, prompt, COMPLETION_NODES, cancelled)
+        request.stop_rule = rule
+        return (yield from self._generate(key, request, job.plain, self._mixture))
+
+    def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
+        """An edit that yields after every forward; a long selection piece by piece."""
+        results: list[JobResult] = []
+        for piece in split_at_definitions(job.selection, self._fits):
+            part = replace(job, selection=piece)
+            prompt = edit_prompt(self.engine, part)
+            request = self._request(part, prompt, EDIT_NODES, cancelled)
+            room = self.engine.max_positions - len(prompt.tokens) - 1
+            request.max_tokens = min(job.max_tokens, room)
+            if prompt.fence:
+                request.stop_rule = stopping.fence(prompt.fence)
+            result = yield from self._generate(EDIT_KEY, request, job.plain, self._reuse)
+            results.append(answer(result, prompt.fence, piece))
+            if result.stopped_by in ("cancelled", "length"):
+                break
+        return joined(results)
+
+    def _fits(self, selection: str) -> bool:
+        """Whether a selection is short enough to be rewritten in one piece."""
+        return len(self.engine.tokenizer.encode(sound(selection))) <= PIECE_TOKENS
+
+    def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
+        """Compute the prompt of a request that may come. Returns the tokens held."""
+        if isinstance(job, EditJob):
+            prompt, key = edit_prompt(self.engine, job), EDIT_KEY
+        else:
+            prompt, key = completion_prompt(self.engine, job), ("complete", job.workspace, job.path)
+        with self._sessions.lend(key, self.engine.session) as session:
+            self.engine.prefill(prompt.tokens, session, cancelled)
+            return session.length
+
+    def _request(
+        self, job: CompletionJob | EditJob, prompt: Prompt, nodes: int, cancelled: Cancelled
+    ) -> GenerationRequest:
+        from accel.generation import GenerationRequest
+        from accel.sampling import Sampling
+        from accel.sources.protocol import DraftRequest
+
+        index: Any = self.indexes.snapshot(job.workspace)
+        return GenerationRequest(
+            prompt=prompt.tokens,
+            max_tokens=job.max_tokens,
+            draft_request=DraftRequest(
+                prompt.tokens,
+                suffix=prompt.suffix_tokens,
+                original=prompt.original_tokens,
+                index=index,
+                workspace=job.workspace,
+            ),
+            sampling=Sampling(temperature=job.temperature, top_p=job.top_p, seed=job.seed),
+            stop_tokens=prompt.stop_tokens,
+            required_prefix=prompt.required_prefix,
+            max_nodes=nodes,
+            cancelled=cancelled,
+        )
+
+    def _generate(
+        self,
+        key: tuple[str, ...],
+        request: GenerationRequest,
+        plain: bool,
+        new_drafter: Callable[[], Drafter],
+    ) -> Steps:
+        engine = self.engine
+        builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
+        kind = key[:2]
+        with (
+            self._sessions.lend(key, engine.session) as session,
+            self._drafters.lend(kind, new_drafter) as drafter,
+        ):
+            request.drafter = None if plain else drafter
+            generation = engine.generate(request, session)
+            for chunk in generation:
+                names = [source.name.lower() for source in chunk.sources]
+                yield builder.add(chunk.tokens.tolist(), names)
+        return result_of(generation, builder)
+
+    def _mixture(self) -> Drafter:
+        from accel.sources.mixture import MixtureDrafter
+
+        return MixtureDrafter()
+
+    def _reuse(self) -> Drafter:
+        from accel.sources.reuse import ReuseDrafter
+
+        return ReuseDrafter(
+            self.engine.tokenizer,
+            end=tuple(sorted(self.engine.end_tokens))[:1],
+        )
+
+    # As a child process
+
+    def control(self, frame: Frame) -> Any:
+        """Frames of the daemon that are no jobs."""
+        operation = frame["op"]
+        if operation == "open_workspace":
+            self.open_workspace(frame["folder"])
+        elif operation == "reload_index":
+            self.reload_index(frame["folder"], frame.get("store", ""))
+        elif operation == "close_workspace":
+            self.close_workspace(frame["folder"])
+        elif operation == "set_buffer":
+            self.set_buffer(frame["folder"], frame["path"], sound(frame["text"]))
+        elif operation == "close_buffer":
+            self.close_buffer(frame["folder"], frame["path"])
+        elif operation == "status":
+            return self.status()
+        else:
+            raise ValueError(f"unknown operation {operation}")
+        return None
+
+    def status(self) -> dict[str, Any]:
+        """Model, dtype and memory of the KV caches."""
+        if self._engine is None:
+            return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
+        return {
+            "model": self._engine.name,
+            "dtype": self._engine.dtype,
+            "kv_bytes": sum(session.nbytes for session in self._sessions),
+            "tokenizer": self._engine.tokenizer.sha256,
+            "workspaces": self.indexes.folders,
+        }
+
+    def close(self) -> None:
+        """Let go of the model and the indexes."""
+        self._sessions.clear()
+        self._drafters.clear()
+        self.indexes.clear()
+        self._engine = None
+
+
+def _run(steps: Steps, on_spans: OnSpans | None) -> JobResult:
+    while True:
+        try:
+            spans = next(steps)
+        except StopIteration as end:
+            result: JobResult = end.value
+            return result
+        if on_spans is not None:
+            on_spans(spans)
+
+
+def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
+    """Serve the daemon over a pair of files. ``arguments`` as on the command line."""
+    from lsp_server.child import FramePipe
+    from lsp_server.engine_loop import EngineLoop
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--no-common", action="store_true")
+    args = parser.parse_args(arguments)
+    service = EngineService(
+        args.model,
+        dtype=args.dtype,
+        device=args.device,
+        threads=args.threads or None,
+        common=not args.no_common,
+    )
+    pipe = FramePipe(source, target)
+    EngineLoop(service, pipe.read, pipe.write).run()
+
+
+if __name__ == "__main__":
+    from lsp_server.child import serve_frames_on_stdio
+    from lsp_server.log import start_log
+
+    start_log("engine")
+    serve_frames_on_stdio(main_on)

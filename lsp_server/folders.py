@@ -1,0 +1,68 @@
+"""Workspace folders of one client, and where a document stands in them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from pygls.uris import to_fs_path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A document's place: its workspace folder (or nothing) and its path in it, with slashes."""
+
+    folder: str
+    path: str
+    absolute: str
+    """Path on disk, empty for documents that are on none."""
+
+
+class Folders:
+    """The folders that a client has open."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def add(self, uri: str) -> str | None:
+        """Add a folder by URI; its path when it is new and on disk."""
+        path = folder_path(uri)
+        if path is None or path in self.paths:
+            return None
+        self.paths.append(path)
+        return path
+
+    def remove(self, uri: str) -> str | None:
+        """Remove a folder by URI; its path when it was there."""
+        path = folder_path(uri)
+        if path is None or path not in self.paths:
+            return None
+        self.paths.remove(path)
+        return path
+
+    def place(self, uri: str) -> Place:
+        """Where a document stands: in the innermost folder that holds it, by components."""
+        absolute = to_fs_path(uri.split("#", 1)[0]) or ""
+        if not absolute or "\0" in absolute:
+            return Place("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")
+        absolute = os.path.normpath(absolute)
+        best = ""
+        for folder in self.paths:
+            if _holds(folder, absolute) and len(folder) > len(best):
+                best = folder
+        if not best:
+            return Place("", os.path.basename(absolute), absolute)
+        return Place(best, os.path.relpath(absolute, best).replace(os.sep, "/"), absolute)
+
+
+def folder_path(uri: str) -> str | None:
+    """The folder on disk that a URI names, if it names one."""
+    path = to_fs_path(uri)
+    if not path or "\0" in path:
+        return None
+    path = os.path.normpath(path)
+    return path if os.path.isdir(path) else None
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,0 +1,98 @@
+"""Jobs as prompts for the engine, and what the engine made of them as results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from lsp_server.editing.checks import with_end_of
+from lsp_server.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.spans import SpanBuilder
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.generation import Generation
+    from accel.prompts import Prompt
+
+CONTEXT_TOKENS = 1024
+"""Prompt of a completion. Longer ones cost more to compute cold than they help a small model."""
+
+
+def completion_prompt(engine: Engine, job: CompletionJob) -> Prompt:
+    """The prompt of a completion. Raises AccelError."""
+    from accel.prompts import fim_prompt
+
+    return fim_prompt(
+        engine.tokenizer,
+        sound(job.prefix),
+        sound(job.suffix),
+        path=job.path,
+        snippets=job.snippets,
+        budget=min(engine.max_positions - job.max_tokens - 1, CONTEXT_TOKENS),
+        order=engine.fim_order,
+    )
+
+
+def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
+    """The prompt of an edit. Raises AccelError."""
+    from accel.prompts import edit_prompt as prompt_of
+
+    return prompt_of(
+        engine.tokenizer,
+        sound(job.instruction),
+        sound(job.selection),
+        before=sound(job.before),
+        after=sound(job.after),
+        language=job.language,
+        path=job.path,
+        budget=engine.max_positions // 2,
+    )
+
+
+def result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
+    """A finished generation as a result."""
+    statistics = generation.statistics
+    return JobResult(
+        text=generation.text,
+        spans=builder.cut(len(generation.text)),
+        tokens=statistics.tokens,
+        forwards=statistics.forwards,
+        seconds=statistics.decode_s,
+        prefill_seconds=statistics.prefill_s,
+        sources=dict(statistics.sources),
+        stopped_by=generation.stopped_by,
+    )
+
+
+def answer(result: JobResult, fence: str, original: str) -> JobResult:
+    """The code of an answer, ending as the original ends."""
+    if fence:
+        from accel.prompts import code_in
+
+        result.text = code_in(result.text, fence)
+    result.text = with_end_of(original, result.text)
+    return result
+
+
+def joined(results: list[JobResult]) -> JobResult:
+    """The answers for the pieces of a selection as one."""
+    sources: Counter[str] = Counter()
+    for result in results:
+        sources.update(result.sources)
+    return JobResult(
+        text="".join(result.text for result in results),
+        spans=[span for result in results for span in result.spans],
+        tokens=sum(result.tokens for result in results),
+        forwards=sum(result.forwards for result in results),
+        seconds=sum(result.seconds for result in results),
+        prefill_seconds=sum(result.prefill_seconds for result in results),
+        sources=dict(sources),
+        stopped_by=results[-1].stopped_by,
+    )
+
+
+def sound(text: str) -> str:
+    """``text`` without lone surrogates, which no tokenizer takes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")

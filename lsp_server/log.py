@@ -1,0 +1,57 @@
+"""Log files: rotated, private to the user, without source text unless the user asks for it."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+from pathlib import Path
+
+from platformdirs import user_log_dir
+
+MAX_BYTES = 2 << 20
+KEPT_FILES = 3
+
+
+def log_folder() -> Path:
+    """Where our processes write their logs."""
+    return Path(os.environ.get("REDRAFT_LOG_DIR") or user_log_dir("redraft", appauthor=False))
+
+
+def start_log(name: str, level: str = "info") -> Path:
+    """Send this process's log records to ``NAME.log``; returns its path.
+
+    The loggers of pygls stay silent: they print whole messages, and messages hold source text.
+    """
+    folder = log_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{name}.log"
+    previous_mask = os.umask(0o077)
+    try:
+        handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8", delay=False
+        )
+    finally:
+        os.umask(previous_mask)
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    )
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    set_level(level)
+    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
+    return path
+
+
+def set_level(level: str) -> None:
+    """``error``, ``warning``, ``info`` or ``debug`` for our own loggers."""
+    for name in ("lsp_server", "accel", "repo_index"):
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def redacted(text: str, show: bool = False) -> str:
+    """``text`` for a log line: itself when the user asked for source text, else only its size."""
+    return repr(text) if show else f"<{len(text)} characters>"

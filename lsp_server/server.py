@@ -1,0 +1,180 @@
+"""The protocol object of one editor: what it has open, its settings, and what serves it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from cattrs import Converter
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from lsp_server.background import in_background
+from lsp_server.client_features import ClientFeatures
+from lsp_server.completion.context import snippets_for
+from lsp_server.completion.provider import CompletionProvider
+from lsp_server.completion.request import Ask
+from lsp_server.daemon.hub import Hub
+from lsp_server.documents import Documents
+from lsp_server.editing.provider import EditProvider
+from lsp_server.engine_client import EngineClient
+from lsp_server.features import register
+from lsp_server.folders import Folders
+from lsp_server.indexing import IndexingProgress
+from lsp_server.jobs import Snippet
+from lsp_server.log import set_level
+from lsp_server.progress import Progress
+from lsp_server.protocol import RedraftProtocol
+from lsp_server.settings import Settings, read_settings
+from lsp_server.status import Condition, Performance, StatusReporter
+from lsp_server.version import VERSION
+
+logger = logging.getLogger(__name__)
+
+_numbers = itertools.count(1)
+
+
+class RedraftServer(LanguageServer):
+    """One client of the daemon."""
+
+    protocol: RedraftProtocol
+
+    def __init__(self, hub: Hub, converter: Callable[[], Converter]) -> None:
+        super().__init__(
+            "redraft", VERSION, protocol_cls=RedraftProtocol, converter_factory=converter
+        )
+        self.hub = hub
+        self.client_name = f"client {next(_numbers)}"
+        self.features = ClientFeatures()
+        self.documents = Documents()
+        self.folders = Folders()
+        self.settings = Settings()
+        self.paused = False
+        self.ended = False
+        self.performance = Performance()
+        self.last_reason = ""
+        self.progresses: dict[str | int, Progress] = {}
+        self.completion = CompletionProvider(
+            self.client_name, lambda: self.settings, self.engine, self._snippets
+        )
+        self.editing = EditProvider(self.client_name, lambda: self.settings, self.engine)
+        self.indexing = IndexingProgress(self)
+        self.status = StatusReporter(
+            lambda message: self.protocol.tell("redraft/status", message), self.condition
+        )
+        register(self)
+
+    # Life
+
+    def join(self) -> None:
+        """``initialized`` came: load the model, index the folders, tell how far it is."""
+        self.hub.clients.add(self)
+        for folder in self.folders.paths:
+            self.hub.open_workspace(folder, self.settings)
+        if self.settings.enabled:
+            in_background(self._load_engine())
+        self.indexing.changed()
+        self.status.changed()
+
+    async def _load_engine(self) -> None:
+        try:
+            await self.engine().start()
+        except OSError:
+            logger.exception("the engine cannot be started")
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.ended = True
+        self.protocol.cancel_all()
+        self.release()
+
+    def release(self) -> None:
+        """Stop the client's work and let go of what it had open."""
+        self.completion.close_all()
+        self.editing.close_all()
+        self.status.stop()
+        if self not in self.hub.clients:
+            return
+        self.hub.clients.discard(self)
+        for document in self.documents:
+            self.drop_buffer(document.uri)
+        for folder in self.folders.paths:
+            self.hub.close_workspace(folder)
+
+    # Settings
+
+    def apply_settings(self, values: Any) -> None:
+        """Use a client's settings; what cannot be used is told to the user once."""
+        read = read_settings(values)
+        for problem in read.problems:
+            logger.warning("%s", problem)
+        if read.problems:
+            self.show_warning("Redraft settings: " + "; ".join(read.problems[:5]))
+        changed = read.settings != self.settings
+        self.settings = read.settings
+        set_level(read.settings.log.level)
+        if changed and self in self.hub.clients:
+            for folder in self.folders.paths:
+                self.hub.use_workspace(folder, self.settings)
+            self.completion.close_all()
+            if self.settings.enabled:
+                in_background(self._load_engine())
+            self.status.changed()
+
+    def show_warning(self, message: str) -> None:
+        """Tell the user something, and the log."""
+        self.protocol.tell(
+            types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Warning.value, "message": message}
+        )
+
+    # What serves the client
+
+    def engine(self) -> EngineClient:
+        """The engine that the client's settings ask for."""
+        return self.hub.engine(self.settings)
+
+    def _snippets(self, ask: Ask) -> list[Snippet]:
+        return snippets_for(ask, self.documents, self.folders, self.settings.context)
+
+    def engine_changed(self, engine: EngineClient) -> None:
+        """The hub tells that an engine's state changed."""
+        if engine is self.engine():
+            self.status.changed()
+
+    def index_changed(self, folder: str, what: str) -> None:
+        """The hub tells that a datastore is further."""
+        if folder in self.folders.paths:
+            self.indexing.changed()
+            if what != "written":
+                self.status.changed()
+
+    def condition(self, inactive: str = "") -> Condition:
+        """What the status is made from."""
+        model = self.settings.model.path
+        states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
+        return Condition(
+            enabled=self.settings.enabled,
+            paused=self.paused,
+            engine=self.engine(),
+            workspaces=[state for state in states if state is not None],
+            performance=self.performance,
+            reason=self.last_reason,
+            inactive=inactive,
+        )
+
+    # Open documents, as the index sees them
+
+    def feed_buffer(self, uri: str) -> None:
+        """An open document changed; lookups see its text with the next request."""
+        place = self.folders.place(uri)
+        document = self.documents.find(uri)
+        if place.folder and document is not None and "#" not in uri:
+            self.engine().set_buffer(place.folder, place.path, lambda: document.text)
+
+    def drop_buffer(self, uri: str) -> None:
+        """A document was closed; its file counts again."""
+        place = self.folders.place(uri)
+        if place.folder and "#" not in uri:
+            self.engine().close_buffer(place.folder, place.path)

@@ -1,0 +1,279 @@
+"""Every setting: its default, its documentation and what values it takes, in one dataclass tree.
+
+Clients send the section ``redraft`` as JSON with camelCase names. What is unknown or unusable is
+reported and its default is used; nothing that a client sends here can stop the server.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+Tree = TypeVar("Tree")
+
+
+def _setting(
+    default: Any, doc: str, *, choices: tuple[Any, ...] = (), low: Any = None, high: Any = None
+) -> Any:
+    """A field with its documentation and the values it takes."""
+    return field(default=default, metadata=_documented(doc, choices=choices, low=low, high=high))
+
+
+def _documented(
+    doc: str, *, choices: tuple[Any, ...] = (), low: Any = None, high: Any = None
+) -> dict[str, Any]:
+    return {"doc": doc, "choices": choices, "low": low, "high": high}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which model runs and how. A change starts another engine process."""
+
+    path: str = _setting("", "Folder or id of a causal language model; empty: the embedded model.")
+    dtype: str = _setting("auto", "Number format of the model.", choices=("auto", "fp32", "bf16"))
+    device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
+    threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
+    unload_after_minutes: float = _setting(
+        30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSettings:
+    """Suggestions while typing."""
+
+    enabled: bool = _setting(True, "Offer suggestions while typing.")
+    menu: str = _setting(
+        "auto",
+        "Offer suggestions in the completion menu: for clients without inline completion (auto), "
+        "always or never.",
+        choices=("auto", "always", "never"),
+    )
+    multiline: str = _setting(
+        "auto",
+        "Suggest several lines: where a block may follow (auto), never or always.",
+        choices=("auto", "never", "always"),
+    )
+    max_tokens: int = _setting(64, "Longest suggestion in tokens.", low=1, high=2048)
+    timeout_ms: int = _setting(
+        10_000, "After so long a request is answered empty, with the reason.", low=50
+    )
+    prefetch: bool = _setting(True, "Compute the next suggestion once one is shown.")
+    temperature: float = _setting(
+        0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2
+    )
+    alternatives: int = _setting(3, "Suggestions computed when asked for by hand.", low=1, high=8)
+
+
+@dataclass(frozen=True, slots=True)
+class EditSettings:
+    """Edits by instruction."""
+
+    max_tokens: int = _setting(4096, "Longest edit in tokens.", low=16, high=65536)
+    temperature: float = _setting(
+        0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2
+    )
+    instruction_comments: bool = _setting(
+        True, "Offer to carry out comments like `# redraft: add type hints`."
+    )
+    presets: bool = _setting(True, "Offer ready-made instructions as code actions.")
+    timeout_seconds: float = _setting(300.0, "An edit that takes longer is stopped.", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """The datastore of the workspace, from which drafts are made."""
+
+    enabled: bool = _setting(True, "Index the workspace.")
+    exclude: list[str] = field(
+        default_factory=list, metadata=_documented("Further paths to leave out, as in .gitignore.")
+    )
+    max_file_kilobytes: int = _setting(1024, "Larger files are left out.", low=1)
+    common: str = _setting(
+        "auto",
+        "The common datastore: built from the standard library and the workspace's packages "
+        "(auto), none, or a folder made by `redraft corpus build`.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """What the model is told about other files."""
+
+    cross_file: bool = _setting(True, "Put text of other files before the text at the cursor.")
+    tokens: int = _setting(384, "At most so many tokens of other files.", low=0, high=16384)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The log of the daemon and its processes."""
+
+    level: str = _setting("info", "What is logged.", choices=("error", "warning", "info", "debug"))
+    source_text: bool = _setting(False, "Write source text and prompts to the log.")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The section ``redraft``."""
+
+    enabled: bool = _setting(True, "Switch everything on or off.")
+    model: ModelSettings = field(default_factory=ModelSettings)
+    completion: CompletionSettings = field(default_factory=CompletionSettings)
+    edit: EditSettings = field(default_factory=EditSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    languages: dict[str, bool] = field(
+        default_factory=dict,
+        metadata=_documented(
+            'Suggestions by language id, as `{"markdown": false}`; `*` stands for all others.'
+        ),
+    )
+    folders: dict[str, bool] = field(
+        default_factory=dict,
+        metadata=_documented(
+            "Switch folders on or off: absolute paths; the longest that fits counts."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Settings and what was wrong with what was sent, one line each."""
+
+    settings: Settings
+    problems: list[str]
+
+
+def read_settings(values: Any) -> Read:
+    """Settings from a client's JSON; problems never raise."""
+    problems: list[str] = []
+    if values is None:
+        return Read(Settings(), problems)
+    if not isinstance(values, dict):
+        return Read(Settings(), [f"redraft: expected an object, got {_short(values)}"])
+    return Read(_read_tree(Settings, values, "redraft", problems), problems)
+
+
+def _read_tree(kind: type[Tree], values: dict[str, Any], path: str, problems: list[str]) -> Tree:
+    hints = get_type_hints(kind)
+    fields = {camel_case(item.name): item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        item = fields.get(name) or fields.get(camel_case(str(name)))
+        where = f"{path}.{name}"
+        if item is None:
+            problems.append(f"{where}: unknown setting, ignored")
+            continue
+        hint = hints[item.name]
+        if dataclasses.is_dataclass(hint):
+            if isinstance(value, dict):
+                chosen[item.name] = _read_tree(hint, value, where, problems)  # type: ignore[arg-type]
+            elif value is not None:
+                problems.append(f"{where}: expected an object, got {_short(value)}; default used")
+            continue
+        if value is None:
+            continue
+        if (problem := _problem(item, hint, value)) is None:
+            chosen[item.name] = float(value) if hint is float else value
+        else:
+            problems.append(f"{where}: {problem}, got {_short(value)}; default used")
+    return kind(**chosen)
+
+
+def _problem(item: dataclasses.Field[Any], hint: Any, value: Any) -> str | None:
+    """Why ``value`` cannot be used, or None."""
+    if not _has_type(value, hint):
+        return f"expected {_type_name(hint)}"
+    choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
+    if choices and value not in choices:
+        return "expected one of " + ", ".join(map(str, choices))
+    if low is not None and not value >= low:
+        return f"expected at least {low}"
+    if high is not None and not value <= high:
+        return f"expected at most {high}"
+    return None
+
+
+def _has_type(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is list:
+        return isinstance(value, list) and all(_has_type(one, get_args(hint)[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            _has_type(one, get_args(hint)[1]) for one in value.values()
+        )
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _type_name(hint: Any) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+    return names.get(hint, "a list" if get_origin(hint) is list else "an object")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def camel_case(name: str) -> str:
+    """``max_tokens`` as ``maxTokens``."""
+    return re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
+
+
+def settings_page() -> str:
+    """Markdown page of all settings."""
+    lines = ["# Settings", "", "All in the section `redraft`. Generated; do not edit.", ""]
+    lines += ["| setting | default | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{row.name}` | `{row.default}` | {row.doc} |" for row in settings_rows()]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting of the page."""
+
+    name: str
+    default: str
+    doc: str
+
+
+def settings_rows(kind: type[Any] = Settings, path: str = "redraft") -> list[Row]:
+    """All settings, in the order of the tree."""
+    import json
+
+    rows: list[Row] = []
+    hints = get_type_hints(kind)
+    defaults = kind()
+    for item in dataclasses.fields(kind):
+        name = f"{path}.{camel_case(item.name)}"
+        if dataclasses.is_dataclass(hints[item.name]):
+            rows += settings_rows(hints[item.name], name)
+            continue
+        doc = item.metadata["doc"]
+        if item.metadata["choices"]:
+            doc += " One of " + ", ".join(f"`{one}`" for one in item.metadata["choices"]) + "."
+        rows.append(Row(name, json.dumps(getattr(defaults, item.name)), doc))
+    return rows
+
+
+def language_enabled(settings: Settings, language: str) -> bool:
+    """Whether suggestions are on for a language id."""
+    return settings.languages.get(language, settings.languages.get("*", True))
+
+
+def folder_enabled(settings: Settings, path: str) -> bool:
+    """Whether the innermost folder of ``folders`` that holds ``path`` is switched on."""
+    best, enabled = -1, True
+    parts = path.rstrip("/").split("/")
+    for folder, on in settings.folders.items():
+        wanted = folder.rstrip("/").split("/")
+        if parts[: len(wanted)] == wanted and len(wanted) > best:
+            best, enabled = len(wanted), on
+    return enabled

@@ -1,0 +1,123 @@
+"""What the server is doing and why nothing appeared: one message, sent when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lsp_server.engine_client import EngineClient
+from lsp_server.indexer_client import WorkspaceState
+
+SEND_EVERY_S = 0.2
+"""Changes in quick succession are told once."""
+
+_REMEDIES = {
+    "failed": "check the setting redraft.model.path, or run: redraft doctor",
+    "paused": "run the command redraft.resume",
+}
+
+
+@dataclass(slots=True)
+class Performance:
+    """The last completion's cost, as the status shows it."""
+
+    latency_ms: float = 0.0
+    tokens: int = 0
+    forwards: int = 0
+
+    @property
+    def tokens_per_forward(self) -> float | None:
+        """Tokens for each forward of the model since the client connected."""
+        return self.tokens / self.forwards if self.forwards else None
+
+
+@dataclass(slots=True)
+class Condition:
+    """Everything that the status is made from."""
+
+    enabled: bool
+    paused: bool
+    engine: EngineClient
+    workspaces: list[WorkspaceState]
+    performance: Performance
+    reason: str = ""
+    """Why the last request had nothing to show."""
+    inactive: str = ""
+    """Why there are no suggestions in the document asked about."""
+
+
+def status_message(condition: Condition) -> dict[str, Any]:
+    """The JSON of ``redraft/status``."""
+    state, message = _state(condition)
+    performance = condition.performance
+    rounded = performance.tokens_per_forward
+    remedy = _REMEDIES["failed"] if state == "error" else _REMEDIES.get(state, "")
+    return {
+        "state": state,
+        "message": message,
+        "remedy": remedy,
+        "model": f"{condition.engine.model} {condition.engine.dtype}",
+        "workspace": ", ".join(state.folder for state in condition.workspaces),
+        "index": {
+            name: sum(getattr(state, name) for state in condition.workspaces)
+            for name in ("files", "tokens", "done", "total")
+        },
+        "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
+        "tokensPerForward": round(rounded, 2) if rounded else None,
+        "speedup": condition.engine.speedup,
+        "queue": condition.engine.queue_length,
+        "reason": condition.inactive or condition.reason,
+    }
+
+
+def _state(condition: Condition) -> tuple[str, str]:
+    engine = condition.engine
+    indexing = [one for one in condition.workspaces if one.state in ("waiting", "indexing")]
+    failed = [one for one in condition.workspaces if one.state == "failed"]
+    if not condition.enabled:
+        return "inactive", "switched off by the setting redraft.enabled"
+    if condition.paused:
+        return "paused", "paused by command"
+    if engine.state == "failed":
+        return "error", engine.message
+    if condition.inactive:
+        return "inactive", condition.inactive
+    if engine.state == "loading":
+        return "loading", engine.message
+    if indexing:
+        done, total = sum(one.done for one in indexing), sum(one.total for one in indexing)
+        return "indexing", f"indexing {done} of {total} files"
+    if failed:
+        return "ready", f"without index: {failed[0].message}"
+    return "ready", engine.message if engine.state == "idle" else ""
+
+
+class StatusReporter:
+    """Sends the status when it changed, at most every :data:`SEND_EVERY_S`."""
+
+    def __init__(
+        self, send: Callable[[dict[str, Any]], None], condition: Callable[[], Condition]
+    ) -> None:
+        self._send = send
+        self._condition = condition
+        self._last: dict[str, Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def changed(self) -> None:
+        """Something may have changed."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SEND_EVERY_S, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        message = status_message(self._condition())
+        if message != self._last:
+            self._last = message
+            self._send(message)
+
+    def stop(self) -> None:
+        """The client has gone."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,44 @@
+"""``redraft status``: what the user's daemon is doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the daemon; 1 when none runs."""
+    from lsp_server.daemon.control import ask_daemon
+
+    status = ask_daemon("status")
+    if status is None:
+        print(json.dumps({"running": False}) if args.json else "no daemon runs")
+        return 1
+    print(json.dumps(status) if args.json else _page(status))
+    return 0
+
+
+def _page(status: dict[str, Any]) -> str:
+    lines = [f"daemon    process {status['pid']}, {status['clients']} client(s), up "
+             f"{status['uptime_s']:.0f} s, log {status['log']}"]  # fmt: skip
+    for engine in status["engines"]:
+        lines.append(
+            f"engine    {engine['model']} ({engine['dtype']}): {engine['state']} "
+            f"{engine['message']}".rstrip()
+        )
+        lines.append(
+            f"          queue {engine['queue']}, requests {engine['requests']}, "
+            f"latency p50 {engine['latency_ms_p50']:.0f} ms p95 {engine['latency_ms_p95']:.0f} ms"
+        )
+    for workspace in status["workspaces"]:
+        lines.append(
+            f"workspace {workspace['folder']}: {workspace['state']}, "
+            f"{workspace['files']} files, {workspace['tokens']} tokens, store {workspace['store']}"
+        )
+    return "\n".join(lines)

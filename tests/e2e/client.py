@@ -1,0 +1,203 @@
+"""A raw-bytes LSP driver of a real ``redraft serve`` process. Shares no code with the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+Message = dict[str, Any]
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def private_environment(folder: Path, **more: str) -> dict[str, str]:
+    """An environment whose daemon, stores and logs all live below ``folder``."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("REDRAFT_", "XDG_"))
+    }
+    environment["HOME"] = str(folder)
+    for name in ("CACHE_HOME", "DATA_HOME", "STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR"):
+        place = folder / name.lower()
+        place.mkdir(mode=0o700, exist_ok=True)
+        environment[f"XDG_{name}"] = str(place)
+    return {**environment, "OMP_NUM_THREADS": "1", "REDRAFT_IDLE_EXIT_S": "20", **more}
+
+
+class Driver:
+    """Speaks LSP with a server process over its standard pipes."""
+
+    def __init__(
+        self, environment: dict[str, str], arguments: tuple[str, ...] = (), cwd: Path | None = None
+    ) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lsp_server", "serve", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=cwd or REPOSITORY,
+        )
+        self.notifications: list[Message] = []
+        self.asked: list[Message] = []
+        self.configuration: Any = None
+        self.applied: list[Any] = []
+        self._answers: dict[Any, queue.Queue[Message]] = {}
+        self.other: queue.Queue[Message] = queue.Queue()
+        self._next = 0
+        self._arrived = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    # Sending
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, message: Message) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.send_bytes(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    def notify(self, method: str, params: Any) -> None:
+        self.send({"method": method, "params": params})
+
+    def start(self, method: str, params: Any, msg_id: Any = None) -> Any:
+        """Send a request; ``answer(id)`` waits for it."""
+        self._next += 1
+        msg_id = self._next if msg_id is None else msg_id
+        self._answers[msg_id] = queue.Queue()
+        self.send({"id": msg_id, "method": method, "params": params})
+        return msg_id
+
+    def answer(self, msg_id: Any, timeout: float = 60) -> Message:
+        try:
+            return self._answers[msg_id].get(timeout=timeout)
+        except queue.Empty:
+            raise AssertionError(f"request {msg_id} was not answered in {timeout} s") from None
+
+    def request(self, method: str, params: Any, timeout: float = 60) -> Any:
+        answer = self.answer(self.start(method, params), timeout)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    # Receiving
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        while (message := read_message(self.process.stdout)) is not None:
+            if "method" in message and "id" in message:
+                self._serve(message)
+            elif "method" in message:
+                with self._arrived:
+                    self.notifications.append({**message, "at": time.monotonic()})
+                    self._arrived.notify_all()
+            elif message.get("id") in self._answers:
+                self._answers[message["id"]].put({**message, "at": time.monotonic()})
+            else:
+                self.other.put(message)
+
+    def _serve(self, message: Message) -> None:
+        result: Any = None
+        if message["method"] == "workspace/configuration":
+            result = [self.configuration for _ in message["params"]["items"]]
+        elif message["method"] == "workspace/applyEdit":
+            self.applied.append(message["params"])
+            result = {"applied": True}
+        self.asked.append(message)
+        self.send({"id": message["id"], "result": result})
+
+    def wait_for(self, wanted: Any, timeout: float = 60) -> Message:
+        """The first notification for which ``wanted(message)`` holds."""
+        deadline = time.monotonic() + timeout
+        seen = 0
+        with self._arrived:
+            while True:
+                for message in self.notifications[seen:]:
+                    if wanted(message):
+                        return message
+                seen = len(self.notifications)
+                left = deadline - time.monotonic()
+                assert left > 0, "the notification did not come"
+                self._arrived.wait(left)
+
+    def wait_for_state(self, *states: str, timeout: float = 90) -> Message:
+        """The first status that is one of ``states``."""
+        return self.wait_for(
+            lambda message: (
+                message["method"] == "redraft/status" and message["params"]["state"] in states
+            ),
+            timeout,
+        )["params"]
+
+    # A session
+
+    def initialize(self, profile: Message, folder: Path | None = None, **options: Any) -> Message:
+        uri = folder.as_uri() if folder else None
+        params = {
+            **profile,
+            "processId": os.getpid(),
+            "rootUri": uri,
+            "workspaceFolders": [{"uri": uri, "name": "workspace"}] if uri else None,
+        }
+        if options:
+            params["initializationOptions"] = options
+        result = self.request("initialize", params, 30)
+        self.notify("initialized", {})
+        return result
+
+    def open(self, uri: str, text: str, language: str = "python", version: int = 1) -> None:
+        item = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+
+    def insert(self, uri: str, version: int, line: int, character: int, text: str) -> None:
+        place = {"line": line, "character": character}
+        change = {"range": {"start": place, "end": place}, "text": text}
+        self.notify(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
+        )
+
+    def close(self, timeout: float = 10) -> int:
+        """Shut down in order; the exit code."""
+        if self.process.poll() is None:
+            self.request("shutdown", None, timeout)
+            self.notify("exit", None)
+        return self.process.wait(timeout)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(5)
+
+
+def inline(uri: str, line: int, character: int, kind: int = 2, **context: Any) -> Message:
+    """Parameters of ``textDocument/inlineCompletion``."""
+    return {
+        "textDocument": {"uri": uri},
+        "position": {"line": line, "character": character},
+        "context": {"triggerKind": kind, **context},
+    }
+
+
+def read_message(stream: Any) -> Message | None:
+    length = None
+    while True:
+        line = stream.readline()
+        if not line:
+            return None
+        if line in (b"\r\n", b"\n"):
+            break
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            length = int(value)
+    assert length is not None, "a message without Content-Length"
+    message: Message = json.loads(stream.read(length))
+    return message
