@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +22,7 @@ from accel.rows import tree_rows
 from accel.sampling import Sampling, choose
 from accel.sources.protocol import Drafter, DraftRequest
 from accel.statistics import Statistics
-from accel.verifier import entropy_tokens, main_branch, walk
+from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -69,6 +69,9 @@ class GenerationRequest:
     entropy_top_k: int = 0
     """Above 1, tokens of a draft model are accepted by EfficientEdit's entropy rule with this k.
     Lossy, for greedy decoding only; off by default."""
+    relaxed_rule: Literal["entropy", "top-k", "direct"] = "entropy"
+    """With ``entropy_top_k``, the other verifiers of EfficientEdit's Table III, for comparison: the
+    k likeliest tokens, or whatever the draft model says."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -208,11 +211,14 @@ class Generation:
         self.statistics.verify_s.append(time.perf_counter() - started)
         return path, tokens
 
-    def _relaxed(self, logits: Tensor) -> Callable[[int], list[int]] | None:
-        top_k = self.request.entropy_top_k
+    def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
+        top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule
         if top_k < 2:
             return None
-        return lambda node: entropy_tokens(logits[node + 1].float().cpu().numpy(), top_k)
+        if rule == "direct":
+            return lambda node: range(logits.shape[-1])
+        accepted = entropy_tokens if rule == "entropy" else likeliest_tokens
+        return lambda node: accepted(logits[node + 1].float().cpu().numpy(), top_k)
 
     def _choose(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""

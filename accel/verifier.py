@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ Choose = Callable[[int, list[int]], int]
 
 
 def walk(
-    tree: DraftTree, choose: Choose, relaxed: Callable[[int], list[int]] | None = None
+    tree: DraftTree, choose: Choose, relaxed: Callable[[int], Container[int]] | None = None
 ) -> tuple[list[int], list[int]]:
     """The longest path that the model agrees with, and the tokens that it yields.
 
@@ -59,8 +59,14 @@ def entropy_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
     return accepted
 
 
+def likeliest_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
+    """Tokens that verification by a fixed rank accepts (top-k of EfficientEdit's Table III)."""
+    likeliest: list[int] = np.argsort(-logits, kind="stable")[:top_k].tolist()
+    return likeliest
+
+
 def _draft_model_child(
-    tree: DraftTree, node: int, relaxed: Callable[[int], list[int]]
+    tree: DraftTree, node: int, relaxed: Callable[[int], Container[int]]
 ) -> int | None:
     """The first child that a draft model proposed and that is good enough."""
     children = np.flatnonzero((tree.parents == node) & (tree.sources == Source.DRAFT_MODEL))

@@ -46,6 +46,8 @@ class Measurement:
     similarity: float = 1.0
     """Edit similarity of text and reference."""
     projection: Projection | None = None
+    reuse: float | None = None
+    """Of an edit: share of the tokens that stand in the original."""
 
 
 def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:

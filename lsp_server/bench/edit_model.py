@@ -1,0 +1,199 @@
+"""Edits by a real model: every method decodes the same prompts, in turn, to the model's end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.engine import Engine
+from accel.generation import GenerationRequest
+from accel.peers.hf_generate import HfGenerate, Mode, set_threads
+from accel.prompts import Prompt, code_in, edit_prompt
+from accel.sampling import Sampling
+from accel.sources.protocol import ContinuationIndex, DraftRequest
+from accel.statistics import Statistics
+from lsp_server.bench.cases import EditCase
+from lsp_server.bench.edit_cases import reuse_bin, reuse_rate
+from lsp_server.bench.edit_methods import EditMethod
+from lsp_server.bench.measurement import Measurement, similarity
+from lsp_server.bench.methods import PLAIN, tell_files
+
+WARM_UP_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EditTask:
+    """One case as every decoder is given it."""
+
+    prompt: Prompt
+    index: ContinuationIndex | None
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Tokens without the end token, int32 [n], their text, and what they cost."""
+
+    tokens: TokenArray
+    text: str
+    statistics: Statistics
+
+
+class EditDecoder(Protocol):
+    """A method on a loaded model."""
+
+    def __call__(self, task: EditTask) -> Edited:
+        """Decode the task to its end."""
+        ...
+
+
+class EngineEdits:
+    """Our engine with a drafter, on a session of its own for every edit."""
+
+    def __init__(
+        self, engine: Engine, method: EditMethod, *, max_nodes: int, sampling: Sampling
+    ) -> None:
+        self._engine = engine
+        self._method = method
+        self._max_nodes = max_nodes
+        self._sampling = sampling
+
+    def __call__(self, task: EditTask) -> Edited:
+        """Decode with a drafter that has seen no other edit."""
+        set_threads(self._engine.threads)
+        drafter = self._method.make()
+        if drafter is not None:
+            tell_files(drafter, {})
+        request = GenerationRequest(
+            prompt=task.prompt.tokens,
+            max_tokens=task.max_tokens,
+            drafter=drafter,
+            draft_request=DraftRequest(
+                task.prompt.tokens, original=task.prompt.original_tokens, index=task.index
+            ),
+            sampling=self._sampling,
+            stop_tokens=task.prompt.stop_tokens,
+            max_nodes=self._max_nodes,
+            plan=self._method.plan,
+            entropy_top_k=self._method.top_k,
+            relaxed_rule=self._method.relaxed or "entropy",
+        )
+        generation = self._engine.generate(request).finish()
+        return Edited(generation.tokens, generation.text, generation.statistics)
+
+
+class HfEdits:
+    """transformers' ``generate``."""
+
+    def __init__(self, peer: HfGenerate, mode: Mode, engine: Engine, sampling: Sampling) -> None:
+        """The number of threads and the end tokens are those of our ``engine``."""
+        self._peer = peer
+        self._mode = mode
+        self._engine = engine
+        self._sampling = sampling
+
+    def __call__(self, task: EditTask) -> Edited:
+        """Decode to the end token."""
+        set_threads(self._engine.threads)
+        result = self._peer.generate(
+            task.prompt.tokens,
+            mode=self._mode,
+            max_tokens=task.max_tokens,
+            stop_tokens=task.prompt.stop_tokens | self._engine.end_tokens,
+            sampling=self._sampling,
+        )
+        text = self._engine.tokenizer.decode(result.tokens.tolist())
+        return Edited(result.tokens, text, result.statistics)
+
+
+def decode_edits(
+    cases: list[EditCase],
+    decoders: dict[str, EditDecoder],
+    engine: Engine,
+    index: ContinuationIndex | None,
+    *,
+    max_tokens: int,
+    instruction_of: Callable[[EditCase], str],
+    group_of: Callable[[EditCase], str] | None = None,
+    hf_decoder: str | None = None,
+    done: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Measurement, str]]:
+    """Every decoder on every case, with the text it wrote; which one begins changes from case to
+    case. Groups are bins of the reuse rate of what ``plain`` wrote, unless ``group_of`` is given.
+
+    Cases whose prompt leaves no room for an answer are left out. ``plain`` must be a decoder.
+    """
+    names = list(decoders)
+    warm = False
+    for number, case in enumerate(cases):
+        task = make_task(case, engine, index, instruction_of(case), max_tokens)
+        if task is None:
+            done()
+            continue
+        if not warm:
+            for decode in decoders.values():
+                decode(EditTask(task.prompt, index, WARM_UP_TOKENS))
+            warm = True
+        turn = number % len(names)
+        edited: dict[str, tuple[Edited, float]] = {}
+        for name in [*names[turn:], *names[:turn]]:
+            started = time.perf_counter()
+            edited[name] = decoders[name](task), time.perf_counter() - started
+        yield from _measured(case, task, edited, names, hf_decoder, group_of)
+        done()
+
+
+def make_task(
+    case: EditCase,
+    engine: Engine,
+    index: ContinuationIndex | None,
+    instruction: str,
+    max_tokens: int,
+) -> EditTask | None:
+    """Prompt and length of a case, None when it does not fit the model's context."""
+    from accel.errors import InvalidRequest
+
+    room = engine.max_positions - max_tokens - 1
+    try:
+        prompt = edit_prompt(engine.tokenizer, instruction, case.before, budget=room)
+    except InvalidRequest:
+        return None
+    return EditTask(prompt, index, max_tokens)
+
+
+def _measured(
+    case: EditCase,
+    task: EditTask,
+    edited: dict[str, tuple[Edited, float]],
+    names: list[str],
+    hf_decoder: str | None,
+    group_of: Callable[[EditCase], str] | None,
+) -> Iterator[tuple[Measurement, str]]:
+    plain = edited[PLAIN][0].tokens.tolist()
+    hf = edited[hf_decoder][0].tokens.tolist() if hf_decoder else None
+    assert task.prompt.original_tokens is not None
+    rate = reuse_rate(task.prompt.original_tokens, np.array(plain, np.int32))
+    for name in names:
+        result, wall_s = edited[name]
+        text = code_in(result.text, task.prompt.fence) if task.prompt.fence else result.text
+        tokens = result.tokens.tolist()
+        measurement = Measurement(
+            method=name,
+            group=group_of(case) if group_of else reuse_bin(rate),
+            case=case.id,
+            statistics=result.statistics,
+            tokens=tokens,
+            text_bytes=len(text.encode()),
+            wall_s=wall_s,
+            identical=tokens == plain,
+            identical_hf=None if hf is None else tokens == hf,
+            exact=text == case.after,
+            similarity=similarity(text, case.after),
+            reuse=rate,
+        )
+        yield measurement, text
