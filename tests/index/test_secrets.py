@@ -1,0 +1,185 @@
+"""Credentials enter no index: by name all of them, by content nearly all, code hardly ever."""
+
+from __future__ import annotations
+
+import base64
+import random
+import string
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from repo_index.datastore import Datastore
+from repo_index.indexer import Indexer
+from repo_index.secrets import secret_content, secret_name
+from repo_index.source_tree import FolderTree
+from repo_index.tokens import TextTokenizer
+
+_LETTERS = string.ascii_letters + string.digits
+
+
+def word(generator: random.Random, length: int, alphabet: str = _LETTERS) -> str:
+    return "".join(generator.choices(alphabet, k=length))
+
+
+def planted(generator: random.Random) -> tuple[str, str]:
+    """A credential as it is found in code, and the text around it."""
+    hexadecimal = "0123456789abcdef"
+    upper = string.ascii_uppercase + string.digits
+    made = {
+        "aws": f"AKIA{word(generator, 16, upper)}",
+        "github": f"ghp_{word(generator, 36)}",
+        "github2": f"github_pat_{word(generator, 22)}_{word(generator, 59)}",
+        "gitlab": f"glpat-{word(generator, 20)}",
+        "slack": f"xoxb-{word(generator, 12, string.digits)}-{word(generator, 24)}",
+        "google": f"AIza{word(generator, 35)}",
+        "stripe": f"sk_live_{word(generator, 24)}",
+        "openai": f"sk-proj-{word(generator, 48)}",
+        "anthropic": f"sk-ant-api03-{word(generator, 80)}",
+        "huggingface": f"hf_{word(generator, 34)}",
+        "npm": f"npm_{word(generator, 36)}",
+        "sendgrid": f"SG.{word(generator, 22)}.{word(generator, 43)}",
+        "jwt": ".".join(
+            base64.urlsafe_b64encode(part).decode().rstrip("=")
+            for part in (
+                b'{"alg":"HS256","typ":"JWT"}',
+                b'{"sub":"%d","name":"someone"}' % generator.randint(10**8, 10**9),
+                generator.randbytes(32),
+            )
+        ),
+        "vault": f"hvs.{word(generator, 24)}",
+        "pem": "-----BEGIN RSA PRIVATE KEY-----\n"
+        + "\n".join(word(generator, 64, _LETTERS + "+/") for _ in range(12))
+        + "\n-----END RSA PRIVATE KEY-----",
+        "password": word(generator, 18, _LETTERS + "!#%&*+-.:;?@^~"),
+        "hex": word(generator, 40, hexadecimal),
+        "base64": base64.b64encode(generator.randbytes(30)).decode(),
+        "url": f"postgres://admin:{word(generator, 16)}@db.internal:5432/app",
+    }
+    kind = generator.choice(list(made))
+    value = made[kind]
+    name = generator.choice(
+        ["password", "API_KEY", "client_secret", "auth_token", "SECRET_KEY", "dbPassword"]
+    )
+    if kind == "pem":
+        return kind, f'KEY = """{value}"""\n'
+    form = generator.choice(
+        ['{n} = "{v}"', "{n}: '{v}'", '"{n}": "{v}",', "{n} = '{v}'  # remove", 'x(a, {n}="{v}")']
+    )
+    return kind, form.format(n=name, v=value)
+
+
+def code(generator: random.Random, files: list[str]) -> str:
+    lines = generator.choice(files).splitlines()
+    begin = generator.randint(0, max(0, len(lines) - 60))
+    return "\n".join(lines[begin : begin + 60])
+
+
+@pytest.fixture(scope="module")
+def library() -> list[str]:
+    """Source files of the standard library, for text around secrets and as what is harmless."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    return [path.read_text("utf-8") for path in sorted(folder.glob("*.py"))]
+
+
+def test_planted_secrets_are_found_by_content(library: list[str]) -> None:
+    generator = random.Random(37)
+    missed = []
+    for _ in range(500):
+        kind, line = planted(generator)
+        text = code(generator, library) + "\n" + line + "\n" + code(generator, library)
+        if not secret_content(text):
+            missed.append((kind, line))
+    assert len(missed) <= 25, missed
+
+
+def test_ordinary_code_is_hardly_ever_taken_for_a_secret(library: list[str]) -> None:
+    assert len(library) > 150
+    taken = [reason for text in library if (reason := secret_content(text))]
+    assert len(taken) <= len(library) / 100, taken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password = "your-password-here"',
+        'API_KEY = os.environ["API_KEY"]',
+        'token = "<your token>"',
+        "password: str = field(default='changeme123456')",
+        "secret = get_secret('projects/1234/secrets/name')",
+        "if line.startswith('-----BEGIN PRIVATE KEY-----'):\n    pass",
+        'sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+        "https://user:password@example.com/",
+        "tokenizer = AutoTokenizer.from_pretrained('gpt2')",
+        "AKIAIOSFODNN7EXAMPLE",
+        "class TokenKind2Example: ...",
+        "MASK_TOKEN_ID_12345 = tokenizer.mask_token_id_12345",
+    ],
+)
+def test_harmless_text(text: str) -> None:
+    assert secret_content(text) == ""
+
+
+def test_the_reason_names_the_line_and_not_the_secret() -> None:
+    value = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K"
+    reason = secret_content(f"a\nb\nkey = '{value}'\n")
+    assert reason == "secret: an access token on line 3"
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"),
+    [
+        (".env", True),
+        ("a/.ENV.production", True),
+        (".env.example", False),
+        ("certs/server.PEM", True),
+        ("id_rsa", True),
+        ("id_rsa.pub", False),
+        ("home/.ssh/config", True),
+        (".aws/credentials", True),
+        ("config/secrets.yml", True),
+        ("lib/secrets.py", False),
+        ("credentials.json", True),
+        ("src/credentials.ts", False),
+        ("terraform.tfvars", True),
+        (".netrc", True),
+        ("environment.py", False),
+        ("keyboard.py", False),
+        ("docs/keys.md", False),
+        ("service-account-prod.json", True),
+    ],
+)
+def test_names(path: str, secret: bool) -> None:
+    assert bool(secret_name(path)) is secret
+
+
+def test_no_secret_reaches_the_store(
+    tmp_path: Path, tokenizer: TextTokenizer, library: list[str]
+) -> None:
+    generator = random.Random(38)
+    work = tmp_path / "work"
+    work.mkdir()
+    values = []
+    names = [".env", "server.pem", "id_ed25519", "secrets.yml", ".npmrc", "prod.tfvars", ".pgpass"]
+    for i in range(60):
+        value = f"ghp_{word(generator, 36)}"
+        values.append(value)
+        if i % 3 == 0:
+            folder = work / f"d{i}"
+            folder.mkdir()
+            (folder / generator.choice(names)).write_text(f"TOKEN={value}\n")
+        else:
+            (work / f"{i}.py").write_text(code(generator, library) + f"\nt = '{value}'\n")
+    (work / "fine.py").write_text("a = 1\n")
+    indexer = Indexer.open(FolderTree(work), tmp_path / "store", tokenizer)
+    indexer.refresh()
+    indexer.close()
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "store").iterdir())
+    segment = Datastore.open(tmp_path / "store", tokenizer.sha256).snapshot().parts[0].segment
+    ids = segment.tokens.astype(int).tolist()
+    for value in values:
+        assert value.encode() not in stored
+        wanted = tokenizer.encode([f"t = '{value}'"])[0].tolist()[2:8]
+        assert not any(ids[i : i + 6] == wanted for i in range(len(ids)))
+    assert segment.token_count == len(tokenizer.encode(["a = 1\n"])[0])
