@@ -133,7 +133,11 @@ def run(args: argparse.Namespace) -> int:
     Raises BenchError for wrong options and for a peer that is missing and not in ``--skip``.
     """
     from lsp_server.bench import plots, report
+    from lsp_server.bench.methods import choose
 
+    known = _known(args.target)
+    choose(args.methods or "", known, "--methods")
+    choose(args.skip, known, "--skip")
     if args.shape and args.target != "replay":
         raise BenchError("--shape projects from a replay; leave --target model out")
     cases = load_cases(args)
@@ -184,15 +188,12 @@ def _measure_replay(
     from accel.tokenizer import Tokenizer
     from lsp_server.bench import report
     from lsp_server.bench.completion_replay import PROMPT_TOKENS, replay_cases
-    from lsp_server.bench.methods import REPLAYABLE
 
     folder = find_folder(args.model)
     tokenizer = Tokenizer.from_folder(folder)
     datastores = load_datastores(args, tokenizer, progress)
     planner = _planner(args, progress) if args.shape else None
-    methods, missing = _drafters(
-        args, args.methods or REPLAY_METHODS, REPLAYABLE, tokenizer, datastores.common
-    )
+    methods, missing = _drafters(args, args.methods or REPLAY_METHODS, tokenizer, datastores.common)
     task = progress.add_task("replaying", total=len(cases))
     measurements = list(
         replay_cases(
@@ -226,14 +227,12 @@ def _measure_model(
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
     from lsp_server.bench.completion_model import decode_cases
-    from lsp_server.bench.methods import DECODABLE, PLAIN
+    from lsp_server.bench.methods import PLAIN
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
     names = args.methods or MODEL_METHODS
-    drafters, missing = _drafters(
-        args, f"{PLAIN},{names}", DECODABLE, engine.tokenizer, datastores.common
-    )
+    drafters, missing = _drafters(args, f"{PLAIN},{names}", engine.tokenizer, datastores.common)
     decoders, baselines = make_decoders(args, engine, drafters, _sampling(args))
     task = progress.add_task("decoding", total=len(cases))
     measurements = list(
@@ -261,10 +260,16 @@ def _measure_model(
     return document, compared, engine.tokenizer
 
 
+def _known(target: str) -> list[str]:
+    """Methods of a target; the names alone, nothing is loaded."""
+    from lsp_server.bench.methods import DECODABLE, REPLAYABLE
+
+    return REPLAYABLE if target == "replay" else DECODABLE
+
+
 def _drafters(
     args: argparse.Namespace,
     names: str,
-    known: list[str],
     tokenizer: Tokenizer,
     common: TokenFiles,
 ) -> tuple[dict[str, MakeDrafter], dict[str, str]]:
@@ -276,6 +281,7 @@ def _drafters(
     from lsp_server.bench.methods import DRAFTERS, PLAIN, MethodSetup, choose
 
     setup = MethodSetup(tokenizer, common, args.seed)
+    known = _known(args.target)
     skipped = choose(args.skip, known, "--skip")
     made: dict[str, MakeDrafter] = {}
     missing: dict[str, str] = {}
