@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -52,7 +53,7 @@ def examine(model: str | None) -> Iterator[Finding]:
     """Look at everything in turn; a check that fails is a finding, never an exception."""
     checks: list[Callable[[], Finding]] = [
         _python,
-        *[lambda name=name: _package(name) for name in PACKAGES],  # type: ignore[misc]
+        *[partial(_package, name) for name in PACKAGES],
         _processor,
         _memory,
         _disk,
