@@ -34,8 +34,11 @@ def server() -> Iterator[Server]:
     """The server's command with a daemon of the tests' own, shared by all of them as windows share it."""
     folder = Path(tempfile.mkdtemp(prefix="rd-"))
     server = Server.from_environment(folder)
-    yield server
-    server.stop()
+    try:
+        server.warm_up(folder)
+        yield server
+    finally:
+        server.stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -111,6 +111,31 @@ class Server:
         found: dict[str, Any] = json.loads(answer.stdout) if answer.stdout.strip() else {}
         return found
 
+    def warm_up(self, folder: Path) -> None:
+        """Load the model and build what is built once, so that no test waits for it."""
+        document = {"uri": (folder / "empty.py").as_uri(), "languageId": "python", "version": 1, "text": "x = 1\n"}
+        messages = [
+            {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+            {"method": "initialized", "params": {}},
+            {"method": "textDocument/didOpen", "params": {"textDocument": document}},
+        ]
+        with subprocess.Popen(
+            [str(self.command), "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as front:
+            assert front.stdin is not None
+            for message in messages:
+                body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+                front.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                front.stdin.flush()
+            try:
+                wait_for(self._model_is_loaded, "loaded model", 240)
+            finally:
+                front.kill()
+
+    def _model_is_loaded(self) -> bool:
+        engines = self.status().get("engines", [])
+        return bool(engines) and engines[0]["state"] in ("ready", "idle")
+
     def stop(self) -> None:
         """End the daemon."""
         self.run("stop")

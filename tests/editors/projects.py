@@ -43,11 +43,11 @@ ORDERS = '''\
 
 
 def order_total(prices, tax):
-    total = 0
+    """What an order costs, with its tax."""
+    subtotal = 0
     for price in prices:
-        total += price
-    total = total * (1 + tax)
-    return total
+        subtotal = subtotal + price
+    return subtotal * (1 + tax)
 
 
 def average(values):
@@ -60,6 +60,12 @@ def largest_total(orders, tax):
     return max(totals)
 '''
 
+FUNCTION = (4, 9)
+"""First and last line of the function that the tests edit, 1-based."""
+
+RENAME = "rename parameter prices to items"
+"""An instruction that changes two lines of it, apart from each other."""
+
 
 def make_project(folder: Path) -> Path:
     """A folder with a repository's mark and two modules."""
@@ -68,3 +74,22 @@ def make_project(folder: Path) -> Path:
     (folder / "shapes.py").write_text(SHAPES, encoding="utf-8")
     (folder / "orders.py").write_text(ORDERS, encoding="utf-8")
     return folder
+
+
+TYPED_BEFORE = ["", "", "def smallest_total(orders, tax):", "    totals = "]
+"""Lines to add to ORDERS; what comes after a typed ``[`` stands a few lines above."""
+
+
+def long_module(functions: int = 12) -> str:
+    """A module whose edit takes a model some time."""
+    parts = ['"""Many totals."""']
+    for number in range(functions):
+        parts.append(
+            f"def total_{number}(prices, tax):\n"
+            f'    """Total number {number}."""\n'
+            f"    subtotal = {number}\n"
+            f"    for price in prices:\n"
+            f"        subtotal = subtotal + price * {number + 1}\n"
+            f"    return subtotal * (1 + tax)"
+        )
+    return "\n\n\n".join(parts) + "\n"

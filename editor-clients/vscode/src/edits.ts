@@ -1,10 +1,10 @@
 /** Edit with instruction: asks, requests, previews, and applies what the user accepts. */
 
 import * as vscode from "vscode";
-import { LSPErrorCodes, ResponseError, State } from "vscode-languageclient/node";
+import { CodeAction, CodeActionKind, CodeActionRequest, LSPErrorCodes, ResponseError, State } from "vscode-languageclient/node";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
 
-import type { InstructionBox } from "./instruction";
+import type { InstructionBox, Preset } from "./instruction";
 import type { Previews } from "./preview";
 import { editProgress, editRequest, prepareEdit } from "./protocol";
 import { EditSession } from "./session";
@@ -44,10 +44,8 @@ export class Edits implements vscode.Disposable {
       textDocument: client.code2ProtocolConverter.asTextDocumentIdentifier(document),
       range: client.code2ProtocolConverter.asRange(range),
     });
-    const choice = await this.box.ask(titleFor(range), this.presets(document, range));
-    if (!choice) return;
-    if ("preset" in choice) await this.runPreset(choice.preset);
-    else await this.run(client, document, range, choice.instruction);
+    const instruction = await this.box.ask(titleFor(range), this.presets(client, document, range));
+    if (instruction) await this.run(client, document, range, instruction);
   }
 
   async acceptAll(): Promise<void> {
@@ -75,13 +73,11 @@ export class Edits implements vscode.Disposable {
   async chooseHunks(): Promise<void> {
     const session = this.current;
     if (!session) return;
-    const items = session.pending.map((hunk) => ({
-      label: `Line ${hunk.range.start.line + 1}`,
-      description: firstLine(hunk.newText) || "(removed)",
-      detail: hunk.oldText.trim() ? `instead of ${firstLine(hunk.oldText)}` : "added",
-      picked: true,
-      hunk,
-    }));
+    const items = session.pending.map((hunk) => {
+      const [before, after] = session.linesOf(hunk);
+      const label = `Line ${hunk.range.start.line + 1}`;
+      return { label, description: after || "(removed)", detail: before || "(new)", picked: true, hunk };
+    });
     const chosen = await vscode.window.showQuickPick(items, {
       canPickMany: true,
       title: "Accept which changes?",
@@ -125,23 +121,17 @@ export class Edits implements vscode.Disposable {
     return [editor.document, editor.selection];
   }
 
-  /** The server's ready-made edits of a range: its code actions that carry no command of ours. */
-  private async presets(document: vscode.TextDocument, range: vscode.Range): Promise<vscode.CodeAction[]> {
-    const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
-      "vscode.executeCodeActionProvider",
-      document.uri,
-      range,
-      `${vscode.CodeActionKind.RefactorRewrite.value}.redraft`,
-    );
-    return actions.filter((action) => action.command?.command !== "redraft.editWithInstruction");
-  }
-
-  private async runPreset(preset: vscode.CodeAction): Promise<void> {
-    if (preset.edit) await vscode.workspace.applyEdit(preset.edit);
-    if (preset.command) {
-      const { command, arguments: values = [] } = preset.command;
-      await vscode.commands.executeCommand(command, ...(values as unknown[]));
-    }
+  /** The server's ready-made instructions for a range, which it offers as code actions. */
+  private async presets(client: LanguageClient, document: vscode.TextDocument, range: vscode.Range): Promise<Preset[]> {
+    const actions = await client.sendRequest(CodeActionRequest.type, {
+      textDocument: client.code2ProtocolConverter.asTextDocumentIdentifier(document),
+      range: client.code2ProtocolConverter.asRange(range),
+      context: { diagnostics: [], only: [CodeActionKind.RefactorRewrite] },
+    });
+    return (actions ?? []).flatMap((action) => {
+      const instruction = CodeAction.is(action) ? (action.data as { instruction?: string } | undefined)?.instruction : undefined;
+      return instruction ? [{ title: action.title, instruction }] : [];
+    });
   }
 
   private async run(
@@ -202,10 +192,6 @@ function titleFor(range: vscode.Range): string {
   const first = range.start.line + 1;
   const last = range.end.line + 1;
   return first === last ? `Edit at line ${first}` : `Edit lines ${first} to ${last}`;
-}
-
-function firstLine(text: string): string {
-  return text.trim().split("\n")[0] ?? "";
 }
 
 function revealLine(uri: vscode.Uri, line: number): void {

@@ -7,10 +7,13 @@ const HISTORY_LENGTH = 30;
 
 interface InstructionItem extends vscode.QuickPickItem {
   instruction?: string;
-  preset?: vscode.CodeAction;
 }
 
-export type Choice = { instruction: string } | { preset: vscode.CodeAction };
+/** An instruction that the server offers ready-made. */
+export interface Preset {
+  title: string;
+  instruction: string;
+}
 
 export class InstructionBox {
   constructor(private readonly memory: vscode.Memento) {}
@@ -20,20 +23,24 @@ export class InstructionBox {
   }
 
   /** What the user wants done, or undefined when the box was left. `presets` may arrive after the box is shown. */
-  async ask(title: string, presets: Promise<vscode.CodeAction[]>): Promise<Choice | undefined> {
+  async ask(title: string, presets: Promise<Preset[]>): Promise<string | undefined> {
     const box = vscode.window.createQuickPick<InstructionItem>();
     box.title = title;
     box.placeholder = "What should change? For example: add type hints";
     box.matchOnDetail = true;
-    let offered: vscode.CodeAction[] = [];
+    let offered: Preset[] = [];
     const refresh = (): void => {
       box.items = this.items(box.value, offered);
     };
     refresh();
-    void presets.then((actions) => {
-      offered = actions;
-      refresh();
-    });
+    // Without them the box is as useful; why they are missing stands in the log.
+    presets.then(
+      (found) => {
+        offered = found;
+        refresh();
+      },
+      () => undefined,
+    );
     const chosen = new Promise<InstructionItem | undefined>((resolve) => {
       box.onDidChangeValue(refresh);
       box.onDidAccept(() => resolve(box.activeItems[0] ?? { label: box.value, instruction: box.value }));
@@ -42,20 +49,19 @@ export class InstructionBox {
     box.show();
     const item = await chosen;
     box.dispose();
-    if (item?.preset) return { preset: item.preset };
     const instruction = item?.instruction?.trim();
     if (!instruction) return undefined;
     await this.remember(instruction);
-    return { instruction };
+    return instruction;
   }
 
-  private items(typed: string, presets: vscode.CodeAction[]): InstructionItem[] {
+  private items(typed: string, presets: Preset[]): InstructionItem[] {
     const items: InstructionItem[] = [];
     if (typed.trim()) items.push({ label: typed, description: "Enter", instruction: typed, alwaysShow: true });
     const former = this.history.filter((instruction) => instruction !== typed.trim());
     if (presets.length > 0) {
       items.push({ label: "Ready-made", kind: vscode.QuickPickItemKind.Separator });
-      items.push(...presets.map((preset) => ({ label: preset.title, preset })));
+      items.push(...presets.map(({ title, instruction }) => ({ label: title, instruction })));
     }
     if (former.length > 0) {
       items.push({ label: "Asked before", kind: vscode.QuickPickItemKind.Separator });

@@ -11,11 +11,11 @@ const REDRAW_MS = 80;
 export class Previews implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+  /** Before the registration, which looks for it. */
+  readonly onDidChange = this.changed.event;
   private readonly waiting = new Map<string, NodeJS.Timeout>();
   private readonly registration = vscode.workspace.registerTextDocumentContentProvider(PREVIEW_SCHEME, this);
   private count = 0;
-
-  readonly onDidChange = this.changed.event;
 
   /** A fresh address for a proposal to `document`; its name keeps the language's colours. */
   addressFor(document: vscode.Uri): vscode.Uri {

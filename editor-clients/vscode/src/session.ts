@@ -78,6 +78,14 @@ export class EditSession implements vscode.Disposable {
     return lineOfHunk(this.hunks, this.hunks.indexOf(hunk));
   }
 
+  /** The first line that a hunk changes, before and after. */
+  linesOf(hunk: Hunk): [string, string] {
+    const { start, end } = hunk.range;
+    const head = this.document.lineAt(start.line).text.slice(0, start.character);
+    const tail = end.line < this.document.lineCount ? this.document.lineAt(end.line).text.slice(end.character) : "";
+    return [firstLine(head + hunk.oldText + tail), firstLine(head + hunk.newText + tail)];
+  }
+
   /** Applies hunks in one undo step. Returns how many no longer fitted the document and were dropped. */
   async accept(chosen: readonly Hunk[]): Promise<number> {
     const fitting = chosen.filter((hunk) => sameText(this.document.getText(asRange(hunk.range)), hunk.oldText));
@@ -135,6 +143,10 @@ export class EditSession implements vscode.Disposable {
     }
     return result + text.slice(copied);
   }
+}
+
+function firstLine(text: string): string {
+  return (text.split(/\r\n|\r|\n/).find((line) => line.trim() !== "") ?? "").trim();
 }
 
 export function asRange({ start, end }: Hunk["range"]): vscode.Range {

@@ -59,7 +59,12 @@ export class StatusItem implements vscode.Disposable {
   }
 
   show(status: Status): void {
+    const wasLoading = this.latest.state === "loading";
     this.latest = status;
+    if (wasLoading && status.state === "ready") {
+      // What was asked for while the model was loading may have been answered with nothing.
+      void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+    }
     const progress = status.index?.total ? ` ${status.index.done ?? 0}/${status.index.total}` : "";
     const faster = status.speedup ? ` ${status.speedup.toFixed(1)}×` : "";
     const suffix = status.state === "indexing" ? progress : status.state === "ready" ? faster : "";

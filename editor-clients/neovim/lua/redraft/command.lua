@@ -27,8 +27,14 @@ local function of_server(command)
   end
 end
 
+--- Opens the log of the server; where no daemon runs, Neovim's own log, which says why.
 local function show_log()
-  vim.cmd.tabedit(vim.fn.fnameescape(vim.lsp.get_log_path()))
+  local command = { require('redraft.config').options.cmd[1], 'status', '--json' }
+  local started, process = pcall(vim.system, command, { text = true })
+  local result = started and process:wait(10000)
+  local ok, status = pcall(vim.json.decode, result and result.stdout or '')
+  local path = ok and status.log and vim.fs.joinpath(status.log, 'daemon.log') or vim.lsp.get_log_path()
+  vim.cmd.tabedit(vim.fn.fnameescape(path))
 end
 
 ---@type table<string, fun(call: table)>

@@ -27,10 +27,24 @@ local function current(bufnr)
   return edits[bufnr or vim.api.nvim_get_current_buf()]
 end
 
+--- Notes for every version of the buffer in which row the region begins: the server's answer names the version that
+--- it is for.
 ---@param edit redraft.Edit
----@return integer row
-local function region_row(edit)
-  return vim.api.nvim_buf_get_extmark_by_id(edit.bufnr, namespace, edit.region, {})[1]
+---@param row integer
+local function follow_region(edit, row)
+  edit.row_of_version[vim.lsp.util.buf_versions[edit.bufnr]] = row
+  vim.api.nvim_buf_attach(edit.bufnr, false, {
+    on_lines = function(_, _, tick, _, last, new_last)
+      if edits[edit.bufnr] ~= edit then
+        return true
+      end
+      if last <= row then
+        row = row + new_last - last
+      end
+      edit.row_of_version[tick] = row
+      edit.row = row
+    end,
+  })
 end
 
 ---@param edit redraft.Edit
@@ -91,12 +105,7 @@ end
 ---@param result redraft.EditResult
 local function finished(edit, result)
   vim.api.nvim_buf_clear_namespace(edit.bufnr, stream_namespace, 0, -1)
-  -- The server answers for the version it names; what was typed since has moved the region.
-  local current_version = vim.lsp.util.buf_versions[edit.bufnr]
-  local moved = 0
-  if current_version ~= result.version then
-    moved = region_row(edit) - edit.first_row
-  end
+  local moved = edit.row - (edit.row_of_version[result.version] or edit.row)
   local dropped
   edit.hunks, dropped = hunks.place(edit.bufnr, result.hunks, moved, edit.client.offset_encoding)
   if dropped > 0 then
@@ -142,10 +151,12 @@ function M.run(bufnr, range, instruction)
     client = owner,
     instruction = instruction,
     region = region,
-    first_row = row,
+    row = row,
+    row_of_version = {},
     hunks = {},
   }
   edits[bufnr] = edit
+  follow_region(edit, row)
   show_stream(edit, {}, 'waiting; :Redraft cancel stops')
   local document = vim.lsp.util.make_text_document_params(bufnr)
   edit.request = client.request(owner, 'redraft/edit', {

@@ -44,7 +44,12 @@ end
 ---@param hunk redraft.Hunk
 ---@return boolean
 function M.fits(bufnr, hunk)
-  local now = text_between(bufnr, M.range(bufnr, hunk))
+  local row, col, end_row, end_col = M.range(bufnr, hunk)
+  if end_row < row or (end_row == row and end_col < col) then
+    -- The text was replaced as a whole, which turned the mark inside out.
+    return false
+  end
+  local now = text_between(bufnr, row, col, end_row, end_col)
   -- The last line of a buffer has a line ending only in the file.
   return now == hunk.old_text or now == hunk.old_text .. '\n' or now .. '\n' == hunk.old_text
 end
@@ -79,9 +84,12 @@ local function draw(bufnr, hunk, row, col, end_row, end_col)
     strict = false,
   }
   local lines = vim.split(hunk.new_text, '\n', { plain = true })
-  local whole_lines = col == 0 and end_col == 0 and (hunk.new_text == '' or lines[#lines] == '')
   local shown_row, shown_col = math.min(end_row, rows - 1), end_col
-  if whole_lines then
+  local up_to_line_start = col == 0 and end_col == 0 and (hunk.new_text == '' or lines[#lines] == '')
+  local last_line = vim.api.nvim_buf_get_lines(bufnr, shown_row, shown_row + 1, false)[1] or ''
+  local up_to_line_end = col == 0 and end_col > 0 and end_col == #last_line
+  local whole_lines = up_to_line_start or up_to_line_end
+  if up_to_line_start then
     lines[#lines] = nil
     -- New lines stand below the old ones; an insertion stands above the line that follows it.
     shown_row, shown_col = math.max(end_row - 1, 0), 0
@@ -91,7 +99,7 @@ local function draw(bufnr, hunk, row, col, end_row, end_col)
     local added = {}
     if whole_lines then
       added.virt_lines = virtual(lines, 'RedraftAdd')
-      added.virt_lines_above = end_row == 0
+      added.virt_lines_above = up_to_line_start and end_row == 0
     else
       added.virt_text = { { lines[1], 'RedraftAdd' } }
       added.virt_text_pos = 'inline'

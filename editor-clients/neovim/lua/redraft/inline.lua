@@ -1,5 +1,6 @@
 --- Suggestions while typing: one set of actions over Neovim's own drawing and ours.
 
+local client = require('redraft.client')
 local config = require('redraft.config')
 
 local M = {}
@@ -49,6 +50,13 @@ end
 --- Asks for suggestions now, for several where the server has them.
 function M.trigger()
   drawing().trigger()
+end
+
+--- Asks again as if a key had been typed.
+function M.refresh()
+  if client.of_buffer() then
+    drawing().trigger('automatic')
+  end
 end
 
 ---@return boolean whether there was a suggestion to take away

@@ -16,13 +16,15 @@ end
 ---@return vim.lsp.ClientConfig
 function M.config()
   local options = config.options
+  -- An empty Lua table would be sent as a list.
+  local settings = next(options.settings) and options.settings or vim.empty_dict()
   return {
     name = 'redraft',
     cmd = options.cmd,
     root_markers = options.root_markers,
     capabilities = capabilities(),
-    init_options = { editCommand = true, settings = options.settings },
-    settings = { redraft = options.settings },
+    init_options = { editCommand = true, settings = settings },
+    settings = { redraft = settings },
     commands = {
       ['redraft.editWithInstruction'] = function(command, context)
         require('redraft.edit').from_code_action(command, context)

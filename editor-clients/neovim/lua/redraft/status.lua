@@ -14,7 +14,12 @@ local SYMBOLS = { ready = '⚡', loading = '…', indexing = '⟳', paused = '�
 --- Takes a status of the server and tells who listens to the event `User RedraftStatus`.
 ---@param status redraft.Status
 function M.changed(status)
+  local was_loading = M.latest and M.latest.state == 'loading'
   M.latest = status
+  if was_loading and status.state == 'ready' and vim.startswith(vim.api.nvim_get_mode().mode, 'i') then
+    -- What was asked for while the model was loading may have been answered with nothing.
+    require('redraft.inline').refresh()
+  end
   vim.api.nvim_exec_autocmds('User', { pattern = 'RedraftStatus', modeline = false, data = status })
   vim.cmd.redrawstatus()
 end

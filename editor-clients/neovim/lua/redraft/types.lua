@@ -74,7 +74,8 @@
 ---@field client vim.lsp.Client
 ---@field instruction string
 ---@field region integer extmark of the text to rewrite
----@field first_row integer row of the region when it was requested
+---@field row integer row in which the region begins
+---@field row_of_version table<integer, integer> the same for earlier versions of the buffer
 ---@field request? integer id of the running request
 ---@field hunks redraft.Hunk[]
 
