@@ -159,7 +159,8 @@ def test_saves_that_an_editor_tells_of_are_visible_at_once(
         for i in range(20):
             (place.work / "a.py").write_text(f"value = {i}\n")
             place.watcher.feed(["a.py"], at_once=True)
-            wait_for(place.in_line)
+            wait_for(lambda i=i: len(place.indexed) > i)
+            assert place.in_line()
         assert len(place.indexed) == 20
 
 

@@ -1,0 +1,66 @@
+"""A process that maps datastores and looks up, as an engine does: its times and its memory.
+
+python -m lsp_server.bench.index_reader STORE COMMON TOKENIZER_HASH VOCABULARY CONTEXTS.npy
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from repo_index.datastore import Datastore, warm_up
+
+
+def resident_bytes() -> tuple[int, int]:
+    """Resident memory of this process: all of it, and what is not backed by files."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    whole, anonymous = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon"))
+    return whole, anonymous
+
+
+def measure(
+    store: Path, common: Path | None, tokenizer_hash: str, vocabulary: int, contexts: Path
+) -> dict[str, Any]:
+    """Open, look every context up twice (the first time from a cold map), report."""
+    wanted = np.load(contexts)
+    warm_up(vocabulary)
+    before = resident_bytes()
+    started = time.perf_counter()
+    datastore = Datastore.open(store, tokenizer_hash, common=common)
+    opened = time.perf_counter() - started
+    snapshot = datastore.snapshot()
+    times = np.empty((2, len(wanted)))
+    rows = 0
+    for turn in range(2):
+        for i, context in enumerate(wanted):
+            started = time.perf_counter()
+            rows += len(snapshot.lookup(context))
+            times[turn, i] = time.perf_counter() - started
+    after = resident_bytes()
+    first, second = times * 1e6
+    return {
+        "lookup_us_p50": float(np.percentile(second, 50)),
+        "lookup_us_p95": float(np.percentile(second, 95)),
+        "lookup_us_p99": float(np.percentile(second, 99)),
+        "first_lookup_us_p95": float(np.percentile(first, 95)),
+        "rows_mean": rows / (2 * len(wanted)),
+        "open_s": opened,
+        "tokens": snapshot.token_count,
+        "segments": len(snapshot.parts),
+        "resident_mb": (after[0] - before[0]) / 1e6,
+        "resident_private_mb": (after[1] - before[1]) / 1e6,
+        "problems": datastore.problems,
+    }
+
+
+if __name__ == "__main__":
+    store, common, digest, vocabulary, contexts = sys.argv[1:]
+    result = measure(
+        Path(store), Path(common) if common else None, digest, int(vocabulary), Path(contexts)
+    )
+    print(json.dumps(result))
