@@ -77,7 +77,8 @@ class EfficientEditDrafter:
                 # The draft was cut at the limit of nodes, so nothing of it was rejected.
                 self._remaining = self._remaining[1:]
             else:
-                self._reusing = False
+                cut_at_limit = len(path) == len(tree) == len(tokens) and len(self._remaining) > 0
+                self._reusing = cut_at_limit
         if not self._reusing and self._reuse:
             self._return_to_reuse()
 

@@ -1,12 +1,15 @@
 """Running a case's own tests on what a model wrote, in a process of its own with limits.
 
 The tests are other people's code: they get no environment, an empty folder, little time and
-memory, no files above one megabyte and no further processes.
+memory, no files above one megabyte, and no process outlives them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +30,7 @@ for limit, value in ((resource.RLIMIT_CPU, {seconds}), (resource.RLIMIT_AS, {mem
         resource.setrlimit(limit, (value, value))
     except (OSError, ValueError):
         pass
-source = sys.stdin.read()
+source = sys.stdin.buffer.read().decode()
 exec(compile(source, "answer", "exec"), {{"__name__": "__main__"}})
 """
 
@@ -45,20 +48,22 @@ def passes(answer: str, tests: str, seconds: int = SECONDS) -> bool:
     """Whether ``answer`` followed by ``tests`` runs to its end without an error."""
     runner = _RUNNER.format(seconds=seconds, memory=MEMORY_BYTES, file=FILE_BYTES)
     with tempfile.TemporaryDirectory(prefix="redraft-tests-") as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", runner],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "HOME": folder, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
         try:
-            ran = subprocess.run(
-                [sys.executable, "-I", "-c", runner],
-                input=f"{answer}\n\n{tests}\n",
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                cwd=folder,
-                env={"PATH": "/usr/bin:/bin", "HOME": folder, "OMP_NUM_THREADS": "1"},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=2 * seconds,
-                check=False,
-            )
+            process.communicate(f"{answer}\n\n{tests}\n".encode("utf-8", "replace"), 2 * seconds)
         except subprocess.TimeoutExpired:
             return False
-    return ran.returncode == 0
+        finally:
+            # Whatever it started stands in its session and goes with it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode == 0
