@@ -1,0 +1,99 @@
+"""One private home for all end-to-end tests: the model's profile is measured once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, private_environment
+
+DATA = REPOSITORY / "tests" / "data"
+READY_S = 240
+
+SHAPES = '''\
+"""Shapes and their areas."""
+
+
+class Rectangle:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+
+    def area(self):
+        """Area of the rectangle."""
+        return self.width * self.height
+
+
+def scale(rectangle, factor):
+    """Scale a rectangle by a factor."""
+    width = rectangle.width * factor
+    height = rectangle.height * factor
+    return Rectangle(width, height)
+
+
+def total_area(rectangles):
+    """Sum of the areas of all rectangles."""
+    total = 0
+    for rectangle in rectangles:
+        total += rectangle.area()
+    return total
+'''
+
+
+def profile(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((DATA / f"client_{name}.json").read_text())
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def environment() -> Iterator[dict[str, str]]:
+    """A private home. Its daemon is stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+        made = private_environment(Path(folder))
+        yield made
+        command = [sys.executable, "-m", "lsp_server", "stop"]
+        subprocess.run(command, env=made, cwd=REPOSITORY, capture_output=True, timeout=30)
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    (folder / "shapes.py").write_text(SHAPES)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def first(environment: dict[str, str], workspace: Path) -> Iterator[Driver]:
+    """The client that starts the daemon and keeps it; the model is loaded when it is given."""
+    driver = Driver(environment)
+    driver.initialize(profile("vscode"), workspace)
+    driver.wait_for_state("ready", timeout=READY_S)
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def connect(
+    environment: dict[str, str], first: Driver, workspace: Path
+) -> Iterator[Callable[..., Driver]]:
+    """Makes further clients of the warm daemon; they are closed at the end of the test."""
+    drivers: list[Driver] = []
+
+    def make(name: str = "vscode", initialize: bool = True, **options: Any) -> Driver:
+        driver = Driver(environment)
+        drivers.append(driver)
+        if initialize:
+            driver.initialize({**profile(name), **options}, workspace)
+        return driver
+
+    yield make
+    for driver in drivers:
+        if driver.process.poll() is None:
+            driver.kill()

@@ -1,0 +1,183 @@
+"""Completions through the real processes, as VS Code and as Neovim speak."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .client import Driver, inline
+
+pytestmark = pytest.mark.timeout(300)
+
+TEXT = """from shapes import Rectangle, scale
+
+
+def double(rectangle):
+    width = rectangle.width * 2
+    height = rectangle.hei
+"""
+LINE, COLUMN = 5, len("    height = rectangle.hei")
+Connect = Callable[..., Driver]
+
+
+def uri_of(workspace: Path, name: str) -> str:
+    return (workspace / name).as_uri()
+
+
+def ask(driver: Driver, uri: str, column: int = COLUMN, kind: int = 2) -> list[dict]:
+    result = driver.request("textDocument/inlineCompletion", inline(uri, LINE, column, kind))
+    assert set(result) == {"items"}
+    return result["items"]
+
+
+@pytest.mark.parametrize("name", ["vscode", "neovim"])
+def test_a_suggestion_comes_and_typing_into_it_costs_no_model_time(
+    connect: Connect, workspace: Path, name: str
+) -> None:
+    driver, uri = connect(name), uri_of(workspace, f"typing_{name}.py")
+    driver.open(uri, TEXT)
+    items = ask(driver, uri)
+    assert len(items) == 1
+    text = items[0]["insertText"]
+    place = {"line": LINE, "character": COLUMN}
+    assert items[0]["range"] == {"start": place, "end": place}
+    assert text.startswith("ght"), text
+    for typed in range(1, len(text)):
+        driver.insert(uri, 1 + typed, LINE, COLUMN + typed - 1, text[typed - 1])
+        started = time.monotonic()
+        rest = ask(driver, uri, COLUMN + typed)
+        assert rest[0]["insertText"] == text[typed:]
+        assert time.monotonic() - started < 1.0
+    status = driver.request("redraft/status", {})
+    assert status["reason"] == ""
+
+
+def test_positions_are_in_the_clients_units(connect: Connect, workspace: Path) -> None:
+    for name, units in (("vscode", 2), ("neovim", 4)):
+        driver, uri = connect(name), uri_of(workspace, f"units_{name}.py")
+        line = "𝄞 = 1; height = rectangle.hei"
+        driver.open(uri, TEXT.replace("height = rectangle.hei", line))
+        items = ask(driver, uri, len("    " + line) - 1 + units)
+        assert items[0]["insertText"].startswith("ght")
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3])
+def test_unknown_trigger_kinds_are_answered(connect: Connect, workspace: Path, kind: int) -> None:
+    driver, uri = connect(), uri_of(workspace, "kinds.py")
+    driver.open(uri, TEXT)
+    assert ask(driver, uri, kind=kind)
+
+
+def test_what_the_menu_selected_begins_every_item(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), uri_of(workspace, "selected.py")
+    driver.open(uri, TEXT)
+    start = {"line": LINE, "character": COLUMN - 3}
+    span = {"start": start, "end": {"line": LINE, "character": COLUMN}}
+    selected = {"range": span, "text": "height"}
+    params = inline(uri, LINE, COLUMN, selectedCompletionInfo=selected)
+    items = driver.request("textDocument/inlineCompletion", params)["items"]
+    assert all(item["range"] == span and item["insertText"].startswith("height") for item in items)
+
+
+def test_the_newest_request_wins_and_the_older_is_null(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect("neovim"), uri_of(workspace, "newest.py")
+    driver.open(uri, TEXT + "\n\ndef triple(rectangle):\n    ")
+    old = driver.start("textDocument/inlineCompletion", inline(uri, 9, 4))
+    new = driver.start("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
+    assert driver.answer(new)["result"]["items"]
+    assert driver.answer(old)["result"] is None
+
+
+def test_a_cancelled_request_is_answered_so_and_leaves_the_engine_idle(
+    connect: Connect, workspace: Path
+) -> None:
+    driver, uri = connect(), uri_of(workspace, "cancel.py")
+    driver.open(uri, TEXT + "\n\ndef stretch(rectangle, by):\n    ")
+    number = driver.start("textDocument/inlineCompletion", inline(uri, 9, 4))
+    driver.notify("$/cancelRequest", {"id": number})
+    assert driver.answer(number, 5)["error"]["code"] == -32800
+    deadline = time.monotonic() + 5
+    while driver.request("redraft/status", {})["queue"]:
+        assert time.monotonic() < deadline, "the engine goes on"
+    assert ask(driver, uri)
+
+
+def test_nothing_to_show_is_an_empty_list_with_a_reason(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), uri_of(workspace, ".env")
+    driver.open(uri, "PASSWORD=", "dotenv")
+    result = driver.request("textDocument/inlineCompletion", inline(uri, 0, 9))
+    assert result == {"items": []}
+    status = driver.request("redraft/status", {"textDocument": {"uri": uri}})
+    assert status["state"] == "inactive"
+    assert "secret" in status["reason"]
+
+
+def test_a_document_that_is_not_open_is_an_error_not_a_file(
+    connect: Connect, workspace: Path
+) -> None:
+    driver = connect()
+    uri = uri_of(workspace, "shapes.py")
+    answer = driver.answer(driver.start("textDocument/inlineCompletion", inline(uri, 0, 0)))
+    assert answer["error"]["code"] == -32803
+    assert "not open" in answer["error"]["message"]
+
+
+def test_pause_and_resume(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), uri_of(workspace, "pause.py")
+    driver.open(uri, TEXT)
+    driver.request("workspace/executeCommand", {"command": "redraft.pause"})
+    assert ask(driver, uri) == []
+    assert driver.request("redraft/status", {})["state"] == "paused"
+    driver.request("workspace/executeCommand", {"command": "redraft.resume"})
+    assert ask(driver, uri)
+
+
+def test_settings_are_pulled_reported_and_live(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(initialize=False), uri_of(workspace, "settings.py")
+    driver.configuration = {"completion": {"maxTokens": "many"}, "nonsense": 1}
+    from .conftest import profile
+
+    driver.initialize(profile("vscode"), workspace)
+    shown = driver.wait_for(lambda message: message["method"] == "window/showMessage")
+    assert "maxTokens" in shown["params"]["message"]
+    assert "nonsense" in shown["params"]["message"]
+    driver.open(uri, TEXT)
+    assert ask(driver, uri)
+    driver.configuration = {"languages": {"python": False}}
+    driver.notify("workspace/didChangeConfiguration", {"settings": None})
+    driver.request("redraft/status", {})
+    assert ask(driver, uri) == []
+    assert "redraft.languages" in driver.request("redraft/status", {})["reason"]
+
+
+def test_explain_tells_where_tokens_came_from(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), uri_of(workspace, "explain.py")
+    driver.open(uri, TEXT)
+    params = {"textDocument": {"uri": uri}, "position": {"line": LINE, "character": COLUMN}}
+    drafted = driver.request("redraft/explain", params)
+    plain = driver.request("redraft/explain", {**params, "plain": True})
+    assert "".join(span["text"] for span in drafted["spans"]) == drafted["text"]
+    assert drafted["forwards"] <= plain["forwards"]
+    assert set(plain["sources"]) == {"model"}
+
+
+def test_a_client_without_inline_completion_is_served_in_the_menu(
+    connect: Connect, workspace: Path
+) -> None:
+    from .conftest import profile
+
+    plain = profile("neovim")
+    del plain["capabilities"]["textDocument"]["inlineCompletion"]
+    driver, uri = connect(initialize=False), uri_of(workspace, "menu.py")
+    capabilities = driver.initialize(plain, workspace)["capabilities"]
+    assert "completionProvider" in capabilities
+    driver.open(uri, TEXT)
+    place = {"line": LINE, "character": COLUMN}
+    params = {"textDocument": {"uri": uri}, "position": place}
+    item = driver.request("textDocument/completion", params)["items"][0]
+    assert item["textEdit"]["newText"].startswith("height")
+    assert item["textEdit"]["range"]["start"]["character"] == COLUMN - 3
+    assert item["filterText"].startswith("hei")

@@ -1,0 +1,242 @@
+"""The decode loop: urgency, turns, cancel between forwards, errors. No model."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lsp_server.engine_loop import COMPLETION, EDIT, PREFETCH, EngineLoop
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
+
+FORWARD_S = 0.002
+
+
+class SlowService:
+    """Each forward takes a moment and writes its job's name; ``order`` notes who had the turn."""
+
+    def __init__(self, forwards: int = 50) -> None:
+        self.order: list[str] = []
+        self.forwards = forwards
+        self.loaded = threading.Event()
+        self.controls: list[str] = []
+        self.fail_load = False
+
+    def load(self) -> None:
+        if self.fail_load:
+            raise ValueError("no such\nmodel")
+
+    def complete_steps(
+        self, job: CompletionJob, cancelled: Callable[[], bool]
+    ) -> Iterator[list[Span]]:
+        return self._steps(job.path, cancelled)
+
+    def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]:
+        return self._steps(job.path, cancelled)
+
+    def _steps(self, name: str, cancelled: Callable[[], bool]) -> Any:
+        if name == "broken":
+            raise ValueError("broken\njob")
+        for number in range(self.forwards):
+            if cancelled():
+                return result(name * number, "cancelled")
+            time.sleep(FORWARD_S)
+            self.order.append(name)
+            yield [Span(name, "model")]
+        return result(name * self.forwards, "length")
+
+    def prefill(self, job: Any, cancelled: Callable[[], bool]) -> int:
+        return 5
+
+    def control(self, frame: dict[str, Any]) -> Any:
+        if frame["op"] == "bad":
+            raise ValueError("unknown")
+        self.controls.append(frame["op"])
+        return {"done": frame["op"]}
+
+    def status(self) -> dict[str, Any]:
+        return {"model": "fake"}
+
+    def close(self) -> None:
+        self.order.append("closed")
+
+
+def result(text: str, stopped_by: str) -> JobResult:
+    return JobResult(text, [Span(text, "model")], len(text), len(text), 0.0, 0.0, {}, stopped_by)
+
+
+class Harness:
+    """A loop on a thread, with queues in place of pipes."""
+
+    def __init__(self, service: SlowService) -> None:
+        self.service = service
+        self.incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.outgoing: queue.Queue[dict[str, Any]] = queue.Queue()
+        loop = EngineLoop(service, self.incoming.get, self.outgoing.put)
+        self.loop = loop
+        self.thread = threading.Thread(target=loop.run, daemon=True)
+        self.thread.start()
+        self.seen: list[dict[str, Any]] = []
+
+    def ask(self, number: int, path: str, urgency: int = COMPLETION, client: str = "a") -> None:
+        job = {"workspace": "", "path": path}
+        if urgency == EDIT:
+            frame = {"op": "edit", "job": {**job, "instruction": "i", "selection": "s"}}
+        else:
+            frame = {"op": "complete", "job": {**job, "prefix": "", "suffix": ""}}
+        self.incoming.put({**frame, "id": number, "client": client, "urgency": urgency})
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        while True:
+            frame = self.outgoing.get(timeout=10)
+            self.seen.append(frame)
+            if wanted(frame):
+                return frame
+
+    def end_of(self, number: int) -> dict[str, Any]:
+        ends = ("result", "error")
+        for frame in self.seen:
+            if frame.get("id") == number and frame["event"] in ends:
+                return frame
+        return self.until(lambda frame: frame.get("id") == number and frame["event"] in ends)
+
+    def begun(self, number: int) -> None:
+        self.until(lambda frame: frame.get("id") == number and frame["event"] == "spans")
+
+    def close(self) -> None:
+        self.incoming.put({"op": "end"})
+        self.thread.join(5)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    made = Harness(SlowService())
+    yield made
+    made.close()
+
+
+def test_a_job_streams_and_ends(harness: Harness) -> None:
+    harness.ask(1, "x")
+    assert harness.end_of(1)["result"]["text"] == "x" * 50
+    spans = [frame for frame in harness.seen if frame["event"] == "spans"]
+    assert len(spans) == 50
+
+
+def test_a_completion_goes_between_the_forwards_of_an_edit(harness: Harness) -> None:
+    harness.ask(1, "e", EDIT)
+    harness.begun(1)
+    harness.ask(2, "c")
+    harness.end_of(2)
+    order = harness.service.order
+    first, last = order.index("c"), len(order) - order[::-1].index("c")
+    assert set(order[first:last]) == {"c"}, "the completion ran without a break"
+    assert harness.end_of(1)["result"]["text"] == "e" * 50
+
+
+def test_an_edit_goes_before_what_is_fetched_ahead(harness: Harness) -> None:
+    harness.ask(1, "p", PREFETCH)
+    harness.begun(1)
+    harness.ask(2, "e", EDIT)
+    harness.end_of(2)
+    assert len([name for name in harness.service.order if name == "p"]) < 50
+    assert harness.end_of(1)["result"]["stopped_by"] == "length"
+
+
+def test_edits_take_turns(harness: Harness) -> None:
+    harness.ask(1, "e", EDIT, "a")
+    harness.ask(2, "f", EDIT, "b")
+    harness.end_of(1)
+    harness.end_of(2)
+    order = [name for name in harness.service.order if name in "ef"]
+    assert order[10:90].count("e") in range(35, 46)
+
+
+def test_clients_take_turns_with_their_completions(harness: Harness) -> None:
+    for number in range(1, 5):
+        harness.ask(number, "abcd"[number - 1], COMPLETION, "busy")
+    harness.ask(9, "z", COMPLETION, "quiet")
+    for number in (9, 1, 2, 3, 4):
+        harness.end_of(number)
+    order = harness.service.order
+    assert order.index("z") < order.index("c"), "a second client waits for one of the first's"
+
+
+def test_cancel_stops_within_a_forward(harness: Harness) -> None:
+    times = []
+    for number in range(1, 21):
+        harness.ask(number, "x")
+        harness.begun(number)
+        started = time.perf_counter()
+        harness.incoming.put({"op": "cancel", "id": number})
+        end = harness.end_of(number)
+        times.append(time.perf_counter() - started)
+        assert end["result"]["stopped_by"] == "cancelled"
+    assert sorted(times)[10] < FORWARD_S + 0.005
+
+
+def test_what_is_cancelled_before_it_begins_costs_nothing(harness: Harness) -> None:
+    harness.ask(1, "x")
+    harness.begun(1)
+    harness.ask(2, "y")
+    harness.incoming.put({"op": "cancel", "id": 2})
+    assert harness.end_of(2)["result"] is None
+    assert "y" not in harness.service.order
+
+
+def test_a_cancelled_edit_is_not_resumed_by_a_completion(harness: Harness) -> None:
+    harness.ask(1, "e", EDIT)
+    harness.begun(1)
+    harness.incoming.put({"op": "cancel", "id": 1})
+    harness.ask(2, "c")
+    harness.end_of(1)
+    harness.end_of(2)
+    order = harness.service.order
+    assert "e" not in order[order.index("c") :]
+
+
+def test_a_failing_job_is_one_error_of_one_line(harness: Harness) -> None:
+    harness.ask(1, "broken")
+    end = harness.end_of(1)
+    assert (end["event"], end["message"], end["kind"]) == ("error", "broken job", "ValueError")
+    harness.ask(2, "x")
+    assert harness.end_of(2)["event"] == "result"
+
+
+def test_controls_are_served_while_a_job_runs(harness: Harness) -> None:
+    harness.ask(1, "x")
+    harness.begun(1)
+    harness.incoming.put({"op": "anything", "id": 7})
+    assert harness.end_of(7)["result"] == {"done": "anything"}
+    harness.incoming.put({"op": "bad", "id": 8})
+    assert harness.end_of(8)["event"] == "error"
+    assert harness.end_of(1)["event"] == "result"
+
+
+def test_stray_cancels_are_ignored(harness: Harness) -> None:
+    for number in range(1000):
+        harness.incoming.put({"op": "cancel", "id": number})
+    harness.ask(1, "x")
+    assert harness.end_of(1)["event"] == "result"
+
+
+def test_a_model_that_cannot_be_loaded_is_told_and_ends_the_process() -> None:
+    service = SlowService()
+    service.fail_load = True
+    harness = Harness(service)
+    failed = harness.until(lambda frame: frame.get("state") == "failed")
+    assert failed["message"] == "no such model"
+    harness.thread.join(5)
+    assert not harness.thread.is_alive()
+
+
+def test_the_end_stops_a_running_job() -> None:
+    harness = Harness(SlowService(100_000))
+    harness.ask(1, "x")
+    harness.begun(1)
+    harness.close()
+    assert harness.service.order[-1] == "closed"
