@@ -53,7 +53,12 @@ COMMANDS: dict[str, Command] = {
     "train": Command(
         "",
         "train models",
-        {"base": Command("accel.training.base", "the embedded model, from scratch")},
+        {
+            "base": Command("accel.training.base", "the embedded model, from scratch"),
+            "edit-draft": Command(
+                "accel.training.edit_draft", "a small model that drafts for edits"
+            ),
+        },
     ),
 }
 

@@ -47,8 +47,8 @@ Steps = Generator[list[Span], None, JobResult]
 
 COMPLETION_NODES = 64
 EDIT_NODES = 128
-PIECE_TOKENS = 1024
-"""Longer selections are edited piece by piece: small models lose the thread in long answers."""
+PIECE_TOKENS = 512
+"""Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
 EDIT_KEY: tuple[str, ...] = ("edit",)
 
 
@@ -171,7 +171,10 @@ class EngineService:
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
-        return len(self.engine.tokenizer.encode(sound(selection))) <= PIECE_TOKENS
+        tokenizer = self.engine.tokenizer
+        chats = tokenizer.chat_template is not None
+        limit = self.engine.max_positions // 4 if chats else PIECE_TOKENS
+        return len(tokenizer.encode(sound(selection))) <= limit
 
     def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
