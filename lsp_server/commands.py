@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from lsp_server.editing.provider import EditRequest, EditResult
+from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.editing.results import LABEL, edit_answer, edit_request, workspace_edit
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.progress import Progress
@@ -76,31 +77,35 @@ async def _with_progress(
     ls: RedraftServer, request: EditRequest, token: Any, stream: Any
 ) -> EditResult:
     """Make an edit, show how far it is, stop when its progress is cancelled."""
-    shown = ls.features.work_done_progress and token is None
-    progress = Progress(ls.protocol, token, shown)
-    ls.progresses[progress.token] = progress
-    try:
-        await progress.begin("Redraft: editing", cancellable=True, message=request.instruction[:80])
-        last = 0.0
-        loop = asyncio.get_running_loop()
+    progress = Progress(ls.protocol, token, ls.features.work_done_progress)
+    with ls.editing.begin(request) as begun:
+        ls.progresses[progress.token] = progress
+        try:
+            title = request.instruction[:80]
+            await progress.begin("Redraft: editing", cancellable=True, message=title)
+            on_text = _streamed(ls, progress, len(begun.selection), stream)
+            return await _unless_cancelled(ls.editing.finish(begun, on_text), progress)
+        finally:
+            progress.end()
+            ls.progresses.pop(progress.token, None)
 
-        def on_text(text: str, tokens: int) -> None:
-            nonlocal last
-            if loop.time() - last < STREAM_EVERY_S:
-                return
-            last = loop.time()
-            expected = max(1, request.document.offset(request.end))
-            done = len(text) * 100 // max(1, expected - request.document.offset(request.start))
-            progress.report(f"{len(text)} characters", min(done, 99))
-            if stream is not None:
-                ls.protocol.tell(
-                    "redraft/editProgress", {"token": stream, "text": text, "tokens": tokens}
-                )
 
-        return await _unless_cancelled(ls.editing.edit(request, on_text), progress)
-    finally:
-        progress.end()
-        ls.progresses.pop(progress.token, None)
+def _streamed(ls: RedraftServer, progress: Progress, expected: int, stream: Any) -> OnText:
+    """Reports the text so far, at most every :data:`STREAM_EVERY_S`."""
+    last = 0.0
+
+    def on_text(text: str, tokens: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < STREAM_EVERY_S:
+            return
+        last = now
+        progress.report(f"{len(text)} characters", min(99, 100 * len(text) // max(1, expected)))
+        if stream is not None:
+            params = {"token": stream, "text": text, "tokens": tokens}
+            ls.protocol.tell("redraft/editProgress", params)
+
+    return on_text
 
 
 async def _unless_cancelled(work: Any, progress: Progress) -> EditResult:

@@ -35,7 +35,10 @@ def serve() -> int:
     assert connection is not None
     threading.Thread(target=pass_input, args=(connection,), daemon=True).start()
     pass_output(connection)
-    if _alive(path):
+    # A daemon that dies may still seem to listen for a moment, so it has to greet.
+    asked = _greeted(path, {"command": "hello"})
+    if asked is not None:
+        asked.close()
         return _exit(0)
     print("redraft: the daemon ended; see its log (redraft status tells where)", file=sys.stderr)
     sys.stderr.flush()

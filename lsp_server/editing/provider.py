@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lsp_server.documents import Document, Edit, Position, line_end
@@ -64,6 +65,16 @@ class EditResult:
     result: JobResult = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An edit under way: what the model is asked, and where its text will go."""
+
+    request: EditRequest
+    job: EditJob
+    region: TrackedRegion
+    selection: str
+
+
 OnText = Callable[[str, int], None]
 """Called with the text so far and its tokens."""
 
@@ -88,25 +99,38 @@ class EditProvider:
         for region in self._regions.get(uri, ()):
             region.follow(edit)
 
-    async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
+    @contextmanager
+    def begin(self, request: EditRequest) -> Iterator[Begun]:
+        """Fix what is to be edited, before anything is awaited, and follow it from then on.
+
+        Raises EditRefused.
+        """
+        document = request.document
+        start, end = whole_lines(document, request.start, request.end)
+        job = self._job(request, self._code_start(request, start), end)
+        begun = Begun(request, job, TrackedRegion(start, end), document.between(start, end))
+        regions = self._regions.setdefault(document.uri, [])
+        regions.append(begun.region)
+        try:
+            yield begun
+        finally:
+            regions.remove(begun.region)
+
+    async def finish(self, begun: Begun, on_text: OnText | None = None) -> EditResult:
         """The edit, for the document as it is when the model has finished.
 
         Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
         """
-        document = request.document
-        start, end = whole_lines(document, request.start, request.end)
-        selection = document.between(start, end)
-        job = self._job(request, self._code_start(request, start), end)
-        region = TrackedRegion(start, end)
-        regions = self._regions.setdefault(document.uri, [])
-        regions.append(region)
-        try:
-            result = await self._generate(job, on_text)
-        finally:
-            regions.remove(region)
-        if region.touched or document.between(region.start, region.end) != selection:
+        result = await self._generate(begun.job, on_text)
+        document, region = begun.request.document, begun.region
+        if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(document, region, job.selection, result, request.path)
+        return self._fitted(document, region, begun.job.selection, result, begun.request.path)
+
+    async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
+        """Begin and finish an edit."""
+        with self.begin(request) as begun:
+            return await self.finish(begun, on_text)
 
     @staticmethod
     def _code_start(request: EditRequest, start: Position) -> Position:

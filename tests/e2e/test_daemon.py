@@ -1,0 +1,259 @@
+"""The daemon's life: one for all, private, replaced when it dies, gone when nobody needs it.
+
+No client here says ``initialized`` unless it must, so no model is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, private_environment
+from .conftest import profile
+
+pytestmark = pytest.mark.timeout(240)
+
+STARTS = 12
+"""Fronts that start at the same moment."""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="redraft-daemon-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def environment(home: Path) -> Iterator[dict[str, str]]:
+    made = private_environment(home)
+    yield made
+    command(made, "stop")
+
+
+def command(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lsp_server", *words],
+        env=environment,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def status(environment: dict[str, str]) -> dict[str, Any]:
+    shown = command(environment, "status", "--json")
+    loaded: dict[str, Any] = json.loads(shown.stdout)
+    return loaded
+
+
+def greeted(environment: dict[str, str]) -> Driver:
+    """A client that has said initialize and no more."""
+    driver = Driver(environment)
+    params = {**profile("neovim"), "processId": None, "rootUri": None}
+    driver.request("initialize", params, 60)
+    return driver
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def run_folder(environment: dict[str, str]) -> Path:
+    return Path(environment["XDG_RUNTIME_DIR"]) / "redraft"
+
+
+def test_initialize_is_answered_without_a_model_and_quickly_by_a_warm_daemon(
+    environment: dict[str, str],
+) -> None:
+    driver = greeted(environment)
+    assert status(environment)["engines"] == []
+    times = []
+    for _ in range(5):
+        started = time.monotonic()
+        other = greeted(environment)
+        times.append(time.monotonic() - started)
+        other.close()
+    # 0.3 s on a quiet machine; here others may run.
+    assert min(times) < 1.0
+    driver.close()
+
+
+def test_fronts_that_start_at_once_share_one_daemon(environment: dict[str, str]) -> None:
+    with ThreadPoolExecutor(STARTS) as pool:
+        drivers = list(pool.map(lambda _: greeted(environment), range(STARTS)))
+    shown = status(environment)
+    assert shown["clients"] == 0, "none has said initialized"
+    assert len(list(run_folder(environment).glob("*.sock"))) == 1
+    daemons = subprocess.run(
+        ["pgrep", "-f", f"lsp_server.daemon.host {run_folder(environment)}"],
+        capture_output=True, text=True, check=False,
+    ).stdout.split()  # fmt: skip
+    assert daemons == [str(shown["pid"])]
+    with ThreadPoolExecutor(STARTS) as pool:
+        assert list(pool.map(lambda driver: driver.close(), drivers)) == [0] * STARTS
+
+
+def test_socket_and_logs_are_the_users_alone(environment: dict[str, str], home: Path) -> None:
+    driver = greeted(environment)
+    folder = run_folder(environment)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (found,) = folder.glob("*.sock")
+    assert stat.S_IMODE(found.stat().st_mode) == 0o600
+    for log in home.rglob("*.log"):
+        assert stat.S_IMODE(log.stat().st_mode) & 0o077 == 0
+    driver.close()
+
+
+@pytest.mark.parametrize("how", ["others may write", "a link"])
+def test_an_unsafe_folder_is_refused(environment: dict[str, str], home: Path, how: str) -> None:
+    folder = run_folder(environment)
+    if how == "a link":
+        (home / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(home / "elsewhere")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    refused = command(environment, "serve")
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert str(folder) in refused.stderr
+
+
+def test_a_very_long_folder_works(home: Path) -> None:
+    long = home / ("long" * 30)
+    long.mkdir(mode=0o700)
+    made = private_environment(home, XDG_RUNTIME_DIR=str(long))
+    driver = greeted(made)
+    driver.close()
+    command(made, "stop")
+
+
+def test_a_stale_socket_is_replaced(environment: dict[str, str]) -> None:
+    driver = greeted(environment)
+    pid = status(environment)["pid"]
+    driver.close()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: gone(pid))
+    assert len(list(run_folder(environment).glob("*.sock"))) == 1
+    again = greeted(environment)
+    assert status(environment)["pid"] != pid
+    again.close()
+
+
+def test_a_killed_daemon_ends_the_front_with_one_line_and_the_next_front_works(
+    environment: dict[str, str],
+) -> None:
+    driver = greeted(environment)
+    os.kill(status(environment)["pid"], signal.SIGKILL)
+    assert driver.process.wait(10) == 1
+    assert driver.process.stderr is not None
+    assert len(driver.process.stderr.read().splitlines()) == 1
+    greeted(environment).close()
+
+
+def test_an_editor_that_goes_away_takes_its_front_with_it(environment: dict[str, str]) -> None:
+    stays = greeted(environment)
+    leaves = greeted(environment)
+    assert leaves.process.stdin is not None
+    started = time.monotonic()
+    leaves.process.stdin.close()
+    leaves.process.wait(5)
+    assert time.monotonic() - started < 2
+    killed = greeted(environment)
+    killed.kill()
+    assert "error" in stays.answer(stays.start("nonsense", {}), 5)
+    stays.close()
+
+
+def test_an_idle_daemon_leaves_and_a_new_front_finds_another(home: Path) -> None:
+    made = private_environment(home, REDRAFT_IDLE_EXIT_S="0.5")
+    for _ in range(3):
+        driver = greeted(made)
+        pid = status(made)["pid"]
+        driver.close()
+        wait_until(lambda pid=pid: gone(pid))  # type: ignore[misc]
+        assert list(run_folder(made).glob("*.sock")) == []
+
+
+def test_connecting_at_the_moment_of_idle_exit_never_fails(home: Path) -> None:
+    made = private_environment(home, REDRAFT_IDLE_EXIT_S="0.05")
+    for _ in range(8):
+        assert greeted(made).close() == 0
+    command(made, "stop")
+
+
+def test_other_code_gets_another_daemon_and_the_old_one_leaves(
+    environment: dict[str, str], home: Path
+) -> None:
+    old = greeted(environment)
+    pid = status(environment)["pid"]
+    # Another log folder stands for another build: both are in the name of the socket.
+    other = {**environment, "REDRAFT_LOG_DIR": str(home / "logs")}
+    new = greeted(other)
+    assert status(other)["pid"] != pid
+    assert len(list(run_folder(environment).glob("*.sock"))) == 2
+    new.close()
+    old.close()
+    command(other, "stop")
+
+
+def test_strangers_words_do_not_disturb_the_daemon(environment: dict[str, str]) -> None:
+    driver = greeted(environment)
+    (path,) = run_folder(environment).glob("*.sock")
+    for data in (b"", b"\n", b"hello\n", b"[]\n", b'{"command": "nonsense"}\n', b"x" * 100_000):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(path))
+            stranger.sendall(data)
+    assert status(environment)["running"]
+    driver.close()
+
+
+def test_status_and_stop(environment: dict[str, str]) -> None:
+    nobody = command(environment, "status", "--json")
+    assert (nobody.returncode, json.loads(nobody.stdout)) == (1, {"running": False})
+    assert command(environment, "stop").stdout == "no daemon runs\n"
+    driver = greeted(environment)
+    shown = command(environment, "status")
+    assert shown.returncode == 0
+    assert "process" in shown.stdout
+    pid = status(environment)["pid"]
+    assert command(environment, "stop").stdout == "stopped\n"
+    wait_until(lambda: gone(pid))
+    driver.process.wait(10)
+
+
+def test_everything_runs_in_one_process_for_debugging(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    driver = Driver(environment, ("--in-process",))
+    result = driver.initialize(profile("vscode"), tmp_path)
+    assert result["capabilities"]["inlineCompletionProvider"] == {}
+    assert driver.request("redraft/status", {})["state"] in ("loading", "indexing", "ready")
+    assert driver.close() == 0
+    assert not status(environment)["running"]

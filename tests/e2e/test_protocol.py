@@ -1,0 +1,176 @@
+"""What a hostile or broken client may send: an error, and the next message is answered."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .client import Driver, inline
+from .conftest import profile
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[..., Driver]
+
+
+def alive(driver: Driver) -> None:
+    assert "state" in driver.request("redraft/status", {}, 10)
+
+
+def frame(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+HOSTILE = {
+    "a trillion bytes": b"Content-Length: 1000000000000\r\n\r\n",
+    "5,000 digits": b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "zero": b"Content-Length: 0\r\n\r\n",
+    "negative": b"Content-Length: -1\r\n\r\n",
+    "bad UTF-8": frame(b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}'),
+    "deep": frame(b"[" * 200_000 + b"]" * 200_000),
+    "batch": frame(b'[{"jsonrpc":"2.0","id":1,"method":"x"}]'),
+    "null": frame(b"null"),
+    "a number of 5,000 digits": frame(b"9" * 5000),
+    "not JSON": frame(b"hello"),
+    "no version": frame(b'{"id":1,"method":"redraft/status"}'),
+    "an object as id": frame(b'{"jsonrpc":"2.0","id":{},"method":"redraft/status"}'),
+    "a number as method": frame(b'{"jsonrpc":"2.0","id":1,"method":5}'),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_cost_one_error(connect: Connect, name: str) -> None:
+    driver = connect()
+    driver.send_bytes(HOSTILE[name])
+    error = driver.other.get(timeout=5)
+    assert error["id"] is None
+    assert error["error"]["code"] in (-32700, -32600)
+    assert "\n" not in error["error"]["message"]
+    alive(driver)
+
+
+def test_unusual_headers_are_read(connect: Connect) -> None:
+    driver = connect()
+    for number, header in enumerate(
+        (
+            b"content-length: %d\r\n\r\n",
+            b"Content-Type: text/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n",
+        ),
+        900,
+    ):
+        body = b'{"jsonrpc":"2.0","id":%d,"method":"redraft/status","params":{}}' % number
+        driver.send_bytes(header % len(body) + body)
+        assert driver.other.get(timeout=5)["result"]["state"]
+
+
+def test_bad_parameters_are_answered(connect: Connect) -> None:
+    driver = connect()
+    for method, params in (
+        ("textDocument/inlineCompletion", {}),
+        ("textDocument/inlineCompletion", {"textDocument": 5}),
+        ("textDocument/codeAction", None),
+        ("workspace/executeCommand", {"command": 7}),
+        ("workspace/executeCommand", {"command": "redraft.unknown"}),
+        ("redraft/explain", {}),
+        ("redraft/explain", None),
+        ("nonsense/method", {}),
+    ):
+        answer = driver.answer(driver.start(method, params), 5)
+        assert "error" in answer, method
+        assert "\n" not in answer["error"]["message"]
+    driver.notify("textDocument/didChange", {"textDocument": 1})
+    driver.notify("textDocument/didClose", {"textDocument": {"uri": "file:///unknown"}})
+    driver.notify("$/unknown", {})
+    alive(driver)
+
+
+def test_requests_before_initialize_and_after_shutdown_are_refused(connect: Connect) -> None:
+    driver = connect(initialize=False)
+    assert driver.answer(driver.start("redraft/status", {}), 20)["error"]["code"] == -32002
+    driver.initialize(profile("neovim"))
+    again = driver.start("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    assert driver.answer(again, 5)["error"]["code"] == -32600
+    driver.request("shutdown", None)
+    assert driver.answer(driver.start("redraft/status", {}), 5)["error"]["code"] == -32600
+    driver.notify("exit", None)
+    assert driver.process.wait(5) == 0
+
+
+def test_stray_ids_and_cancels_are_ignored(connect: Connect) -> None:
+    driver = connect()
+    rng = random.Random(5)
+    for number in range(2000):
+        kind = rng.randrange(3)
+        if kind == 0:
+            driver.notify("$/cancelRequest", {"id": rng.choice([number, str(number)])})
+        elif kind == 1:
+            driver.send({"id": rng.choice([number, "redraft-1"]), "result": None})
+        else:
+            driver.send({"id": number, "error": {"code": 1, "message": "late"}})
+    alive(driver)
+
+
+def test_a_very_large_document_is_taken(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), (workspace / "large.py").as_uri()
+    driver.open(uri, "x = 1\n" * (8 << 20 >> 3))
+    started = time.monotonic()
+    alive(driver)
+    assert time.monotonic() - started < 5
+
+
+def test_fragments_and_floods_of_bytes_are_read(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), (workspace / "fragments.py").as_uri()
+    opened = {"uri": uri, "languageId": "python", "version": 1, "text": "é𝄞 = 1\n"}
+    messages = [{"method": "textDocument/didOpen", "params": {"textDocument": opened}}] + [
+        {"id": 5000 + number, "method": "redraft/status", "params": {}} for number in range(50)
+    ]
+    data = b"".join(
+        frame(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode())
+        for message in messages
+    )
+    for start in range(0, len(data), 3):
+        driver.send_bytes(data[start : start + 3])
+    ids = [driver.other.get(timeout=10)["id"] for _ in range(50)]
+    assert ids == [5000 + number for number in range(50)]
+
+
+def test_edits_of_an_unknown_document_do_not_stop_completion(
+    connect: Connect, workspace: Path
+) -> None:
+    driver, uri = connect(), (workspace / "positions.py").as_uri()
+    driver.open(uri, "x = 1\n")
+    for line, character in ((99, 99), (0, 10_000), (2**31 - 1, 2**31 - 1)):
+        result = driver.request("textDocument/inlineCompletion", inline(uri, line, character))
+        assert "items" in result
+    alive(driver)
+
+
+def test_notebook_cells_see_the_cells_above(connect: Connect, workspace: Path) -> None:
+    driver = connect()
+    notebook = (workspace / "book.ipynb").as_uri()
+    cells = [f"vscode-notebook-cell:{notebook.removeprefix('file://')}#{n}" for n in range(2)]
+    texts = ["class Rectangle:\n    def perimeter_of_all(self):\n        return 2\n",
+             "value = Rectangle().perimeter_o"]  # fmt: skip
+    driver.notify(
+        "notebookDocument/didOpen",
+        {
+            "notebookDocument": {
+                "uri": notebook,
+                "notebookType": "jupyter-notebook",
+                "version": 1,
+                "cells": [{"kind": 2, "document": uri} for uri in cells],
+            },
+            "cellTextDocuments": [
+                {"uri": uri, "languageId": "python", "version": 1, "text": text}
+                for uri, text in zip(cells, texts, strict=True)
+            ],
+        },
+    )
+    params = inline(cells[1], 0, len(texts[1]))
+    items = driver.request("textDocument/inlineCompletion", params)["items"]
+    assert items[0]["insertText"].startswith("f_all")
