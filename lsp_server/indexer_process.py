@@ -53,6 +53,8 @@ class IndexerLoop:
         self._read = read
         self._write = write
         self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        # Merges and common code take long: saved files do not wait behind them.
+        self._slow_tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._workspaces: dict[tuple[str, str], Workspace] = {}
         self._free = threading.Event()
         self._free.set()
@@ -61,13 +63,20 @@ class IndexerLoop:
     def run(self) -> None:
         """Serve until the other side closes."""
         threading.Thread(target=self._read_frames, name="frames", daemon=True).start()
-        while (task := self._tasks.get()) is not None:
+        slow = threading.Thread(target=self._work_off, args=(self._slow_tasks,), daemon=True)
+        slow.start()
+        self._slow_tasks.put(_clean_up)
+        self._work_off(self._tasks)
+        for workspace in self._workspaces.values():
+            self._let_go(workspace)
+
+    @staticmethod
+    def _work_off(tasks: queue.Queue[Callable[[], None] | None]) -> None:
+        while (task := tasks.get()) is not None:
             try:
                 task()
             except Exception:
                 logger.exception("indexing failed")
-        for workspace in self._workspaces.values():
-            self._let_go(workspace)
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":
@@ -114,7 +123,7 @@ class IndexerLoop:
         self._index(workspace)
         self._watch(workspace)
         if frame["common"] == "auto":
-            self._tasks.put(lambda: self._build_common(workspace))
+            self._slow_tasks.put(lambda: self._build_common(workspace))
 
     def _opened(self, frame: Frame) -> Workspace:
         from repo_index.files import Limits
@@ -155,7 +164,7 @@ class IndexerLoop:
         work(progress=report)
         self._tell("written", key)
         self._tell_ready(workspace)
-        self._tasks.put(lambda: self._merge(workspace))
+        self._slow_tasks.put(lambda: self._merge(workspace))
 
     def _refresh(self, workspace: Workspace, paths: list[str] | None) -> None:
         """Some files changed; None when any may have."""
@@ -163,8 +172,8 @@ class IndexerLoop:
         if done.indexed or done.removed:
             self._tell("written", (workspace.folder, workspace.model))
             self._tell_ready(workspace)
-            if self._tasks.empty():
-                self._tasks.put(lambda: self._merge(workspace))
+            if self._slow_tasks.empty():
+                self._slow_tasks.put(lambda: self._merge(workspace))
 
     def _merge(self, workspace: Workspace) -> None:
         if (workspace.folder, workspace.model) in self._workspaces and workspace.indexer.merge():
@@ -212,6 +221,15 @@ class IndexerLoop:
 
     def _tell(self, event: str, key: tuple[str, str], **more: Any) -> None:
         self._write({"event": event, "folder": key[0], "model": key[1], **more})
+
+
+def _clean_up() -> None:
+    """Remove the stores of workspaces that are gone or long unused."""
+    from repo_index.file_layer import FileLayer
+    from repo_index.store import remove_old_stores
+
+    for folder in remove_old_stores(FileLayer(), now=time.time(), keep=frozenset()):
+        logger.info("removed the old store %s", folder)
 
 
 def _exclude_file(folder: Path, patterns: list[str]) -> Path | None:

@@ -38,6 +38,7 @@ COMMON: Final = 5
 """Layers, numbered as the drafting side numbers its sources."""
 
 NO_FILES_DEAD = np.empty(0, np.bool_)
+_NOTHING_HIDDEN = np.zeros(2, np.int64)
 _RELOADS = 5
 
 
@@ -74,8 +75,16 @@ class Part:
 class Snapshot:
     """An unchanging view of a datastore."""
 
-    def __init__(self, parts: Sequence[tuple[Segment, int, NDArray[np.bool_]]] = ()) -> None:
-        """``parts``: segments with their layer and the dead among their files."""
+    def __init__(
+        self,
+        parts: Sequence[tuple[Segment, int, NDArray[np.bool_]]] = (),
+        hidden: tuple[int, int] = (0, 0),
+    ) -> None:
+        """``parts``: segments with their layer and the dead among their files.
+
+        ``hidden``: positions of the buffers that no lookup gives, from the first to before the last.
+        """
+        self._hidden = np.array(hidden, np.int64)
         self.parts: list[Part] = []
         self.file_count = 0
         for segment, layer, dead in parts:
@@ -153,6 +162,7 @@ class Snapshot:
                     seed,
                     part.layer,
                     part.first_file,
+                    self._hidden if part.layer == BUFFER else _NOTHING_HIDDEN,
                     row,
                     tokens,
                     lengths,
@@ -239,8 +249,14 @@ class Datastore:
             self._hidden = {}
         return bool(changed)
 
-    def snapshot(self) -> Snapshot:
-        """The datastore as it is now, with the buffers as they are now."""
+    def snapshot(self, cursor: tuple[str, int] | None = None) -> Snapshot:
+        """The datastore as it is now, with the buffers as they are now.
+
+        ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
+        continuation of what stands before it: it is the text to be continued otherwise.
+        """
+        if cursor is not None and self.overlay is not None:
+            return Snapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1
         if self._snapshot is None or version != self._overlay_version:
             self._overlay_version = version

@@ -100,6 +100,7 @@ class FileRules:
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
+        self.problem = ""
         self.case_insensitive = _ignores_case(self.root)
 
     def forget(self) -> None:
@@ -141,6 +142,10 @@ class FileRules:
             for path, fingerprint in reversed(files):
                 count += 1
                 if count > self.limits.files:
+                    self.problem = (
+                        f"only the first {self.limits.files} files of {self.root} are indexed; "
+                        "open a smaller folder or ignore some with .redraftignore"
+                    )
                     return
                 yield path, fingerprint
 

@@ -33,7 +33,7 @@ from repo_index.source_tree import IGNORE_FILES, SourceTree
 from repo_index.store import folder_bytes, usable_folder
 from repo_index.store_writer import StoreWriter
 
-_BATCH_CHARACTERS = 2_000_000
+_BATCH_CHARACTERS = 600_000
 _BLOCK_TOKENS = 4_000_000
 
 
@@ -167,7 +167,7 @@ class Indexer:
             bytes=folder_bytes(self.folder),
             segments=len(segments),
             complete=self._writer.manifest.complete,
-            problem=self.problem,
+            problem=self.problem or self.tree.problem,
         )
 
     def explain(self, path: str) -> str:
@@ -262,6 +262,8 @@ class Indexer:
         keys = set(map(self._writer.digest, self._writer.places)) if self._unique else None
         total = sum(stored.living_tokens for stored in self._writer.segments)
         for batch in self._batches(changed):
+            if self._max_tokens and total + result.tokens >= self._max_tokens:
+                break
             self._pause()
             new = self._changed_contents(batch, pending, result, keys)
             ids = self._tokenizer.encode([content.text for _, content in new])
@@ -275,8 +277,6 @@ class Indexer:
             if pending.tokens >= _BLOCK_TOKENS:
                 self._commit(pending)
                 pending = PendingChanges()
-            if self._max_tokens and total + result.tokens >= self._max_tokens:
-                break
         finished = everything and not self._writer.manifest.complete
         if pending or finished:
             self._commit(pending, complete=True if finished else None)

@@ -161,6 +161,7 @@ def gather_rows(
     seed: int,
     source: int,
     first_file: int,
+    hidden: NDArray[np.int64],
     first_row: int,
     out_tokens: NDArray[np.int32],
     out_lengths: NDArray[np.int32],
@@ -213,6 +214,8 @@ def gather_rows(
             if place >= inner_low:
                 place += inner_high - inner_low
             position = np.int64(order[place])
+            if hidden[0] <= position < hidden[1]:
+                continue
             file = _file_of(starts, position)
             if len(dead) and dead[file]:
                 continue

@@ -21,6 +21,7 @@ from repo_index.segment import Segment
 from repo_index.tokens import TextTokenizer
 
 MAX_BUFFER_CHARACTERS = 2_000_000
+_BACK_OFF = 3
 
 
 class Overlay:
@@ -107,6 +108,19 @@ class Overlay:
         del self._reasons[path]
         if path in self._texts:
             self._remove(path)
+
+    def positions_at(self, path: str, character: int) -> tuple[int, int]:
+        """Positions of the segment around a character of a buffer, first and behind the last.
+
+        Those where a prompt that ends there may end, also when it backs off some tokens to a
+        border; (0, 0) when the buffer is not indexed.
+        """
+        text = self._texts.get(path)
+        if text is None:
+            return 0, 0
+        start = self._starts[bisect.bisect_left(self._order_of_paths, path)]
+        token = int(np.searchsorted(text.starts, character, "left"))
+        return start + max(0, token - _BACK_OFF), start + token + 1
 
     def _reason(self, path: str, text: str, known: EditedText | None) -> str:
         if reason := secret_name(path):

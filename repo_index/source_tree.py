@@ -15,6 +15,11 @@ IGNORE_FILES = frozenset({".gitignore", ".redraftignore"})
 class SourceTree(Protocol):
     """Files under relative paths with ``/``, as the index names them."""
 
+    @property
+    def problem(self) -> str:
+        """What the last walk through everything had to leave out; empty when nothing."""
+        ...
+
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
         """Files that count by name, below a folder."""
         ...
@@ -58,6 +63,11 @@ class FolderTree:
         self.root = self.rules.root
         self._endings = endings
 
+    @property
+    def problem(self) -> str:
+        """See :class:`SourceTree`."""
+        return self.rules.problem
+
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
         """See :class:`SourceTree`."""
         for path, fingerprint in self.rules.walk(below):
@@ -94,6 +104,11 @@ class NamedTrees:
 
     def __init__(self, trees: Mapping[str, FolderTree]) -> None:
         self.trees = dict(trees)
+
+    @property
+    def problem(self) -> str:
+        """See :class:`SourceTree`."""
+        return next((tree.problem for tree in self.trees.values() if tree.problem), "")
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
         """See :class:`SourceTree`."""

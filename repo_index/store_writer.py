@@ -39,6 +39,7 @@ class StoreWriter:
         self._layer = layer or FileLayer()
         self._lock = StoreLock(folder)
         self._changing = threading.RLock()
+        self._closed = False
         self.damage: list[str] = []
         """What was found damaged and is to be indexed again."""
         try:
@@ -61,8 +62,10 @@ class StoreWriter:
         self._find_places()
 
     def close(self) -> None:
-        """Give up the lock."""
-        self._lock.release()
+        """Give up the lock. A merge that runs comes to nothing."""
+        with self._changing:
+            self._closed = True
+            self._lock.release()
 
     def fingerprint(self, path: str) -> Fingerprint | None:
         """How the file system described a file when its content was last known."""
