@@ -193,8 +193,9 @@ class Document:
         if _SURROGATE.search(window) is not None:
             # Halves of characters may meet or part here: the edit then tells whole lines.
             window = _join_surrogates(window)
-            whole = self.lines[last.line]
-            edit = Edit(Position(first.line, 0), Position(last.line, len(whole)), window)
+            kept = len(line_end(self.lines[last.line]))
+            to = Position(last.line, len(self.lines[last.line]) - kept)
+            edit = Edit(Position(first.line, 0), to, window[: len(window) - kept])
         else:
             edit = Edit(first, last, text)
         from_line = first.line

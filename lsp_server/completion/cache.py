@@ -89,8 +89,8 @@ def _rest(entry: Entry, window: str, whole: bool) -> Found | None:
         rest = entry.text[typed:]
         if entry.complete:
             return Found(rest, True) if rest or not typed else None
-        lines_end = rest.rfind("\n")
-        return Found(rest[:lines_end], False) if rest[:lines_end].strip() else None
+        lines = rest[: max(0, rest.rfind("\n"))]
+        return Found(lines, False) if lines.strip() else None
     return None
 
 

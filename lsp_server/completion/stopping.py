@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 StopRule = Callable[[str], "int | None"]
 
 MAX_LINES = 12
+
+_LINE_END = re.compile(r"[\r\n]")
 
 
 def indentation(line: str) -> int:
@@ -60,11 +63,8 @@ def block(prefix: str) -> StopRule:
 
 
 def _first_line_end(text: str) -> int | None:
-    body = len(text) - len(text.lstrip("\r\n"))
-    for end in ("\n", "\r"):
-        if (place := text.find(end, body)) >= 0:
-            return place
-    return None
+    found = _LINE_END.search(text, len(text) - len(text.lstrip("\r\n")))
+    return found.start() if found else None
 
 
 def _only_closes(line: str) -> bool:
