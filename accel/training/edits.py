@@ -1,0 +1,158 @@
+"""Instruction edits made from plain source by syntax-tree transforms and checked by rule."""
+
+from __future__ import annotations
+
+import ast
+import random
+from dataclasses import dataclass
+
+from accel.training import edit_bodies, edit_renames, edit_signatures
+from accel.training.edit_phrases import instruction
+from accel.training.edit_places import Change, Transform, docstring_lines
+from accel.training.region import FunctionNode, Region, Replacement, apply, docstring_of
+
+# How often each kind is drawn; given instruction and text, all but write_docstring are determined.
+SHARES: dict[str, float] = {
+    "rename_parameter": 14,
+    "rename_variable": 12,
+    "rename_function": 8,
+    "add_docstring": 6,
+    "remove_docstring": 7,
+    "write_docstring": 5,
+    "add_type_hint": 5,
+    "add_return_type": 4,
+    "remove_type_hints": 5,
+    "change_quotes": 4,
+    "to_fstring": 3,
+    "add_guard": 5,
+    "add_print": 3,
+    "remove_prints": 3,
+    "add_logging": 3,
+    "add_parameter": 5,
+    "change_default": 3,
+    "remove_comments": 4,
+    "wrap_try": 3,
+    "invert_if": 3,
+    "make_async": 2,
+    "add_decorator": 3,
+    "remove_decorators": 3,
+}
+KINDS = tuple(SHARES)
+EXACT_KINDS = tuple(kind for kind in KINDS if kind != "write_docstring")
+
+# Rare in real code, so half of their sources are made by the opposite transform.
+_OPPOSITES = {
+    "remove_prints": "add_print",
+    "remove_decorators": "add_decorator",
+    "remove_type_hints": "add_type_hint",
+}
+_BARE = frozenset({"add_docstring", "write_docstring"})
+
+
+@dataclass(frozen=True)
+class Edit:
+    """An instruction, the text before and after it, and the character spans of `after` it made."""
+
+    kind: str
+    instruction: str
+    before: str
+    after: str
+    changed: tuple[tuple[int, int], ...]
+
+
+def _transform(kind: str) -> Transform:
+    for module in (edit_renames, edit_signatures, edit_bodies):
+        if hasattr(module, kind):
+            found: Transform = getattr(module, kind)
+            return found
+    raise AssertionError(f"no transform makes {kind}")
+
+
+def _function_of(region: Region, rng: random.Random) -> FunctionNode | None:
+    functions = region.functions()
+    return rng.choice(functions) if functions else None
+
+
+def _named(region: Region, name: str) -> FunctionNode | None:
+    return next((found for found in region.functions() if found.name == name), None)
+
+
+def _prepared(region: Region, kind: str, name: str, rng: random.Random) -> Region:
+    """The region without the docstring, or with what is to be removed put in, where that helps."""
+    function = _named(region, name)
+    assert function is not None
+    if kind in _BARE and docstring_of(function):
+        change = edit_bodies.remove_docstring(region, function, rng)
+    elif kind in _OPPOSITES and rng.random() < 0.5:
+        change = _transform(_OPPOSITES[kind])(region, function, rng)
+    else:
+        change = None
+    return Region(apply(region.source, change[1])[0]) if change else region
+
+
+def _write_docstring(region: Region, name: str) -> Change | None:
+    """The docstring that the function has, as the answer to a request for one."""
+    function = _named(region, name)
+    docstring = docstring_of(function) if function else None
+    if function is None or docstring is None or len(function.body) == 1:
+        return None
+    lines = docstring_lines(region, docstring)
+    if lines is None or lines[1] - lines[0] > 600:
+        return None
+    place = lines[0]
+    return {}, [Replacement(place, place, region.source[lines[0] : lines[1]])]
+
+
+def _make(source: str, kind: str, rng: random.Random) -> Edit | None:
+    region = Region(source)
+    function = _function_of(region, rng)
+    if function is None:
+        return None
+    name, several = function.name, len(region.functions()) > 1
+    if several and sum(found.name == name for found in region.functions()) > 1:
+        return None
+    written = _write_docstring(region, name) if kind == "write_docstring" else None
+    if kind == "write_docstring" and written is None:
+        return None
+    region = _prepared(region, kind, name, rng)
+    function = _named(region, name)
+    if function is None:
+        return None
+    change = written or _transform(kind)(region, function, rng)
+    if change is None:
+        return None
+    slots, replacements = change
+    text = instruction(kind, slots, rng)
+    if several and kind not in (
+        "rename_function",
+        "change_quotes",
+        "to_fstring",
+        "remove_comments",
+        "remove_prints",
+    ):
+        text = f"{text.rstrip('.')} {rng.choice(('in', 'of'))} {name}"
+    after, spans = apply(region.source, replacements)
+    if after == region.source:
+        return None
+    ast.parse("if 1:\n" + after if after[:1] in (" ", "\t") else after)
+    return Edit(kind, text, region.source, after, tuple(spans))
+
+
+def make_edit(source: str, kind: str, seed: int) -> Edit | None:
+    """An edit of one kind (see KINDS) of whole statements of Python, e.g. one function.
+
+    The same source, kind and seed give the same edit. None where the kind does not apply.
+    `edit.before` is the source, without docstring or with an addition where the kind needs it.
+    """
+    if kind not in SHARES:
+        raise ValueError(f"unknown kind of edit {kind!r}; known are {', '.join(KINDS)}")
+    rng = random.Random(f"{kind} {seed}")
+    try:
+        return _make(source, kind, rng)
+    except (SyntaxError, RecursionError):
+        return None
+
+
+def draw_kind(rng: random.Random) -> str:
+    """One kind by its share."""
+    return rng.choices(KINDS, list(SHARES.values()))[0]

@@ -1,0 +1,289 @@
+"""What the embedded model can do, on code that it never saw: `redraft bench quality`.
+
+Greedy decoding gives the reference exactly when, at each place of the reference, the most likely
+token is the reference's own. So one forward over prompt and reference decides a case; only an
+output that spells the same text in other tokens is counted as wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import AutoModelForCausalLM
+
+from accel.training.corpus import SourceFile
+from accel.training.edits import EXACT_KINDS, Edit, make_edit
+from accel.training.errors import TrainingError
+from accel.training.tokenizer import load_tokenizer
+from accel.training.units import UnitMaker, definitions
+
+CONTEXT = 1024
+LONGEST_EDIT = 2000
+
+
+@dataclass
+class Tally:
+    """How many of how many were exactly right."""
+
+    right: int = 0
+    total: int = 0
+
+    def count(self, right: bool) -> None:
+        """Take one case in."""
+        self.right += right
+        self.total += 1
+
+    @property
+    def share(self) -> float:
+        """Right by total; nan without a case."""
+        return self.right / self.total if self.total else math.nan
+
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return {"right": self.right, "total": self.total, "share": round(self.share, 4)}
+
+
+@dataclass
+class Judge:
+    """A model and its tokenizer; says whether greedy decoding gives a reference."""
+
+    folder: Path
+    model: Any = field(init=False)
+    tokenizer: Tokenizer = field(init=False)
+    maker: UnitMaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not (self.folder / "config.json").exists():
+            raise TrainingError(f"{self.folder} holds no model: give the folder of a trained one")
+        self.model = AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32).eval()
+        self.tokenizer = load_tokenizer(self.folder)
+        self.maker = UnitMaker(self.tokenizer)
+        self._bytes = [_token_bytes(self.tokenizer, n) for n in range(self.model.config.vocab_size)]
+        self._newlines = torch.tensor([piece[:1] in (b"\n", b"\r") for piece in self._bytes])
+
+    def logits(self, ids: list[int], keep: int) -> Tensor:
+        """float32 [keep, vocabulary]: what is predicted after each of the last `keep` tokens."""
+        with torch.inference_mode():
+            out = self.model(torch.tensor([ids]), use_cache=False, logits_to_keep=keep)
+        found: Tensor = out.logits[0]
+        return found
+
+    def gives(self, prompt: list[int], reference: list[int]) -> bool:
+        """Whether greedy decoding after the prompt gives exactly the reference's tokens."""
+        logits = self.logits([*prompt, *reference[:-1]], len(reference))
+        return logits.argmax(-1).tolist() == reference
+
+    def edit_is_exact(self, edit: Edit) -> bool:
+        """Whether the raw greedy answer to an edit is its text, and ends there."""
+        ids = self.maker.edit(edit).ids
+        split = ids.index(self.maker.after) + 1
+        return self.gives(ids[:split], ids[split:])
+
+    def line_is_exact(self, prefix: str, suffix: str, line: str) -> bool:
+        """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
+
+        The prompt ends at the last token border before the cursor; the tokens that follow are
+        held to the characters that were typed after it, as the engine does.
+        """
+        unit = self.maker.fill_in_the_middle(
+            prefix + line + suffix, len(prefix), len(prefix) + len(line), True
+        )
+        middle = unit.ids.index(self.maker.middle) + 1
+        ids = unit.ids[:-1]
+        typed_tokens = self.tokenizer.encode(prefix, add_special_tokens=False).ids
+        kept = 0
+        while kept < len(typed_tokens) - 1 and ids[middle + kept] == typed_tokens[kept]:
+            kept += 1
+        reference = ids[middle + kept :]
+        typed = prefix.encode()[sum(len(self._bytes[n]) for n in typed_tokens[:kept]) :]
+        logits = self.logits(ids, len(reference) + 1)
+        for place, token in enumerate(reference):
+            scores = logits[place]
+            if typed:
+                allowed = [
+                    piece != b"" and (piece.startswith(typed) or typed.startswith(piece))
+                    for piece in self._bytes
+                ]
+                scores = scores.masked_fill(~torch.tensor(allowed), -math.inf)
+                typed = typed[len(self._bytes[token]) :]
+            if int(scores.argmax()) != token:
+                return False
+        last = int(logits[len(reference)].argmax())
+        return last == self.maker.end or bool(self._newlines[last])
+
+    def bits_per_byte(self, texts: list[str]) -> float:
+        """Loss over texts cut into windows of CONTEXT tokens, each read from its start."""
+        nats, size = 0.0, 0
+        for text in texts:
+            ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+            for start in range(0, len(ids), CONTEXT):
+                window = ids[start : start + CONTEXT]
+                if len(window) > 1:
+                    logits = self.logits(window[:-1], len(window) - 1)
+                    targets = torch.tensor(window[1:])
+                    nats += float(
+                        torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+                    )
+                    size += sum(len(self._bytes[n]) for n in window[1:])
+        return nats / math.log(2.0) / max(1, size)
+
+
+def _byte_of_character() -> dict[str, int]:
+    """The printable stand-in of each byte in a byte-level vocabulary (GPT-2)."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    table = {chr(byte): byte for byte in plain}
+    return table | {chr(256 + number): byte for number, byte in enumerate(others)}
+
+
+_BYTE_OF_CHARACTER = _byte_of_character()
+
+
+def _token_bytes(tokenizer: Tokenizer, number: int) -> bytes:
+    """The bytes of a token; empty for a special one."""
+    token = tokenizer.id_to_token(number)
+    if token is None or token.startswith("<|"):
+        return b""
+    return bytes(_BYTE_OF_CHARACTER[character] for character in token)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        raise TrainingError(f"{path} is missing: give the folder of the cases with --cases")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def repository_files(cases: Path) -> list[SourceFile]:
+    """The Python files of the case repositories."""
+    return [
+        SourceFile(path.stem, row["path"], row["content"])
+        for path in sorted((cases / "repos").glob("*.jsonl"))
+        for row in _rows(path)
+    ]
+
+
+def edits_of(files: list[SourceFile], kind: str, count: int, seed: int = 0) -> list[Edit]:
+    """`count` edits of one kind (fewer where it seldom applies) of functions of the files."""
+    rng = random.Random(f"{kind} {seed}")
+    functions = [text for file in files for text in _definitions(file) if _is_function(text)]
+    rng.shuffle(functions)
+    found: list[Edit] = []
+    # A kind that seldom applies comes to several edits of one function by other seeds.
+    for attempt in range(4 * len(functions)):
+        edit = make_edit(functions[attempt % len(functions)], kind, attempt)
+        if edit is not None and len(edit.after) <= 6000:
+            found.append(edit)
+        if len(found) == count:
+            break
+    return found
+
+
+def _definitions(file: SourceFile) -> list[str]:
+    try:
+        return definitions(file, 4000)
+    except (SyntaxError, ValueError):
+        return []
+
+
+def _is_function(text: str) -> bool:
+    lines = (line.strip() for line in text.splitlines())
+    head = next((line for line in lines if line.startswith(("def ", "async def ", "class "))), "")
+    return not head.startswith("class ")
+
+
+def measure(
+    model_dir: Path, cases_dir: Path, *, per_kind: int = 40, infilling: int = 259
+) -> dict[str, Any]:
+    """Bits per byte, single-line infilling and instruction edits on code not trained on.
+
+    per_kind: edits of each kind, of functions of the case repositories; infilling: at most so many
+    cases. Raises TrainingError where model or cases are missing.
+    """
+    judge = Judge(model_dir)
+    files = repository_files(cases_dir)
+    by_repository = {
+        name: round(judge.bits_per_byte(_sample([f for f in files if f.package == name])), 4)
+        for name in sorted({file.package for file in files})
+    }
+    lines = Tally()
+    rows = _rows(cases_dir / "completion_infilling.jsonl")
+    for row in rows[:: max(1, len(rows) // infilling)][:infilling]:
+        # As in an editor: the line break after the line stands in the suffix.
+        line = row["reference"].rstrip("\n")
+        rest = row["reference"][len(line) :]
+        lines.count(judge.line_is_exact(row["prefix"], rest + row["suffix"], line))
+    kinds: dict[str, Tally] = {}
+    every = Tally()
+    for kind in EXACT_KINDS:
+        kinds[kind] = Tally()
+        for edit in edits_of(files, kind, per_kind):
+            if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
+                right = judge.edit_is_exact(edit)
+                kinds[kind].count(right)
+                every.count(right)
+    shares = [tally.share for tally in kinds.values() if tally.total]
+    return {
+        "bits_per_byte": round(sum(by_repository.values()) / max(1, len(by_repository)), 4),
+        "bits_per_byte_by_repository": by_repository,
+        "infilling_single_line": lines.as_dict(),
+        "edits": every.as_dict(),
+        "edits_mean_of_kinds": round(sum(shares) / max(1, len(shares)), 4),
+        "edits_by_kind": {kind: tally.as_dict() for kind, tally in kinds.items()},
+    }
+
+
+def _sample(files: list[SourceFile], most: int = 60_000) -> list[str]:
+    chosen, total = [], 0
+    for file in sorted(files, key=lambda file: -len(file.text)):
+        if total < most:
+            chosen.append(file.text[: most - total])
+            total += len(chosen[-1])
+    return chosen
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `redraft bench quality`."""
+    default = Path(__file__).parent.parent / "default_model"
+    parser.add_argument("--model", type=Path, default=default, help="folder of the model")
+    parser.add_argument("--cases", type=Path, required=True, help="folder of the measuring cases")
+    parser.add_argument("--per-kind", type=int, default=40, help="edits of each kind")
+    parser.add_argument("--infilling", type=int, default=259, help="infilling cases")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run `redraft bench quality`; gives the exit status."""
+    found = measure(args.model, args.cases, per_kind=args.per_kind, infilling=args.infilling)
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    table = Table("measure", "right", "of", "exact")
+    table.add_row("bits per byte", "", "", f"{found['bits_per_byte']:.3f}")
+    named = {"single-line infilling": found["infilling_single_line"], "edits": found["edits"]}
+    for name, tally in {**named, **found["edits_by_kind"]}.items():
+        table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
+    table.add_row("mean of kinds", "", "", f"{found['edits_mean_of_kinds']:.1%}")
+    Console().print(table)
+    return 0
+
+
+def main() -> int:
+    """Entry for `python -m accel.training.quality`."""
+    parser = argparse.ArgumentParser(prog="redraft bench quality", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,283 @@
+"""Training units: what one sample looks like as token ids with a loss weight for each.
+
+The formats (suffix first is the order that prompts use):
+
+    <|fim_prefix|><|fim_suffix|>SUFFIX<|fim_middle|>PREFIX MIDDLE<|endoftext|>
+    <|fim_prefix|>PREFIX<|fim_suffix|>SUFFIX<|fim_middle|>MIDDLE<|endoftext|>
+    <|edit_instruction|>INSTRUCTION<|edit_before|>BEFORE<|edit_after|>AFTER<|endoftext|>
+    [<|file_sep|>PATH newline]TEXT<|endoftext|>
+
+Text is cut by characters. Prefix and middle are tokenised as one text, so a prompt that backs off
+to the last token border before the cursor looks like training; with the prefix first, the border
+before the cursor divides the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import textwrap
+import warnings
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from accel.training.corpus import SourceFile
+from accel.training.edits import Edit, draw_kind, make_edit
+from accel.training.tokenizer import SPECIAL_TOKENS
+
+MIDDLE_WEIGHT = 2.0
+CHANGED_WEIGHT = 3.0
+BEFORE_WEIGHT = 0.5
+INSTRUCTION_WEIGHT = 0.2
+SUFFIX_FIRST_SHARE = 0.6
+LEFT_TO_RIGHT_SHARE = 0.3
+HEADER_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Token ids and, for each, the weight of its prediction from what stands before."""
+
+    ids: list[int]
+    weights: list[float]
+
+    def __post_init__(self) -> None:
+        assert len(self.ids) == len(self.weights)
+
+
+class UnitMaker:
+    """Makes units with a tokenizer that has the special tokens of `tokenizer.SPECIAL_TOKENS`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        # Source that spells a special token out is text.
+        tokenizer.encode_special_tokens = True
+        self.tokenizer = tokenizer
+        self.vocabulary = tokenizer.get_vocab_size()
+        self.ordinary = len(SPECIAL_TOKENS)
+        self.end = self._special("<|endoftext|>")
+        self._prefix = self._special("<|fim_prefix|>")
+        self._suffix = self._special("<|fim_suffix|>")
+        self.middle = self._special("<|fim_middle|>")
+        self._file = self._special("<|file_sep|>")
+        self._instruction = self._special("<|edit_instruction|>")
+        self.before = self._special("<|edit_before|>")
+        self.after = self._special("<|edit_after|>")
+
+    def _special(self, token: str) -> int:
+        found = self.tokenizer.token_to_id(token)
+        assert found is not None, f"the tokenizer lacks {token}"
+        return int(found)
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def left_to_right(self, text: str, path: str | None, ends: bool) -> Unit:
+        """Plain text; `ends` tells that the file ends here, so that the end is learnt."""
+        head = [self._file, *self._encode(path + "\n")] if path else []
+        body = self._encode(text)
+        ids = [*head, *body, self.end]
+        weights = [0.1] * len(head) + [1.0] * len(body) + [1.0 if ends else 0.0]
+        if not head and weights:
+            weights[0] = 0.0
+        return Unit(ids, weights)
+
+    def fill_in_the_middle(self, text: str, start: int, end: int, suffix_first: bool) -> Unit:
+        """A hole of characters start to end, to be filled from both sides."""
+        suffix = self._encode(text[end:])
+        joint = self.tokenizer.encode(text[:end], add_special_tokens=False)
+        ids, offsets = list(joint.ids), joint.offsets
+        border = sum(1 for _, token_end in offsets if token_end <= start)
+        before = [1.0] * border
+        middle = [MIDDLE_WEIGHT] * (len(ids) - border)
+        if suffix_first:
+            lead = [self._prefix, self._suffix, *suffix, self.middle]
+            weights = [0.0, 0.0, *[1.0] * len(suffix), 0.0, *before, *middle, MIDDLE_WEIGHT]
+            return Unit([*lead, *ids, self.end], weights)
+        given, rest = ids[:border], ids[border:]
+        units = [self._prefix, *given, self._suffix, *suffix, self.middle, *rest, self.end]
+        weights = [0.0, *before, 0.0, *[1.0] * len(suffix), 0.0, *middle, MIDDLE_WEIGHT]
+        return Unit(units, weights)
+
+    def copy_drill(self, rng: random.Random, longest: int = 100) -> Unit:
+        """Tokens by chance to be copied, half the time with one run of tokens replaced throughout.
+
+        Nothing but looking back predicts them. longest: tokens to copy, a few inserted ones aside.
+        """
+        first = self.ordinary
+        before = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(6, longest))]
+        instruction: list[int] = self._encode(rng.choice(("keep", "copy", "no change", "same")))
+        after, weights = list(before), [1.0] * len(before)
+        if rng.random() < 0.5:
+            old = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
+            new = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
+            places = sorted(rng.sample(range(len(before)), min(len(before), rng.randint(1, 4))))
+            for place in reversed(places):
+                before[place:place] = old
+                after[place:place] = new
+                weights[place:place] = [CHANGED_WEIGHT] * len(new)
+            instruction = [*self._encode("rename "), *old, *self._encode(" to "), *new]
+        ids = [self._instruction, *instruction, self.before, *before, self.after, *after]
+        blank = [0.0] * (len(instruction) + len(before) + 3)
+        return Unit([*ids, self.end], [*blank, *weights, CHANGED_WEIGHT])
+
+    def edit(self, edit: Edit) -> Unit:
+        """An instruction edit; tokens that the edit made, and the next one, count more."""
+        instruction, before = self._encode(edit.instruction), self._encode(edit.before)
+        after = self.tokenizer.encode(edit.after, add_special_tokens=False)
+        weights = [
+            CHANGED_WEIGHT
+            if any(start < stop + 1 and begin < end for begin, stop in edit.changed)
+            else 1.0
+            for start, end in after.offsets
+        ]
+        ids = [self._instruction, *instruction, self.before, *before, self.after, *after.ids]
+        lead = [0.0, *[INSTRUCTION_WEIGHT] * len(instruction), 0.0]
+        lead += [*[BEFORE_WEIGHT] * len(before), 0.0]
+        return Unit([*ids, self.end], [*lead, *weights, CHANGED_WEIGHT])
+
+
+def pieces(text: str, most: int, rng: random.Random) -> list[str]:
+    """A text cut at line ends into pieces of at most about `most` characters.
+
+    Cuts prefer lines that start a definition, the less indented the better.
+    """
+    lines = text.splitlines(keepends=True)
+    found: list[str] = []
+    begin = 0
+    while begin < len(lines):
+        wanted, length, end, best = rng.uniform(0.2, 1.0) * most, 0, begin, (99, begin)
+        while end < len(lines) and (length + len(lines[end]) <= wanted or end == begin):
+            length += len(lines[end])
+            end += 1
+            if end < len(lines) and length > 0.5 * wanted:
+                line = lines[end]
+                indent = len(line) - len(line.lstrip())
+                rank = indent if line.lstrip().startswith(("def ", "class ", "@", "async ")) else 90
+                if line.strip() and rank <= best[0]:
+                    best = (rank, end)
+        cut = best[1] if best[1] > begin and end < len(lines) else end
+        found.append("".join(lines[begin:cut]))
+        begin = cut
+    return [piece for piece in found if len(piece.strip()) >= 80]
+
+
+def draw_hole(text: str, rng: random.Random) -> tuple[int, int]:
+    """Start and end of a hole: whole line, to the line's end, block, span, nothing."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    filled = [s for s in starts if text[s : s + 1] not in ("", "\n")] or [0]
+    line = rng.choice(filled)
+    stop = text.find("\n", line)
+    line_end = len(text) if stop < 0 else stop
+    way = rng.random()
+    if way < 0.30:
+        newline = rng.random() < 0.3 and line_end < len(text)
+        indent = len(text[line:line_end]) - len(text[line:line_end].lstrip())
+        begin = line + (indent if rng.random() < 0.3 else 0)
+        return begin, line_end + newline
+    if way < 0.58:
+        return rng.randint(line, line_end), line_end
+    if way < 0.78:
+        return _block(text, starts, line, rng)
+    if way < 0.90:
+        begin = rng.randint(0, len(text))
+        return begin, min(len(text), begin + int(rng.random() ** 2 * 600))
+    begin = rng.randint(0, len(text))
+    return begin, min(len(text), begin + rng.randint(0, 3))
+
+
+def _block(text: str, starts: list[int], line: int, rng: random.Random) -> tuple[int, int]:
+    """From a line, or a place in it, to the end of the lines at least as much indented."""
+    indent = len(text[line:]) - len(text[line:].lstrip(" "))
+    end = line
+    for start in starts[starts.index(line) :]:
+        stop = text.find("\n", start)
+        content = text[start : len(text) if stop < 0 else stop]
+        if content.strip():
+            if len(content) - len(content.lstrip(" ")) < indent:
+                break
+            end = start + len(content)
+        if end - line > 900:
+            break
+    begin = line if rng.random() < 0.6 else rng.randint(line, end)
+    return begin, end
+
+
+def text_units(
+    file: SourceFile, maker: UnitMaker, row_length: int, rng: random.Random
+) -> list[Unit]:
+    """One file as units of at most `row_length` tokens, its holes drawn anew at every call."""
+    found: list[Unit] = []
+    waiting = pieces(file.text, int(row_length * 2.9), rng)[::-1]
+    last = waiting[0] if waiting else ""
+    first = True
+    while waiting:
+        piece = waiting.pop()
+        if rng.random() < LEFT_TO_RIGHT_SHARE:
+            header = file.path if first or rng.random() < HEADER_SHARE else None
+            unit = maker.left_to_right(piece, header, ends=piece is last)
+        else:
+            start, end = draw_hole(piece, rng)
+            unit = maker.fill_in_the_middle(piece, start, end, rng.random() < SUFFIX_FIRST_SHARE)
+        first = False
+        if len(unit.ids) <= row_length:
+            found.append(unit)
+        elif piece.count("\n") > 1:
+            lines = piece.splitlines(keepends=True)
+            half = len(lines) // 2
+            waiting += ["".join(lines[half:]), "".join(lines[:half])]
+    return found
+
+
+def definitions(file: SourceFile, most: int) -> list[str]:
+    """Functions and classes of a file as whole lines, of 60 to `most` characters."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(file.text)
+    lines = file.text.splitlines(keepends=True)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            text = "".join(lines[first - 1 : node.end_lineno])
+            if 60 <= len(text) <= most:
+                found.append(text)
+    return found
+
+
+def edit_units(
+    sources: list[str], maker: UnitMaker, row_length: int, tokens: int, rng: random.Random
+) -> list[Unit]:
+    """Edits of the given definitions until they make up `tokens` tokens."""
+    found: list[Unit] = []
+    total = tries = 0
+    # Long functions are few, and copying them is what has to be learnt.
+    shares = [len(source) ** 0.5 for source in sources]
+    while total < tokens and sources and tries < 20 * len(sources) + 100:
+        kind, tries = draw_kind(rng), tries + 1
+        for _ in range(6):
+            source = rng.choices(sources, shares)[0]
+            if rng.random() < 0.25:
+                source = textwrap.dedent(source)
+            if rng.random() < 0.25:
+                source = source.rstrip("\n")
+            edit = make_edit(source, kind, rng.getrandbits(48))
+            if edit is None:
+                continue
+            unit = maker.edit(edit)
+            if len(unit.ids) <= row_length:
+                found.append(unit)
+                total += len(unit.ids)
+                break
+    return found
+
+
+def copy_units(maker: UnitMaker, row_length: int, tokens: int, rng: random.Random) -> list[Unit]:
+    """Copy drills that fit into rows until they make up `tokens` tokens."""
+    found: list[Unit] = []
+    total = 0
+    while total < tokens:
+        found.append(maker.copy_drill(rng, min(100, row_length // 2 - 32)))
+        total += len(found[-1].ids)
+    return found
