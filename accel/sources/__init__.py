@@ -1,1 +1,38 @@
 """Where drafts come from: one source a file."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accel.sources.history import History
+    from accel.sources.mixture import MixtureDrafter
+    from accel.sources.token_shapes import TokenShapes
+    from accel.tokenizer import Tokenizer
+
+
+def default_drafter(
+    tokenizer: Tokenizer, *, calibration: Path | None = None, history: History | None = None
+) -> MixtureDrafter:
+    """The drafter for completions of a model with ``tokenizer``.
+
+    ``calibration`` is a file of what earlier drafters of this model learnt, see
+    ``calibration.file_of``; without it learning starts anew. Save it with
+    ``drafter.calibration.save``. ``history`` may be shared by the drafters of one thread. Compiled
+    code is loaded by ``mixture.warm_up``.
+    """
+    from accel.sources.calibration import Calibration
+    from accel.sources.mixture import MixtureDrafter
+
+    learnt = Calibration.load(calibration) if calibration else None
+    return MixtureDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
+
+
+@lru_cache(maxsize=4)
+def shapes_of(tokenizer: Tokenizer) -> TokenShapes:
+    """Shapes of the tokenizer's vocabulary, made once: a second for a large one."""
+    from accel.sources.token_shapes import TokenShapes
+
+    return TokenShapes.of(tokenizer.byte_table)

@@ -18,7 +18,7 @@ NO_ROW = -1
 
 
 @njit(nogil=True, cache=True)
-def _sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: int) -> None:
+def sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: int) -> None:
     """Restore the heap after ``heap[slot]`` was added: most probable first, older first."""
     item = heap[slot]
     while slot > 0:
@@ -32,7 +32,7 @@ def _sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: 
 
 
 @njit(nogil=True, cache=True)
-def _sift_down(heap: NDArray[np.int32], probabilities: NDArray[np.float64], size: int) -> None:
+def sift_down(heap: NDArray[np.int32], probabilities: NDArray[np.float64], size: int) -> None:
     """Restore the heap of ``size`` items after ``heap[0]`` was replaced."""
     item = heap[0]
     slot = 0
@@ -155,7 +155,7 @@ def _expand(  # noqa: PLR0915
                 source[candidates] = voice[best]
                 first_row[candidates] = heads[best]
                 heap[heap_size] = candidates
-                _sift_up(heap, probability, heap_size)
+                sift_up(heap, probability, heap_size)
                 heap_size += 1
                 candidates += 1
         if heap_size == 0 or nodes == max_nodes:
@@ -164,7 +164,7 @@ def _expand(  # noqa: PLR0915
         heap_size -= 1
         if heap_size:
             heap[0] = heap[heap_size]
-            _sift_down(heap, probability, heap_size)
+            sift_down(heap, probability, heap_size)
         out_token[nodes] = token[best]
         out_parent[nodes] = parent[best]
         out_probability[nodes] = probability[best]

@@ -2,68 +2,169 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
-from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.sources import expansion, prompt
+import numpy as np
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.sources import calibration, expansion, prompt
+from accel.sources.acceptance import Scratch, Weights
+from accel.sources.best_first import MAX_DEPTH, Frontier, Tree, grow
+from accel.sources.calibration import Calibration
+from accel.sources.evidence import MAX_MATCH, Evidence, Rows, Text
+from accel.sources.history import History
 from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import ContinuationIndex, Continuations, DraftRequest
+from accel.sources.recycling import RecyclingTable
+from accel.sources.token_shapes import TokenShapes
 
-MAX_MATCH = 24
-DEPTH = 24
-ROWS_PER_SOURCE = 300
-ESCAPE = 2.0
-LENGTH_BASE = 1.6
-SOURCE_WEIGHT = np.ones(len(Source), np.float64)
-SOURCE_WEIGHT[[Source.PROMPT, Source.SUFFIX]] = 3.0, 1.0
-SOURCE_WEIGHT[Source.COMMON] = 0.3
+ROWS_PER_SOURCE = 64
+ROW_DEPTH = 32
+
+
+class View(NamedTuple):
+    """What a tree is grown from. ``accepted``: tokens that the last step brought."""
+
+    text: Text
+    rows: Rows
+    shapes: TokenShapes
+    accepted: int
+    evidence: Evidence
 
 
 class MixtureDrafter:
-    """Every known continuation votes, the longer its match the louder (``expansion.expand``)."""
+    """Drafts from prompt, output, text after the cursor, an index and earlier requests.
+
+    Every source tells what it knows, whatever the length of its match; a learnt model of
+    acceptance says how probable each next token is (``acceptance``), and the tree takes the most
+    probable paths (``best_first``). Acceptance seen in use corrects the model (``calibration``).
+    """
 
     name = "redraft"
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        shapes: TokenShapes | None = None,
+        *,
+        weights: Weights | None = None,
+        learnt: Calibration | None = None,
+        history: History | None = None,
+        recycling: RecyclingTable | None = None,
+    ) -> None:
+        """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
+        self.calibration = learnt or Calibration()
+        self._shapes = shapes or TokenShapes.unknown()
+        self._weights = weights or Weights.load()
         self._prompt = PromptIndex()
         self._index: ContinuationIndex | None = None
+        self._history = history
+        self._recycling = recycling
+        self._workspace = ""
+        self._accepted = 0
+        self._evidence = Evidence.room(1)
+        self._scratch = Scratch.room()
+        self._frontier = Frontier.room()
+        self._matches = np.empty(0, np.int32)
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
+        if self._history is not None and self._workspace:
+            self._history.remember(self._workspace, self._prompt.prompt, self._prompt.output)
         self._prompt.begin(request.prompt, request.suffix)
         self._index = request.index
+        self._workspace = request.workspace
+        self._accepted = 0
 
     def draft(self, max_nodes: int) -> DraftTree:
         """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
-        found = [self._prompt.lookup(max_match=MAX_MATCH, limit=ROWS_PER_SOURCE, depth=DEPTH)]
-        if self._index is not None:
-            found.append(
-                self._index.lookup(
-                    self._prompt.context[-MAX_MATCH:],
-                    max_match=MAX_MATCH,
-                    limit=ROWS_PER_SOURCE,
-                    depth=DEPTH,
-                )
-            )
-        return expansion.expand(
-            np.concatenate([each.tokens for each in found]),
-            np.concatenate([_weights(each) for each in found]),
-            np.concatenate([each.sources for each in found]),
-            max_nodes=max_nodes,
-            escape=ESCAPE,
+        return self.draft_on(self.view(), max_nodes)
+
+    def view(self) -> View:
+        """All that the next tree depends on."""
+        text = self._prompt.text(room=MAX_DEPTH + 1)
+        if len(self._evidence.slots) < len(text.newest):
+            self._evidence = Evidence.room(len(text.newest))
+        return View(text, self._rows(), self._shapes, self._accepted, self._evidence)
+
+    def draft_on(self, view: View, max_nodes: int) -> DraftTree:
+        """``draft`` for a ``view`` of now."""
+        if view.text.stop == view.text.start or max_nodes <= 0:
+            return DraftTree.empty()
+        tree = Tree.room(max_nodes)
+        count = grow(
+            *view,
+            self._weights,
+            self.calibration.corrections,
+            self._scratch,
+            self._frontier,
+            tree,
+            max_nodes,
+        )
+        self._matches = tree.matches
+        return DraftTree(
+            tree.tokens[:count],
+            tree.parents[:count],
+            tree.probabilities[:count],
+            tree.sources[:count],
         )
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
-        """The context grew by ``tokens``."""
+        """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt."""
+        if len(tokens) > len(path):
+            self.calibration.learn(tree, self._matches[: len(tree)], path)
+        self._accepted = len(tokens)
         self._prompt.extend(tokens)
 
+    def _rows(self) -> Rows:
+        """Continuations from outside the text, as compiled code reads them."""
+        context = self._prompt.context[-MAX_MATCH:]
+        found: list[Continuations] = []
+        if self._index is not None:
+            found.append(
+                self._index.lookup(
+                    context, max_match=MAX_MATCH, limit=ROWS_PER_SOURCE, depth=ROW_DEPTH
+                )
+            )
+        if self._history is not None and self._workspace:
+            found.append(
+                self._history.lookup(
+                    self._workspace,
+                    context,
+                    max_match=MAX_MATCH,
+                    limit=ROWS_PER_SOURCE,
+                    depth=ROW_DEPTH,
+                )
+            )
+        if self._recycling is not None and len(context):
+            found.append(self._recycling.rows(int(context[-1]), ROW_DEPTH))
+        rows = found[0] if len(found) == 1 else _joined(found)
+        return Rows(
+            rows.tokens,
+            rows.lengths,
+            rows.counts,
+            rows.sources,
+            np.empty(len(rows), np.int32),
+        )
 
-def _weights(found: Continuations) -> NDArray[np.float64]:
-    return SOURCE_WEIGHT[found.sources] * LENGTH_BASE**found.lengths * found.counts
+
+def _joined(found: list[Continuations]) -> Continuations:
+    if not found:
+        return Continuations.empty(ROW_DEPTH)
+    return Continuations(
+        np.concatenate([each.tokens for each in found]),
+        np.concatenate([each.lengths for each in found]),
+        np.concatenate([each.counts for each in found]),
+        np.concatenate([each.sources for each in found]),
+        np.concatenate([each.files for each in found]),
+    )
 
 
 def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
     expansion.warm_up()
     prompt.warm_up()
+    calibration.warm_up()
+    drafter = MixtureDrafter(weights=Weights.random(0))
+    drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
+    tree = drafter.draft(4)
+    drafter.commit(tree, [], np.array([2], np.int32))

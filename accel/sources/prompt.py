@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
+from accel.sources.evidence import Text
 from accel.sources.protocol import Continuations
 
 SEPARATOR = -1
-"""Stands between the text after the cursor and the prompt: no match crosses it."""
+"""Stands between texts that do not belong together: no match crosses it."""
 
 MAX_VISITED = 4096
 """Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
@@ -23,11 +23,11 @@ MAX_VISITED = 4096
 
 @njit(nogil=True, cache=True)
 def _link(
-    text: TokenArray, previous: TokenArray, newest: TokenArray, start: int, stop: int
+    tokens: TokenArray, previous: TokenArray, newest: TokenArray, start: int, stop: int
 ) -> None:
     """Link positions ``start`` to ``stop`` to the last earlier position of the same token."""
     for position in range(start, stop):
-        token = text[position]
+        token = tokens[position]
         if token >= 0:
             previous[position] = newest[token]
             newest[token] = position
@@ -35,29 +35,32 @@ def _link(
 
 @njit(nogil=True, cache=True)
 def _lookup(
-    text: TokenArray,
+    tokens: TokenArray,
     previous: TokenArray,
+    position: int,
     stop: int,
+    context: TokenArray,
     max_match: int,
     limit: int,
     depth: int,
 ) -> tuple[TokenArray, TokenArray, TokenArray]:
-    """Rows, match lengths and start positions of the continuations of ``text[:stop]``."""
+    """Rows, match lengths and start positions of continuations of ``context`` in
+    ``tokens[:stop]``; ``position`` is the newest of its last token, -1 without one."""
     found = np.empty(MAX_VISITED, np.int32)
     lengths = np.empty(MAX_VISITED, np.int32)
     count = 0
     per_length = np.zeros(max_match + 1, np.int32)
-    position = previous[stop - 1] if stop else -1
+    end = len(context)
     while position >= 0 and count < MAX_VISITED:
-        length = 1
-        while (
-            length < max_match
-            and position - length >= 0
-            and text[position - length] == text[stop - 1 - length]
-            and text[position - length] >= 0
-        ):
-            length += 1
-        if text[position + 1] >= 0:
+        if position + 1 < stop and tokens[position + 1] >= 0:
+            length = 1
+            while (
+                length < min(max_match, end)
+                and position >= length
+                and tokens[position - length] == context[end - 1 - length]
+                and tokens[position - length] >= 0
+            ):
+                length += 1
             found[count] = position + 1
             lengths[count] = length
             per_length[length] += 1
@@ -81,7 +84,7 @@ def _lookup(
             row_lengths[row] = length
             starts[row] = found[item]
             for column in range(min(depth, stop - found[item])):
-                token = text[found[item] + column]
+                token = tokens[found[item] + column]
                 if token < 0:
                     break
                 rows[row, column] = token
@@ -89,14 +92,15 @@ def _lookup(
 
 
 class PromptIndex:
-    """Continuations of the context within itself and within the text after the cursor."""
+    """A text that grows, and where its tokens stand in it."""
 
     def __init__(self) -> None:
-        self._text = np.empty(0, np.int32)
+        self._tokens = np.empty(0, np.int32)
         self._previous = np.empty(0, np.int32)
         self._newest = np.empty(0, np.int32)
         self._stop = 0
-        self._prompt_start = 0
+        self._start = 0
+        self._prompt_stop = 0
 
     def begin(self, prompt: TokenArray, suffix: TokenArray) -> None:
         """Forget everything; index ``suffix`` and ``prompt`` (both int32)."""
@@ -104,54 +108,85 @@ class PromptIndex:
         self._stop = 0
         self._append(np.asarray(suffix, np.int32))
         if len(suffix):
-            self._append(np.array([SEPARATOR], np.int32))
-        self._prompt_start = self._stop
+            self.interrupt()
+        self._start = self._stop
         self._append(np.asarray(prompt, np.int32))
+        self._prompt_stop = self._stop
 
     def extend(self, tokens: TokenArray) -> None:
         """The context grew by ``tokens`` (int32)."""
         self._append(np.asarray(tokens, np.int32))
 
+    def interrupt(self) -> None:
+        """What follows does not continue what stands here."""
+        self._append(np.array([SEPARATOR], np.int32))
+
     @property
     def context(self) -> TokenArray:
         """Prompt and output so far, int32 [m]. A view, valid until the next ``extend``."""
-        return self._text[self._prompt_start : self._stop]
+        return self._tokens[self._start : self._stop]
 
-    def lookup(self, *, max_match: int, limit: int, depth: int) -> Continuations:
-        """Continuations of every match length, longer first, newer first among equals.
+    @property
+    def prompt(self) -> TokenArray:
+        """What the request began with, int32. A view, valid until the next ``extend``."""
+        return self._tokens[self._start : self._prompt_stop]
 
-        At most ``limit`` rows; ``files`` holds how far back in the context a row starts, in
-        tokens, and -1 for rows of the text after the cursor.
+    @property
+    def output(self) -> TokenArray:
+        """What was added since, int32. A view, valid until the next ``extend``."""
+        return self._tokens[self._prompt_stop : self._stop]
+
+    def text(self, *, room: int) -> Text:
+        """The index for compiled code, with ``room`` tokens behind the end that it may write."""
+        self._reserve(self._stop + room)
+        return Text(self._tokens, self._previous, self._newest, self._start, self._stop)
+
+    def lookup(
+        self, context: TokenArray, *, max_match: int, limit: int, depth: int
+    ) -> Continuations:
+        """What followed the ends of ``context`` (int32) within the text.
+
+        Rows of every match length, longer first, newer first among equals, at most ``limit``;
+        ``files`` holds -1.
         """
-        if self._stop == self._prompt_start:
-            return Continuations.empty(depth)
+        last = int(context[-1]) if len(context) else -1
+        known = 0 <= last < len(self._newest)
         rows, lengths, starts = _lookup(
-            self._text, self._previous, self._stop, max_match, limit, depth
+            self._tokens,
+            self._previous,
+            int(self._newest[last]) if known else -1,
+            self._stop,
+            np.asarray(context, np.int32),
+            max_match,
+            limit,
+            depth,
         )
-        in_prompt = starts >= self._prompt_start
         return Continuations(
             rows,
             lengths,
             np.ones(len(rows), np.float32),
-            np.where(in_prompt, np.int8(Source.PROMPT), np.int8(Source.SUFFIX)),
-            np.where(in_prompt, self._stop - starts, -1).astype(np.int32),
+            np.where(starts >= self._start, Source.PROMPT, Source.SUFFIX).astype(np.int8),
+            np.full(len(rows), -1, np.int32),
         )
 
     def _append(self, tokens: TokenArray) -> None:
         start, stop = self._stop, self._stop + len(tokens)
-        if stop > len(self._text):
-            self._text = _grown(self._text, 2 * stop + 1024)
-            self._previous = _grown(self._previous, len(self._text))
+        self._reserve(stop)
         largest = int(tokens.max(initial=-1))
         if largest >= len(self._newest):
             self._newest = _grown(self._newest, 2 * largest + 1024)
-        self._text[start:stop] = tokens
+        self._tokens[start:stop] = tokens
         self._previous[start:stop] = -1
-        _link(self._text, self._previous, self._newest, start, stop)
+        _link(self._tokens, self._previous, self._newest, start, stop)
         self._stop = stop
 
+    def _reserve(self, size: int) -> None:
+        if size > len(self._tokens):
+            self._tokens = _grown(self._tokens, 2 * size + 1024)
+            self._previous = _grown(self._previous, len(self._tokens))
 
-def _grown(array: TokenArray, size: int) -> NDArray[np.int32]:
+
+def _grown(array: TokenArray, size: int) -> TokenArray:
     """``array`` with room for ``size`` items, new ones -1."""
     grown = np.full(size, -1, np.int32)
     grown[: len(array)] = array
@@ -162,4 +197,4 @@ def warm_up() -> None:
     """Compile (or load the compiled form of) the index."""
     index = PromptIndex()
     index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
-    index.lookup(max_match=4, limit=4, depth=4)
+    index.lookup(index.context, max_match=4, limit=4, depth=4)

@@ -120,10 +120,11 @@ def _suffix_decoding_path(setup: MethodSetup) -> MakeDrafter:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
-    from accel.sources.mixture import MixtureDrafter, warm_up
+    from accel.sources import default_drafter
+    from accel.sources.mixture import warm_up
 
     warm_up()
-    return MixtureDrafter
+    return lambda: default_drafter(setup.tokenizer)
 
 
 DRAFTERS.update(

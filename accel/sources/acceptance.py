@@ -1,0 +1,240 @@
+"""How probable each candidate of a node is, from the evidence for it: a small learnt network.
+
+The probabilities of the candidates and of "none of them" are a softmax over scores. A score comes
+from one hidden layer over the counts of ``evidence`` (logarithms, and shares of what each group
+has), the shapes of the last token and of the candidate, and the state of the node. Counts are
+sparse, so the first layer costs a row addition per count that is not zero. The weights that ship
+(``acceptance_prior.npz``) are learnt by replaying installed
+packages (``accel.training.acceptance``) and know no token ids, so they hold for any vocabulary;
+``calibration`` corrects them online.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.sources.evidence import GROUPS, LEVELS, MATCHED_GROUPS, Evidence
+from accel.sources.token_shapes import SHAPES
+
+Floats = NDArray[np.float32]
+
+COUNT_INPUTS = GROUPS * LEVELS
+SHARE_INPUTS = MATCHED_GROUPS * LEVELS
+CANDIDATE_INPUTS = COUNT_INPUTS + SHARE_INPUTS
+STATE_INPUTS = 6
+NODE_INPUTS = MATCHED_GROUPS * LEVELS + STATE_INPUTS
+HIDDEN = 16
+ESCAPE_HIDDEN = 16
+PRIOR = Path(__file__).with_name("acceptance_prior.npz")
+
+_LOGARITHMS = (np.log1p(np.arange(4096)) / 3).astype(np.float32)
+
+
+class Weights(NamedTuple):
+    """float32 all. The first index of a matrix is the input."""
+
+    candidate: Floats
+    node: Floats
+    bias: Floats
+    last_shape: Floats
+    shape: Floats
+    out: Floats
+    pair: Floats
+    escape_node: Floats
+    escape_bias: Floats
+    escape_out: Floats
+    escape_shape: Floats
+
+    @classmethod
+    def load(cls, file: Path = PRIOR) -> Weights:
+        """The weights in ``file``."""
+        with np.load(file) as stored:
+            return cls(*(stored[name].astype(np.float32) for name in cls._fields))
+
+    @classmethod
+    def random(cls, seed: int) -> Weights:
+        """Where learning begins."""
+        random = np.random.default_rng(seed)
+
+        def matrix(inputs: int, outputs: int, scale: float) -> Floats:
+            return (random.standard_normal((inputs, outputs)) * scale).astype(np.float32)
+
+        return cls(
+            matrix(CANDIDATE_INPUTS, HIDDEN, 0.1),
+            matrix(NODE_INPUTS, HIDDEN, 0.1),
+            np.zeros(HIDDEN, np.float32),
+            matrix(SHAPES, HIDDEN, 0.0),
+            matrix(SHAPES, HIDDEN, 0.0),
+            matrix(1, HIDDEN, 0.3)[0],
+            matrix(SHAPES, SHAPES, 0.0),
+            matrix(NODE_INPUTS, ESCAPE_HIDDEN, 0.1),
+            np.zeros(ESCAPE_HIDDEN, np.float32),
+            matrix(1, ESCAPE_HIDDEN, 0.3)[0],
+            np.zeros(SHAPES, np.float32),
+        )
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _logarithm(count: float) -> float:
+    return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
+
+
+@njit(nogil=True, cache=True)
+def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
+    """Write what the node itself is: how much evidence there is in all, and ``state``.
+
+    state: float32 [STATE_INPUTS], see ``best_first.describe``; inputs: float32 [NODE_INPUTS].
+    """
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            inputs[group * LEVELS + level] = _logarithm(evidence.totals[group, level])
+    inputs[MATCHED_GROUPS * LEVELS :] = state
+
+
+@njit(nogil=True, cache=True)
+def candidate_inputs(
+    evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
+) -> int:
+    """Write the inputs of a candidate that are not zero; returns how many there are."""
+    count = 0
+    for group in range(GROUPS):
+        for level in range(LEVELS):
+            occurrences = evidence.counts[slot, group, level]
+            if occurrences > 0:
+                indices[count] = group * LEVELS + level
+                values[count] = _logarithm(occurrences)
+                count += 1
+                if group < MATCHED_GROUPS:
+                    indices[count] = COUNT_INPUTS + group * LEVELS + level
+                    values[count] = occurrences / max(evidence.totals[group, level], 1.0)
+                    count += 1
+            elif group < MATCHED_GROUPS:
+                break
+    return count
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
+    """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
+    for h in range(HIDDEN):
+        hidden[h] = weights.bias[h] + weights.last_shape[last_shape, h]
+    for i in range(NODE_INPUTS):
+        value = inputs[i]
+        if value != 0:
+            for h in range(HIDDEN):
+                hidden[h] += value * weights.node[i, h]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
+    """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
+    for h in range(ESCAPE_HIDDEN):
+        hidden[h] = weights.escape_bias[h]
+    for i in range(NODE_INPUTS):
+        value = inputs[i]
+        if value != 0:
+            for h in range(ESCAPE_HIDDEN):
+                hidden[h] += value * weights.escape_node[i, h]
+    score = weights.escape_shape[last_shape]
+    for h in range(ESCAPE_HIDDEN):
+        if hidden[h] > 0:
+            score += hidden[h] * weights.escape_out[h]
+    return score
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def score_of(
+    weights: Weights,
+    node_hidden: Floats,
+    last_shape: int,
+    shape: int,
+    indices: NDArray[np.int16],
+    values: Floats,
+    count: int,
+    hidden: Floats,
+) -> float:
+    """Score of a candidate. hidden: float32 [HIDDEN], written before the threshold."""
+    for h in range(HIDDEN):
+        hidden[h] = node_hidden[h] + weights.shape[shape, h]
+    for i in range(count):
+        value = values[i]
+        row = weights.candidate[indices[i]]
+        for h in range(HIDDEN):
+            hidden[h] += value * row[h]
+    score = weights.pair[last_shape, shape]
+    for h in range(HIDDEN):
+        score += max(hidden[h], np.float32(0)) * weights.out[h]
+    return score
+
+
+class Scratch(NamedTuple):
+    """Room for scoring one node. All but indices float32."""
+
+    inputs: Floats
+    node_hidden: Floats
+    hidden: Floats
+    escape_hidden: Floats
+    indices: NDArray[np.int16]
+    values: Floats
+
+    @classmethod
+    def room(cls) -> Scratch:
+        """New room."""
+        return cls(
+            np.empty(NODE_INPUTS, np.float32),
+            np.empty(HIDDEN, np.float32),
+            np.empty(HIDDEN, np.float32),
+            np.empty(ESCAPE_HIDDEN, np.float32),
+            np.empty(CANDIDATE_INPUTS, np.int16),
+            np.empty(CANDIDATE_INPUTS, np.float32),
+        )
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def probabilities_of(
+    weights: Weights,
+    corrections: Floats,
+    evidence: Evidence,
+    count: int,
+    shapes: NDArray[np.int8],
+    last_shape: int,
+    state: Floats,
+    scratch: Scratch,
+    probabilities: Floats,
+) -> None:
+    """Write the probability of each of the ``count`` candidates, given that the path is right.
+
+    corrections: float32 [sources, match lengths], added to scores, see ``calibration``.
+    """
+    node_inputs(evidence, state, scratch.inputs)
+    hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
+    none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
+    highest = none
+    for slot in range(count):
+        used = candidate_inputs(evidence, slot, scratch.indices, scratch.values)
+        token = evidence.tokens[slot]
+        score = score_of(
+            weights,
+            scratch.node_hidden,
+            last_shape,
+            shapes[token] if token < len(shapes) else 0,
+            scratch.indices,
+            scratch.values,
+            used,
+            scratch.hidden,
+        )
+        longest = min(evidence.best[slot], corrections.shape[1] - 1)
+        score += corrections[evidence.sources[slot], longest]
+        probabilities[slot] = score
+        highest = max(highest, score)
+    total = np.exp(none - highest)
+    for slot in range(count):
+        probabilities[slot] = np.exp(probabilities[slot] - highest)
+        total += probabilities[slot]
+    for slot in range(count):
+        probabilities[slot] /= total

@@ -1,0 +1,134 @@
+"""Corrections of the acceptance model, learnt from what verifiers accept.
+
+The model that ships knows human code; the target model of a user repeats itself more, or less.
+Every verified tree tells of some nodes whether they were right given that their parent was. Their
+scores (log odds) are corrected per source, match length and depth by an online Newton step of
+logistic regression: the surprise, over the information gathered so far and a prior's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import platformdirs
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+
+MATCH_LENGTHS = 18
+"""Match lengths are told apart up to here."""
+DEPTHS = 3
+"""Depths told apart: the root's children, the next three levels, all below."""
+PRIOR_INFORMATION = 30.0
+MOST_INFORMATION = 600.0
+"""Information is forgotten above, so that corrections follow a changing task."""
+FARTHEST = 2.0
+_SOURCES = max(Source) + 1
+
+
+@njit(nogil=True, cache=True, inline="always")
+def depth_group(depth: int) -> int:
+    """Which of the ``DEPTHS`` a node at ``depth`` (1 for children of the root) belongs to."""
+    return 0 if depth <= 1 else (1 if depth <= 4 else 2)
+
+
+@njit(nogil=True, cache=True)
+def _learn(
+    parents: TokenArray,
+    probabilities: NDArray[np.float32],
+    sources: NDArray[np.int8],
+    matches: TokenArray,
+    path: TokenArray,
+    corrections: NDArray[np.float32],
+    information: NDArray[np.float32],
+) -> None:
+    on_path = np.zeros(len(parents) + 1, np.int32)  # the last item stands for the root
+    on_path[-1] = 1
+    for i in range(len(path)):
+        on_path[path[i]] = i + 2
+    for node in range(len(parents)):
+        above = on_path[parents[node]]
+        if above == 0:
+            continue
+        parent_chance = 1.0 if parents[node] < 0 else probabilities[parents[node]]
+        chance = min(max(probabilities[node] / parent_chance, 1e-4), 1 - 1e-4)
+        right = 1.0 if on_path[node] else 0.0
+        depth = depth_group(above)
+        source = sources[node]
+        length = min(matches[node], MATCH_LENGTHS - 1)
+        known = information[depth, source, length] + chance * (1 - chance)
+        information[depth, source, length] = min(known, MOST_INFORMATION)
+        moved = corrections[depth, source, length] + (right - chance) / (PRIOR_INFORMATION + known)
+        corrections[depth, source, length] = min(max(moved, -FARTHEST), FARTHEST)
+
+
+class Calibration:
+    """Corrections and how much is known of each.
+
+    corrections, information: float32 [DEPTHS, sources, MATCH_LENGTHS].
+    """
+
+    def __init__(self) -> None:
+        self.corrections = np.zeros((DEPTHS, _SOURCES, MATCH_LENGTHS), np.float32)
+        self.information = np.zeros_like(self.corrections)
+
+    def learn(self, tree: DraftTree, matches: TokenArray, path: list[int]) -> None:
+        """The verifier walked ``path`` of ``tree`` and was free to go on.
+
+        matches: int32 [nodes], the longest match that spoke for each node.
+        """
+        if len(tree):
+            _learn(
+                tree.parents,
+                tree.probabilities,
+                tree.sources,
+                matches,
+                np.array(path, np.int32),
+                self.corrections,
+                self.information,
+            )
+
+    @classmethod
+    def load(cls, file: Path) -> Calibration:
+        """What ``save`` wrote; a new one when the file is missing, damaged or of another form."""
+        calibration = cls()
+        try:
+            with np.load(file) as stored:
+                corrections, information = stored["corrections"], stored["information"]
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+            return calibration
+        known = corrections.shape == information.shape == calibration.corrections.shape
+        if known and np.isfinite(corrections).all() and (information >= 0).all():
+            calibration.corrections[:] = np.clip(corrections, -FARTHEST, FARTHEST)
+            calibration.information[:] = information
+        return calibration
+
+    def save(self, file: Path) -> None:
+        """Replace ``file`` in one step. Raises OSError when the folder cannot be written."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, suffix=".npz")
+        try:
+            with os.fdopen(handle, "wb") as unfinished:
+                np.savez(unfinished, corrections=self.corrections, information=self.information)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def file_of(model: str) -> Path:
+    """Where the calibration of a model is kept, ``model`` being its name or folder."""
+    key = hashlib.sha256(model.encode()).hexdigest()[:24]
+    return Path(platformdirs.user_data_dir("redraft"), "calibration", f"{key}.npz")
+
+
+def warm_up() -> None:
+    """Compile (or load the compiled form of) the learning step."""
+    chain = DraftTree.chain(np.array([1], np.int32), Source.PROMPT, 0.5)
+    Calibration().learn(chain, np.ones(1, np.int32), [0])

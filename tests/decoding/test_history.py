@@ -1,0 +1,60 @@
+"""Outputs of earlier requests, and recycled logits, as sources."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.draft_tree import Source
+from accel.sources import history as history_module
+from accel.sources.history import History
+from accel.sources.recycling import RecyclingTable
+
+
+def ids(*tokens):
+    return np.array(tokens, np.int32)
+
+
+def look_up(history, workspace, *context):
+    return history.lookup(workspace, ids(*context), max_match=8, limit=10, depth=3)
+
+
+def test_remembers_outputs_with_their_context():
+    history = History()
+    history.remember("a", ids(1, 2), ids(3, 4, 5))
+    found = look_up(history, "a", 9, 2)
+    assert found.tokens.tolist() == [[3, 4, 5]]
+    assert found.lengths.tolist() == [1]
+    assert found.sources.tolist() == [Source.HISTORY]
+    assert len(look_up(history, "b", 9, 2)) == 0
+
+
+def test_outputs_do_not_run_into_each_other():
+    history = History()
+    history.remember("a", ids(1), ids(2, 3))
+    history.remember("a", ids(7), ids(8, 9))
+    assert look_up(history, "a", 3).tokens.tolist() == []
+    assert look_up(history, "a", 2).tokens.tolist() == [[3, -1, -1]]
+
+
+def test_old_outputs_and_workspaces_go(monkeypatch):
+    monkeypatch.setattr(history_module, "TOKENS", 40)
+    monkeypatch.setattr(history_module, "WORKSPACES", 2)
+    history = History()
+    for start in range(0, 600, 10):
+        history.remember("a", ids(), np.arange(start, start + 10, dtype=np.int32))
+    assert len(look_up(history, "a", 3)) == 0
+    assert look_up(history, "a", 594).tokens[0].tolist() == [595, 596, 597]
+    history.remember("b", ids(1), ids(2))
+    history.remember("c", ids(1), ids(2))
+    assert len(look_up(history, "a", 594)) == 0
+    assert len(look_up(history, "c", 1)) == 1
+
+
+def test_recycling_table_keeps_the_last_of_each_token():
+    table = RecyclingTable(10)
+    table.learn(ids(1, 2, 1), np.array([[3, 4, 5, 6], [1, 7, 8, 9], [2, 4, 5, 6]], np.int32))
+    rows = table.rows(1, 3)
+    assert rows.tokens.tolist() == [[2, 1, 2], [4, -1, -1], [5, -1, -1], [6, -1, -1]]
+    assert set(rows.sources.tolist()) == {Source.RECYCLED}
+    assert len(table.rows(5, 3)) == 0
+    assert len(table.rows(99, 3)) == 0

@@ -1,0 +1,304 @@
+"""The default drafter: probabilities and trees against plain forms, and what it knows."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from accel.draft_tree import Source
+from accel.replay import replay
+from accel.sources import acceptance
+from accel.sources.acceptance import PRIOR, Scratch, Weights, probabilities_of
+from accel.sources.best_first import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
+from accel.sources.evidence import (
+    GROUPS,
+    LEVELS,
+    MATCHED_GROUPS,
+    Evidence,
+    forget,
+    gather,
+    note_surroundings,
+)
+from accel.sources.history import History
+from accel.sources.mixture import MixtureDrafter
+from accel.sources.prompt import PromptIndex
+from accel.sources.protocol import Continuations, DraftRequest
+from accel.sources.recycling import RecyclingTable
+from accel.sources.token_shapes import SHAPES, TokenShapes
+
+WORDS = [b"", *(f"{mark}w{i}".encode() for i in range(12) for mark in (" ", "(", ".", ""))]
+WEIGHTS = Weights.load(PRIOR)
+
+
+class IndexOfText:
+    """Continuations in one known text, by the dynamic index."""
+
+    def __init__(self, text):
+        self._index = PromptIndex()
+        self._index.extend(np.asarray(text, np.int32))
+
+    def lookup(self, context, *, max_match=16, limit=64, depth=16):
+        found = self._index.lookup(context, max_match=max_match, limit=limit, depth=depth)
+        found.sources[:] = Source.REPOSITORY
+        return found
+
+
+def drafter(**options):
+    return MixtureDrafter(TokenShapes.of(WORDS), weights=WEIGHTS, **options)
+
+
+def request_of(random, *, index=True):
+    text = random.integers(1, 40, 300)
+    return DraftRequest(
+        prompt=np.concatenate([random.integers(1, 40, 50), text[40:90]]).astype(np.int32),
+        suffix=random.integers(1, 40, 30).astype(np.int32),
+        index=IndexOfText(text) if index else None,
+    )
+
+
+def slow_probabilities(counts, totals, state, shapes, last_shape):
+    """The model of acceptance in dense arrays."""
+    logarithms = np.log1p(np.round(counts)) / 3
+    shares = counts[:, :MATCHED_GROUPS] / np.maximum(totals[:MATCHED_GROUPS], 1)
+    count = len(counts)
+    inputs = np.hstack([logarithms.reshape(count, -1), shares.reshape(count, -1)])
+    node = np.concatenate([(np.log1p(totals[:MATCHED_GROUPS]) / 3).ravel(), state])
+    hidden = inputs @ WEIGHTS.candidate + node @ WEIGHTS.node + WEIGHTS.bias
+    hidden += WEIGHTS.last_shape[last_shape] + WEIGHTS.shape[shapes]
+    scores = np.maximum(hidden, 0) @ WEIGHTS.out + WEIGHTS.pair[last_shape, shapes]
+    escape = np.maximum(node @ WEIGHTS.escape_node + WEIGHTS.escape_bias, 0) @ WEIGHTS.escape_out
+    scores = np.append(scores, escape + WEIGHTS.escape_shape[last_shape])
+    chances = np.exp(scores - scores.max())
+    return (chances / chances.sum())[:-1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_probabilities_equal_the_dense_form(seed):
+    random = np.random.default_rng(seed)
+    count = 12
+    found = Evidence.room(64)
+    counts = random.integers(0, 4, (count, GROUPS, LEVELS)).astype(np.float32)
+    counts[:, :MATCHED_GROUPS] = np.cumsum(counts[:, :MATCHED_GROUPS, ::-1], axis=2)[:, :, ::-1]
+    found.counts[:count] = counts
+    found.totals[:] = counts.sum(axis=0) + random.integers(0, 3, (GROUPS, LEVELS))
+    found.tokens[:count] = np.arange(count)
+    found.best[:count] = 1
+    found.sources[:count] = Source.PROMPT
+    shapes = random.integers(0, SHAPES, count).astype(np.int8)
+    state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
+    corrections = np.zeros((11, 18), np.float32)
+    written = np.empty(count, np.float32)
+    probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, Scratch.room(), written)
+    expected = slow_probabilities(counts, found.totals, state, shapes, 4)
+    assert np.allclose(written, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_corrections_raise_what_they_name():
+    found = Evidence.room(8)
+    found.counts[:2] = 0
+    found.counts[:2, 0, :2] = 1
+    found.totals[0, :2] = 2
+    found.tokens[:2], found.best[:2], found.sources[:2] = [3, 4], [2, 2], [1, 4]
+    corrections = np.zeros((11, 18), np.float32)
+    state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
+    before, after = np.empty(2, np.float32), np.empty(2, np.float32)
+    arguments = (found, 2, shapes, 0, state, Scratch.room())
+    probabilities_of(WEIGHTS, corrections, *arguments, before)
+    corrections[4, 2] = 1.0
+    probabilities_of(WEIGHTS, corrections, *arguments, after)
+    odds = after / (1 - after.sum()) / (before / (1 - before.sum()))
+    assert np.allclose(odds, [1, np.e], rtol=1e-3)
+
+
+def slow_tree(view, weights, max_nodes):
+    """Best-first growth with a heap of paths, evidence gathered from the root for each."""
+    text, rows, shapes, accepted, found = view
+    corrections = np.zeros((11, 18), np.float32)
+    scratch, chances = Scratch.room(), np.empty(192, np.float32)
+    state = np.empty(acceptance.STATE_INPUTS, np.float32)
+    surroundings = note_surroundings(text, shapes, found)
+
+    def children(path, chance, conditional):
+        """Evidence of a path, walking the rows from the root as the lists of growth do."""
+        rows.following[:] = [*range(1, len(rows.lengths)), -1]
+        first = 0 if len(rows.lengths) else -1
+        for depth in range(len(path) + 1):
+            text.tokens[text.stop : text.stop + depth] = path[:depth]
+            wide = depth == len(path) and chance >= WIDE
+            count = gather(text, depth, rows, first, shapes, surroundings if wide else 0, found)
+            tokens = found.tokens[:count].tolist()
+            if depth < len(path):
+                slot = tokens.index(path[depth]) if path[depth] in tokens else -1
+                first = int(found.heads[slot]) if slot >= 0 else -1
+            else:
+                describe(state, depth, chance, conditional, wide, accepted)
+                last = int(text.tokens[text.stop + depth - 1])
+                probabilities_of(
+                    weights,
+                    corrections,
+                    found,
+                    count,
+                    shapes.shapes,
+                    int(shapes.shapes[last]),
+                    state,
+                    scratch,
+                    chances,
+                )
+            forget(found, count)
+        return [(token, float(chances[slot])) for slot, token in enumerate(tokens)]
+
+    heap, tree = [], []
+    pending = [((), 1.0, 1.0)]
+    while len(tree) < max_nodes:
+        for path, chance, conditional in pending:
+            if len(path) < MAX_DEPTH:
+                for token, share in children(list(path), chance, conditional):
+                    if chance * share >= LEAST_PROBABILITY:
+                        heapq.heappush(heap, (-chance * share, (*path, token), share))
+        if not heap:
+            break
+        chance, path, conditional = heapq.heappop(heap)
+        tree.append((path, -chance))
+        pending = [(path, -chance, conditional)]
+    return tree
+
+
+def paths_of(tree):
+    paths = []
+    for token, parent in zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True):
+        paths.append((*(paths[parent] if parent >= 0 else ()), token))
+    return paths
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tree_equals_the_slow_form(seed):
+    drafting = drafter()
+    drafting.begin(request_of(np.random.default_rng(seed), index=seed % 4 > 0))
+    view = drafting.view()
+    tree = drafting.draft_on(view, 40)
+    expected = slow_tree(view, WEIGHTS, 40)
+    assert np.allclose(tree.probabilities, [chance for _, chance in expected], rtol=1e-2)
+    same = len(set(paths_of(tree)) & {path for path, _ in expected})
+    assert same >= 0.95 * len(expected)  # near-equal probabilities may change places
+
+
+def test_order_is_parents_first_and_decreasing_and_a_prefix_is_a_smaller_tree():
+    request = request_of(np.random.default_rng(1))
+    large, small = drafter(), drafter()
+    large.begin(request)
+    small.begin(request)
+    tree, cut = large.draft(64), small.draft(10)
+    assert len(tree) == 64
+    assert (tree.parents < np.arange(64)).all()
+    assert (np.diff(tree.probabilities) <= 0).all()
+    assert paths_of(tree)[:10] == paths_of(cut)
+
+
+def test_children_of_a_node_are_different_and_share_at_most_its_probability():
+    drafting = drafter()
+    drafting.begin(request_of(np.random.default_rng(2)))
+    tree = drafting.draft(64)
+    for parent in range(-1, len(tree)):
+        children = np.flatnonzero(tree.parents == parent)
+        assert len(set(tree.tokens[children].tolist())) == len(children)
+        above = 1.0 if parent < 0 else tree.probabilities[parent]
+        assert tree.probabilities[children].sum() <= above * 1.001
+
+
+def test_text_that_repeats_needs_few_forwards():
+    random = np.random.default_rng(5)
+    phrase = random.integers(1, 40, 60).astype(np.int32)
+    request = DraftRequest(np.concatenate([phrase, phrase[:12]]))
+    statistics = replay(drafter(), request, phrase[12:], 32)
+    assert statistics.tokens_per_forward > 5
+    assert statistics.sources["prompt"] > 30
+
+
+def test_each_source_is_found_and_named():
+    random = np.random.default_rng(6)
+    known, other = random.permutation(np.arange(1, 41)), random.integers(1, 40, 30)
+    answer, prompt = known[8:30].astype(np.int32), known[:8].astype(np.int32)
+    suffix = known.astype(np.int32)
+    in_suffix = replay(drafter(), DraftRequest(prompt, suffix), answer, 32)
+    assert in_suffix.sources["suffix"] > 12
+    index = IndexOfText(np.concatenate([other, known]))
+    in_index = replay(drafter(), DraftRequest(prompt, index=index), answer, 32)
+    assert in_index.sources["repository"] > 12
+
+
+def test_history_serves_the_next_request_of_a_workspace():
+    random = np.random.default_rng(7)
+    answer = random.permutation(np.arange(1, 41)).astype(np.int32)
+    prompt = np.array([44, 45, 46, 47], np.int32)
+    drafting = drafter(history=History())
+    first = replay(drafting, DraftRequest(prompt, workspace="a"), answer, 32)
+    again = replay(drafting, DraftRequest(prompt, workspace="a"), answer, 32)
+    elsewhere = replay(drafting, DraftRequest(prompt, workspace="b"), answer, 32)
+    assert again.sources["history"] > 20
+    assert again.forwards < first.forwards / 2
+    assert elsewhere.sources["history"] == 0
+
+
+def test_recycled_logits_are_drafted_where_nothing_else_is_known():
+    table = RecyclingTable(49)
+    table.learn(np.array([3, 9], np.int32), np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.int32))
+    drafting = drafter(recycling=table)
+    drafting.begin(DraftRequest(np.array([1, 2, 3], np.int32)))
+    tree = drafting.draft(16)
+    recycled = {path for path, s in zip(paths_of(tree), tree.sources, strict=True) if s == 8}
+    assert (9,) in recycled
+    assert (9, 5) in recycled
+
+
+def test_nothing_to_go_on_is_an_empty_tree():
+    drafting = drafter()
+    drafting.begin(DraftRequest(np.empty(0, np.int32)))
+    assert len(drafting.draft(8)) == 0
+    drafting.begin(DraftRequest(np.array([1, 2], np.int32)))
+    assert len(drafting.draft(0)) == 0
+
+
+def test_ids_beyond_the_known_vocabulary_are_drafted_too():
+    high = np.array([90_001, 90_002, 90_003, 90_004], np.int32)
+    statistics = replay(drafter(), DraftRequest(np.concatenate([high, high[:1]])), high[1:], 8)
+    assert statistics.tokens_per_forward > 1
+    plain = MixtureDrafter(weights=WEIGHTS)
+    assert replay(plain, DraftRequest(np.concatenate([high, high[:1]])), high[1:], 8).forwards < 3
+
+
+def test_rows_of_an_index_may_end_anywhere():
+    class Ending:
+        def lookup(self, context, *, max_match=16, limit=64, depth=16):
+            tokens = np.full((3, depth), -1, np.int32)
+            tokens[1, :1], tokens[2] = 7, 8
+            return Continuations(
+                tokens,
+                np.full(3, 4, np.int32),
+                np.ones(3, np.float32),
+                np.full(3, Source.COMMON, np.int8),
+                np.zeros(3, np.int32),
+            )
+
+    drafting = drafter()
+    drafting.begin(DraftRequest(np.array([1, 2], np.int32), index=Ending()))
+    tree = drafting.draft(64)
+    assert (7,) in paths_of(tree)
+    assert (8, 8, 8) in paths_of(tree)
+
+
+def test_acceptance_is_learnt_in_use():
+    # What the index says is always wrong here: its rows must lose their credit.
+    random = np.random.default_rng(8)
+    text = random.integers(1, 40, 4000)
+    wrong = IndexOfText(text)
+    drafting = drafter()
+    drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
+    first = drafting.draft(1).probabilities[0]
+    for start in islice(range(100, 3900, 40), 80):
+        drafting.begin(DraftRequest(text[start : start + 30].astype(np.int32), index=wrong))
+        drafting.commit(drafting.draft(16), [], np.array([47], np.int32))
+    drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
+    assert drafting.draft(1).probabilities[0] < first - 0.05
