@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +87,43 @@ def prepare(args: argparse.Namespace) -> None:
 
 
 def export(trainer: Trainer, weights: dict[str, torch.Tensor] | None = None) -> None:
-    """Write the model as bfloat16 safetensors with its configuration into the run's folder."""
+    """Write the model as bfloat16 safetensors, its configuration and data.json into the folder.
+
+    weights: float32 by parameter name, e.g. an average of several; the run's own when None.
+    """
     model = trainer.shape.model(trainer.plan.seed)
     masters = weights or trainer.optimizer.masters
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(masters[name])
     model.to(torch.bfloat16).save_pretrained(trainer.folder)
+    _write_data(trainer)
+
+
+def _write_data(trainer: Trainer) -> None:
+    """What the weights were made from: packages with versions and licences, and how."""
+    corpus = Corpus.load(trainer.folder / "corpus.jsonl")
+    sizes: dict[str, int] = {}
+    for file in [*corpus.training, *corpus.held_out]:
+        sizes[file.package] = sizes.get(file.package, 0) + len(file.text)
+    held_out = {file.package for file in corpus.held_out}
+    packages = [
+        {**asdict(p), "characters": sizes[p.name], "held_out": p.name in held_out}
+        for p in corpus.packages
+        if p.name in sizes
+    ]
+    data = {
+        "sha256": sha256((trainer.folder / "model.safetensors").read_bytes()).hexdigest(),
+        "plan": asdict(trainer.plan),
+        "shape": asdict(trainer.shape),
+        "steps": trainer.position.step,
+        "tokens": trainer.position.tokens,
+        "seconds": round(trainer.position.seconds),
+        "files": len(corpus.training),
+        "files_left_out": corpus.left_out,
+        "packages": packages,
+    }
+    (trainer.folder / "data.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert tokenizer.convert_tokens_to_ids("<|pad|>") == model.config.pad_token_id
     assert resumed.held_out_bits_per_byte() > 0.5
+    data = json.loads((folder / "data.json").read_text(encoding="utf-8"))
+    assert data["sha256"] == sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert [package["licence"] for package in data["packages"]] == ["Apache-2.0"]
+    assert data["steps"] == tiny.PLAN.steps
 
 
 def test_teacher_forcing_judges_as_greedy_decoding_does(tmp_path: Path) -> None:
