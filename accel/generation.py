@@ -20,7 +20,7 @@ from accel.planner import Trust
 from accel.profile import best
 from accel.rows import tree_rows
 from accel.sampling import Sampling, choose
-from accel.sources.protocol import Drafter, DraftRequest
+from accel.sources.protocol import Drafter, DraftRequest, Recycler
 from accel.statistics import Statistics
 from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
 
@@ -36,6 +36,9 @@ MERGED_ROWS = 32
 
 OVERHEAD_S = 1e-4
 """Time of a step outside of drafting and the forward, the same for every tree."""
+
+RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
+"""Rows and tokens a forward that a recycling drafter is told of."""
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -108,6 +111,7 @@ class Generation:
         if request.ignore_end:
             self._ends = frozenset()
         self._trust = Trust()
+        self._recycler = request.drafter if isinstance(request.drafter, Recycler) else None
         self._prompt_set = np.unique(request.prompt)
         self._finished = False
         self._chunks = self._run()
@@ -208,8 +212,19 @@ class Generation:
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
+        if self._recycler is not None:
+            self._recycle(self._recycler, rows.tokens[len(pending) - 1 :], path, logits)
         self.statistics.verify_s.append(time.perf_counter() - started)
         return path, tokens
+
+    def _recycle(
+        self, drafter: Recycler, tokens: TokenArray, path: list[int], logits: Tensor
+    ) -> None:
+        """Tell what came next in likelihood on the rows that became text: all rows would cost more
+        than they give."""
+        places = [0, *(node + 1 for node in path[-RECYCLED_ROWS:])]
+        likely = logits[places].topk(RECYCLED_WIDTH).indices
+        drafter.recycle(tokens[places], likely.cpu().numpy().astype(np.int32))
 
     def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
         top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,8 +102,7 @@ def choose_settings(
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
         return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
-    most = torch.get_num_threads()
-    counts = [threads] if threads else sorted({1, max(most // 2, 1), most})
+    counts = [threads] if threads else _thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
     if len(counts) == len(names) == 1:
         return Settings(DTYPES[names[0]], counts[0])
@@ -115,19 +115,42 @@ def choose_settings(
         for count, score in _scores(folder, DTYPES[name], counts, device, store).items():
             scores[name, count] = score
     best = min(scores, key=scores.__getitem__)
-    store.put(key, list(best))
+    if all(_can_be_kept(count) for count in counts):
+        store.put(key, list(best))
     return Settings(DTYPES[best[0]], best[1])
+
+
+def _thread_counts(folder: Path) -> list[int]:
+    """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
+    a millisecond, and when another program takes a core all of them wait (2 of 2 busy cores: 290
+    instead of 20 ms a forward)."""
+    most = torch.get_num_threads()
+    if _weight_bytes(folder) <= 2 * LARGE:
+        most = max(most - 1, 1)
+    return sorted({1, max(most // 2, 1), most})
+
+
+def _weight_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+
+
+def _can_be_kept(threads: int) -> bool:
+    """Whether a measurement is worth keeping: one thread is timed by its own clock, several only
+    measure right while nothing else runs."""
+    try:
+        return threads == 1 or os.getloadavg()[0] < (os.cpu_count() or 1) + 0.5
+    except (AttributeError, OSError):
+        return True
 
 
 def _scores(
     folder: Path, dtype: torch.dtype, counts: list[int], device: torch.device, store: Store
 ) -> dict[int, float]:
     """Seconds per expected token by thread count."""
-    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     before = torch.get_num_threads()
     scores = {}
     try:
-        if weights > 2 * LARGE:
+        if _weight_bytes(folder) > 2 * LARGE:
             matrix = Linear(torch.zeros(4096, 4096, dtype=dtype))
             for count in counts:
                 torch.set_num_threads(count)
@@ -172,5 +195,6 @@ def profile(model: Model, settings: Settings, store: Store) -> Costs:
         return Costs.from_json(store.get(key))
     except (KeyError, TypeError, ValueError):
         costs = measure(model, 0.8)
-        store.put(key, costs.to_json())
+        if _can_be_kept(settings.threads):
+            store.put(key, costs.to_json())
         return costs

@@ -7,7 +7,7 @@ tested by replay without a model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,16 @@ class DraftRequest:
     index: ContinuationIndex | None = None
     workspace: str = ""
     """Key under which accepted history is kept between requests."""
+
+
+@runtime_checkable
+class Recycler(Protocol):
+    """A drafter that is also told what else the model found likely (Token Recycling)."""
+
+    def recycle(self, tokens: TokenArray, likely: TokenArray) -> None:
+        """After ``tokens`` (int32 [n]) of the text the model's most likely next tokens were
+        ``likely`` (int32 [n, 4], best first). Called after the walk, before ``commit``."""
+        ...
 
 
 class Drafter(Protocol):

@@ -13,6 +13,7 @@ from tiny_models import (
     VOCABULARY,
     Oracle,
     open_engine,
+    reference_batch,
     reference_module,
     reference_tokens,
     save,
@@ -62,17 +63,17 @@ def until_end(tokens: list[int]) -> list[int]:
 def test_greedy_equals_transformers_with_and_without_drafts(engine: Engine, reference: Any) -> None:
     """220 prompts; the drafts hold the answer, parts of it, mistakes and noise."""
     accepted = trees = 0
-    for seed in range(220):
-        prompt = random_prompt(seed)
-        expected = reference_tokens(reference, prompt, 24)
-        assert run(engine, prompt, max_tokens=24).tokens.tolist() == until_end(expected), (
-            f"seed {seed}"
-        )
-        oracle = Oracle(np.array(expected, np.int32), seed)
-        drafted = run(engine, prompt, max_tokens=24, drafter=oracle)
-        assert drafted.tokens.tolist() == until_end(expected), f"seed {seed}"
-        accepted += sum(drafted.statistics.accepted)
-        trees += drafted.statistics.forwards
+    for seed in range(20):
+        prompts = np.stack([random_prompt(100 * seed + row, 1 + 3 * seed) for row in range(11)])
+        for row, answer in enumerate(reference_batch(reference, prompts, 24)):
+            expected = until_end(answer)
+            plain = run(engine, prompts[row], max_tokens=24)
+            assert plain.tokens.tolist() == expected, f"seed {seed}, row {row}"
+            oracle = Oracle(np.array(answer, np.int32), 11 * seed + row)
+            drafted = run(engine, prompts[row], max_tokens=24, drafter=oracle)
+            assert drafted.tokens.tolist() == expected, f"seed {seed}, row {row}"
+            accepted += sum(drafted.statistics.accepted)
+            trees += drafted.statistics.forwards
     assert trees > 600
     assert accepted > 1500
 
@@ -395,3 +396,23 @@ def test_the_embedded_model_gives_transformers_text() -> None:
         got = run(engine, prompt, max_tokens=48, drafter=oracle)
         assert got.tokens.tolist() == expected
         assert got.statistics.tokens_per_forward > 2
+
+
+def test_recycling_drafters_are_told_what_else_was_likely(folder: Path, engine: Engine) -> None:
+    """For every row that is told, the first likely token is what came next in the text."""
+    prompt = random_prompt(25, 20)
+    plain = run(engine, prompt, max_tokens=48, ignore_end=True).tokens.tolist()
+    told: list[tuple[int, list[int]]] = []
+
+    class Recycling(Oracle):
+        def recycle(self, tokens: TokenArray, likely: TokenArray) -> None:
+            assert likely.shape == (len(tokens), 4)
+            told.extend(zip(tokens.tolist(), likely.tolist(), strict=True))
+
+    drafter = Recycling(np.array(plain, np.int32), 3)
+    assert run(engine, prompt, drafter=drafter, ignore_end=True).tokens.tolist() == plain[:32]
+    text = [int(prompt[-1]), *plain]
+    pairs = set(zip(text, text[1:], strict=False))
+    assert len(told) >= 10
+    assert all((token, likely[0]) in pairs for token, likely in told)
+    assert all(len(set(likely)) == 4 for _, likely in told)

@@ -178,7 +178,14 @@ def reference_module(folder: Path) -> Any:
 
 def reference_tokens(module: Any, prompt: TokenArray, count: int, **options: Any) -> list[int]:
     """What ``generate`` of transformers says after ``prompt``."""
-    ids = torch.from_numpy(prompt.astype(np.int64))[None]
+    return reference_batch(module, prompt[None], count, **options)[0]
+
+
+def reference_batch(
+    module: Any, prompts: TokenArray, count: int, **options: Any
+) -> list[list[int]]:
+    """The same for prompts of one length, int32 [n, length]."""
+    ids = torch.from_numpy(prompts.astype(np.int64))
     with torch.inference_mode():
         output = module.generate(
             ids,
@@ -188,7 +195,7 @@ def reference_tokens(module: Any, prompt: TokenArray, count: int, **options: Any
             pad_token_id=0,
             **options,
         )
-    tokens: list[int] = output[0, len(prompt) :].tolist()
+    tokens: list[list[int]] = output[:, prompts.shape[1] :].tolist()
     return tokens
 
 
