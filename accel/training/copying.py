@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from transformers import LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 _NOTE = 40
 _NOTES = 3
@@ -23,6 +23,13 @@ _MATCH = 12.0
 _SLOW_PAIR = 14
 _COPY_GAIN = 0.5
 _COPY_LAYERS = (2,)
+
+
+def fits_copying(config: LlamaConfig) -> bool:
+    """Whether a shape has room for the circuit."""
+    heads = config.num_attention_heads >= _NOTES and config.num_key_value_heads == 1
+    deep = config.num_hidden_layers > max(_COPY_LAYERS)
+    return bool(heads and deep and config.head_dim == 64 and config.hidden_size >= 6 * _NOTE)
 
 
 def _frequencies(model: LlamaForCausalLM) -> Tensor:
@@ -38,7 +45,7 @@ def _orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 @torch.no_grad()
 def install_copying(model: LlamaForCausalLM, seed: int) -> None:
-    """Overwrite parts of fresh weights by the circuit. Needs four layers and three heads of 64."""
+    """Overwrite parts of fresh weights, whose shape `fits_copying`, by the circuit."""
     config = model.config
     width, size = int(config.hidden_size), int(config.head_dim)
     half, content = size // 2, slice(1, width - _NOTE * _NOTES)

@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from accel.training.copying import install_copying
+from accel.training.copying import fits_copying, install_copying
 from accel.training.corpus import Corpus, SourceFile
 from accel.training.errors import TrainingError
 from accel.training.forward import TrainingForward
@@ -66,7 +66,7 @@ class Shape:
         for name, weight in model.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 weight.data.div_((2 * self.layers) ** 0.5)
-        if self.copying:
+        if self.copying and fits_copying(model.config):
             install_copying(model, seed)
         return model
 
