@@ -29,6 +29,7 @@ from repo_index.matching import (
 from repo_index.merging import merge_segments
 from repo_index.ordering import DEPTH, splice, stream_type
 from repo_index.overlay import Overlay
+from repo_index.residence import Residence
 from repo_index.segment import Segment
 from repo_index.store import StoredSegment, load_segments, state_of
 
@@ -82,7 +83,7 @@ class Snapshot:
     ) -> None:
         """``parts``: segments with their layer and the dead among their files.
 
-        ``hidden``: positions of the buffers that no lookup gives, from the first to before the last.
+        ``hidden``: positions of the buffers that no lookup gives, first and behind the last.
         """
         self._hidden = np.array(hidden, np.int64)
         self.parts: list[Part] = []
@@ -206,6 +207,7 @@ class Datastore:
         self._snapshot: Snapshot | None = None
         self._overlay_version = -1
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
+        self._residence = Residence()
 
     @classmethod
     def from_token_files(
@@ -250,11 +252,14 @@ class Datastore:
         return bool(changed)
 
     def snapshot(self, cursor: tuple[str, int] | None = None) -> Snapshot:
-        """The datastore as it is now, with the buffers as they are now.
+        """The datastore as it is now, with the buffers as they are now. Ask once for each request.
 
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
+        self._residence.keep_small(
+            stored.segment.mapping for layer in self._layers for stored in layer.segments
+        )
         if cursor is not None and self.overlay is not None:
             return Snapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1

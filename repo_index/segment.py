@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +44,8 @@ class Segment:
     reasons: Sequence[str] = ()
     name: str = ""
     """File name in the store, empty for a segment that lives in memory."""
+    mapping: mmap.mmap | None = None
+    """The mapped file that the arrays lie in."""
 
     @classmethod
     def from_files(

@@ -78,6 +78,7 @@ def read_segment(path: Path, tokenizer_hash: str) -> Segment:
             facts=arrays["facts"],
             reasons=_split(arrays["reasons"]),
             name=path.name,
+            mapping=data,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedStore(f"{path} is damaged ({error}); it is built again") from error
