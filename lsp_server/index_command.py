@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+from collections.abc import Container
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from lsp_server.errors import RedraftError
 from lsp_server.index_progress import index_progress
 from lsp_server.models import model_folder
 from lsp_server.output import add_json_argument, write_json
+from repo_index.datastore import Datastore
+from repo_index.errors import StoreLocked
 from repo_index.files import Limits
-from repo_index.indexer import Indexer
+from repo_index.indexer import Indexer, explain
 from repo_index.source_tree import FolderTree
 from repo_index.store import workspace_store
 from repo_index.tokens import TextTokenizer
@@ -48,17 +52,38 @@ def run(args: argparse.Namespace) -> int:
     tokenizer = TextTokenizer.from_file(model_folder(args.model))
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))
-    indexer = Indexer.open(tree, store, tokenizer, workspace=str(folder))
+    try:
+        indexer = Indexer.open(tree, store, tokenizer, workspace=str(folder))
+    except StoreLocked:
+        known = Datastore.open(store, tokenizer.sha256).repository_files()
+        return _explain(args, tree, known) if args.explain else _show_kept(args, store, known)
     try:
         if args.explain:
-            return _explain(args, indexer, folder)
+            known = Datastore.open(indexer.folder, tokenizer.sha256).repository_files()
+            return _explain(args, tree, known)
         return _index(args, indexer)
     finally:
         indexer.close()
 
 
-def _explain(args: argparse.Namespace, indexer: Indexer, folder: Path) -> int:
-    lines = [indexer.explain(_inside(folder, path)) for path in args.explain]
+def _show_kept(args: argparse.Namespace, store: Path, known: dict[str, int]) -> int:
+    """A running server holds the store, and follows every change: there is nothing to do."""
+    document = {
+        "folder": str(store),
+        "files": len(known),
+        "tokens": sum(known.values()),
+        "kept_by_a_running_server": True,
+    }
+    if args.json:
+        write_json(args.json, document)
+    else:
+        print(f"{document['files']} files, {document['tokens']} tokens in {store}")
+        print("a running server keeps this index current", file=sys.stderr)
+    return 0
+
+
+def _explain(args: argparse.Namespace, tree: FolderTree, known: Container[str]) -> int:
+    lines = [explain(tree, _inside(tree.root, path), known) for path in args.explain]
     if args.json:
         write_json(args.json, dict(zip(args.explain, lines, strict=True)))
     else:

@@ -62,14 +62,22 @@ class WorkspaceIndexes:
         return self._datastores[folder]
 
     def build(self, folder: str, progress: Callable[[Progress], None] | None = None) -> None:
-        """Bring the datastore of a workspace in line in this process, and map it."""
+        """Bring the datastore of a workspace in line in this process, and map it.
+
+        Where a running server keeps it in line, it is mapped as it is.
+        """
+        from repo_index.errors import StoreLocked
         from repo_index.indexer import Indexer
         from repo_index.source_tree import FolderTree
         from repo_index.store import workspace_store
 
         store = workspace_store(Path(folder), self.tokenizer.sha256)
         tree = FolderTree(Path(folder))
-        indexer = Indexer.open(tree, store, self.tokenizer, workspace=folder)
+        try:
+            indexer = Indexer.open(tree, store, self.tokenizer, workspace=folder)
+        except StoreLocked:
+            self.reload(folder)
+            return
         try:
             indexer.refresh(progress=progress)
             self.reload(folder, str(indexer.folder))

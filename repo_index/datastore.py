@@ -268,6 +268,17 @@ class Datastore:
             self._snapshot = Snapshot(self._parts())
         return self._snapshot
 
+    def repository_files(self) -> dict[str, int]:
+        """Paths of the repository's files as indexed, and how many tokens each has."""
+        return {
+            path: int(length)
+            for stored in self._layers[0].segments
+            for path, length, dead in zip(
+                stored.segment.paths, stored.segment.lengths, stored.dead, strict=True
+            )
+            if not dead
+        }
+
     def _parts(self) -> list[tuple[Segment, int, NDArray[np.bool_]]]:
         parts: list[tuple[Segment, int, NDArray[np.bool_]]] = []
         if self.overlay and self.overlay.segment().paths:

@@ -15,7 +15,7 @@ Readers map what it commits: see :class:`repo_index.datastore.Datastore`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,19 +172,7 @@ class Indexer:
 
     def explain(self, path: str) -> str:
         """Why a file is in or out of the index, in one line."""
-        if reason := self.tree.excluded(path):
-            return f"{path}: not indexed: {reason}"
-        if self.tree.is_folder(path):
-            return f"{path}: a folder whose files are indexed"
-        try:
-            reason = self.tree.read(path).reason
-        except OSError as error:
-            reason = f"cannot be read ({error.strerror or error})"
-        if reason:
-            return f"{path}: not indexed: {reason}"
-        if path not in self._writer.places:
-            return f"{path}: will be indexed by the next refresh"
-        return f"{path}: indexed"
+        return explain(self.tree, path, self._writer.places)
 
     def rebuild(self, progress: Callable[[Progress], None] | None = None) -> Refreshed:
         """Forget everything and index all files."""
@@ -338,6 +326,23 @@ class Indexer:
             if size >= _BATCH_CHARACTERS or len(batch) >= 2000:
                 break
         return batch
+
+
+def explain(tree: SourceTree, path: str, known: Container[str]) -> str:
+    """Why a file of a tree is in or out of an index that knows some paths, in one line."""
+    if reason := tree.excluded(path):
+        return f"{path}: not indexed: {reason}"
+    if tree.is_folder(path):
+        return f"{path}: a folder whose files are indexed"
+    try:
+        reason = tree.read(path).reason
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+    if reason:
+        return f"{path}: not indexed: {reason}"
+    if path not in known:
+        return f"{path}: will be indexed by the next refresh"
+    return f"{path}: indexed"
 
 
 def _folders_of(path: str) -> Iterator[str]:
