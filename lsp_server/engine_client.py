@@ -57,6 +57,8 @@ class Call:
     on_spans: OnSpans | None
     cancel: Callable[[], None]
     started: float = field(default_factory=time.monotonic)
+    cancelled: float | None = None
+    """When it was cancelled."""
 
 
 class EngineClient:
@@ -78,6 +80,8 @@ class EngineClient:
         self.speedup: float | None = None
         """Time of plain decoding over time with drafts, where both were measured."""
         self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        """From the cancel of a request to the engine's answer that it has stopped."""
         self._on_change = on_change
         self._child = Child(
             "lsp_server.engine_process", key.arguments(), self._receive, self._died, in_thread
@@ -178,7 +182,10 @@ class EngineClient:
 
     def _cancel(self, call_id: int) -> None:
         """Stop a call: the engine answers it within one forward, and nobody waits for that."""
-        if call_id in self._calls and not self._child.send({"op": "cancel", "id": call_id}):
+        if call_id not in self._calls:
+            return
+        self._calls[call_id].cancelled = time.monotonic()
+        if not self._child.send({"op": "cancel", "id": call_id}):
             self._finish(call_id, error=EngineUnavailable("cancelled before the engine was up"))
 
     @property
@@ -274,7 +281,9 @@ class EngineClient:
             # A call that nobody awaits any more is no error of ours.
             call.future.exception()
             return
-        if call.urgency == COMPLETION:
+        if call.cancelled is not None:
+            self.cancels_s.append(time.monotonic() - call.cancelled)
+        elif call.urgency == COMPLETION:
             self.latencies_s.append(time.monotonic() - call.started)
         if isinstance(result, dict) and "spans" in result:
             spans = [Span(**span) for span in result.pop("spans")]

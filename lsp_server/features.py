@@ -95,6 +95,7 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
     reason = inactive_reason(ls, ls.documents.get(cursor.ask.document))
     answer = Answer(reason=reason) if reason else await ls.completion.complete(cursor.ask)
     if answer is not None:
+        ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model)
         ls.last_reason = answer.reason
         ls.performance.latency_ms = (time.monotonic() - started) * 1000
         ls.status.changed()
@@ -108,6 +109,12 @@ async def explain(ls: RedraftServer, params: Any) -> dict[str, Any]:
     cursor = cursor_at(ls, document, position)
     result = await ls.completion.explain(cursor.ask, plain=params.get("plain") is True)
     return {"text": result.text, **statistics(result)}
+
+
+def measurements(ls: RedraftServer, _: Any) -> dict[str, Any]:
+    """``redraft/measurements``: times of this connection; the first call begins to watch."""
+    ls.protocol.measurements.watch_loop()
+    return ls.protocol.measurements.as_json(list(ls.engine().cancels_s))
 
 
 def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -181,6 +188,7 @@ def register(ls: RedraftServer) -> None:
         "redraft/prepareEdit": prepare_edit,
         "redraft/status": status,
         "redraft/explain": explain,
+        "redraft/measurements": measurements,
         **sync.HANDLERS,
     }
     for method, handler in handlers.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from pygls.protocol import (
 
 from lsp_server.errors import ProtocolError, RedraftError, StaleDocument
 from lsp_server.framing import lsp_message
+from lsp_server.measurements import Measurements
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +89,7 @@ class RedraftProtocol(LanguageServerProtocol):
         super().__init__(server, converter)
         for method in _OWN_HANDLERS:
             self.fm.builtin_features.pop(method, None)
+        self.measurements = Measurements()
         self.initialized = False
         self.shut_down = False
         self._asked: dict[str, asyncio.Future[Any]] = {}
@@ -100,6 +103,7 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def receive(self, body: bytes) -> None:
         """Handle one message body. Never raises."""
+        started = time.perf_counter()
         try:
             message = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -111,6 +115,8 @@ class RedraftProtocol(LanguageServerProtocol):
             self._receive_response(message)
         elif self._may_come_now(message):
             self._dispatch(message)
+            if message["method"] == types.TEXT_DOCUMENT_DID_CHANGE:
+                self.measurements.did_change_s.append(time.perf_counter() - started)
 
     def reject(self, error: ProtocolError) -> None:
         """Bytes came that are no message."""

@@ -95,6 +95,7 @@ class RedraftServer(LanguageServer):
         self.completion.close_all()
         self.editing.close_all()
         self.status.stop()
+        self.protocol.measurements.stop()
         if self not in self.hub.clients:
             return
         self.hub.clients.discard(self)

@@ -53,17 +53,22 @@ class Client:
 
     def request(self, method: str, params: Any, timeout_s: float = 120.0) -> Any:
         """The result of a request. Raises ServerFailed on an error, a timeout or a dead server."""
-        self._next_id += 1
-        future: Future[Any] = Future()
-        self._pending[self._next_id] = future
-        message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
-        self._outgoing.put(message)
+        _, future = self.start(method, params)
         try:
             return future.result(timeout_s)
         except TimeoutError:
             raise ServerFailed(
                 f"no answer to {method} in {timeout_s:.0f} s{self._hint()}"
             ) from None
+
+    def start(self, method: str, params: Any) -> tuple[int, Future[Any]]:
+        """Send a request; its id, by which it can be cancelled, and its result to come."""
+        self._next_id += 1
+        future: Future[Any] = Future()
+        self._pending[self._next_id] = future
+        message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
+        self._outgoing.put(message)
+        return self._next_id, future
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
