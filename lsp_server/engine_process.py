@@ -193,7 +193,10 @@ class EngineService:
         from accel.sampling import Sampling
         from accel.sources.protocol import DraftRequest
 
-        index: Any = self.indexes.snapshot(job.workspace)
+        cursor = None
+        if isinstance(job, CompletionJob):
+            cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
+        index: Any = self.indexes.snapshot(job.workspace, cursor)
         return GenerationRequest(
             prompt=prompt.tokens,
             max_tokens=job.max_tokens,

@@ -41,9 +41,12 @@ class WorkspaceIndexes:
         """Workspaces that are mapped."""
         return list(self._datastores)
 
-    def snapshot(self, folder: str) -> Snapshot | None:
-        """What can be looked up for a workspace; None for none."""
-        return self.datastore(folder).snapshot() if folder else None
+    def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> Snapshot | None:
+        """What can be looked up for a workspace; None for none.
+
+        ``cursor``: path of the document to complete and characters before the cursor.
+        """
+        return self.datastore(folder).snapshot(cursor) if folder else None
 
     def datastore(self, folder: str) -> Datastore:
         """The datastore of a workspace, mapped when first asked for."""

@@ -21,7 +21,10 @@ from repo_index.files import FileRules
 
 logger = logging.getLogger(__name__)
 
-_REMOTE = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre", "davfs", "drvfs", "vboxsf")
+_REMOTE = (
+    *("nfs", "cifs", "smb", "9p", "fuse.", "afs", "ceph", "lustre", "davfs", "drvfs", "vboxsf"),
+    "virtiofs",
+)
 
 
 class FolderWatch(Protocol):
