@@ -1,4 +1,4 @@
-"""Real editors against the real server. `tests/editors/run.sh` installs what these tests need and runs them.
+"""Real editors against the real server. run.sh installs what these tests need and runs them.
 
 Settings, by environment:
 REDRAFT_EDITORS   the folder that setup.sh filled (default: .editors)
@@ -13,14 +13,33 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from installed import Installed, Server  # noqa: E402 - needs the path above
+from installed import Installed, Server
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leaves a mark on failed tests, for fixtures that then take a picture."""
+    report = yield
+    if report.when == "call" and report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture
+def failed(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """Whether the test has failed, for the end of a fixture."""
+    return lambda: request.node.stash.get(FAILED, False)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +50,7 @@ def installed() -> Installed:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """The server's command with a daemon of the tests' own, shared by all of them as windows share it."""
+    """The server with a daemon of the tests' own, which all of them share as windows do."""
     folder = Path(tempfile.mkdtemp(prefix="rd-"))
     server = Server.from_environment(folder)
     try:

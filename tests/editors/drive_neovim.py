@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,15 @@ from installed import CLIENTS, Server, wait_for
 
 PLUGIN = CLIENTS / "neovim"
 
+# A busy machine may be slower than the server is willing to wait; it then answers with nothing.
+PATIENCE_S = 12.0
+
 # Everything of a virtual line or text, in the order of the screen.
 _MARKS = """
 local namespace = vim.api.nvim_get_namespaces()[...]
+if not namespace then return {} end
 local found = {}
-for _, mark in ipairs(namespace and vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true }) or {}) do
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true })) do
   local details, pieces = mark[4], {}
   for _, chunk in ipairs(details.virt_text or {}) do pieces[#pieces + 1] = chunk[1] end
   for _, line in ipairs(details.virt_lines or {}) do
@@ -41,7 +46,9 @@ return false
 class Neovim:
     """One Neovim process with the plugin; ``setup`` is Lua that ends the user's init.lua."""
 
-    def __init__(self, binary: Path, folder: Path, server: Server, setup: str | None = None) -> None:
+    def __init__(
+        self, binary: Path, folder: Path, server: Server, setup: str | None = None
+    ) -> None:
         import pynvim
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,10 +98,15 @@ class Neovim:
         marks = self.marks("nvim.lsp.inline_completion") + self.marks("redraft.ghost")
         return marks[0][2] if marks else ""
 
-    def wait_ghost(self, timeout_s: float = 30.0) -> str:
-        """The first suggestion that appears and stays for a moment."""
+    def wait_ghost(self, timeout_s: float = 60.0) -> str:
+        """The first suggestion that appears and stays; a user who sees none types on."""
+        asked = time.monotonic()
 
         def stable() -> str:
+            nonlocal asked
+            if time.monotonic() - asked > PATIENCE_S:
+                asked = time.monotonic()
+                self.lua("require('redraft.inline').refresh()")
             first = self.ghost()
             return first if first and first == self.ghost() else ""
 
@@ -121,7 +133,8 @@ def init_text(server: Server, setup: str | None) -> str:
     """A user's init.lua."""
     command = json.dumps([str(server.command), "serve"]).replace("[", "{").replace("]", "}")
     if setup is None:
-        keys = "accept = '<Tab>', accept_word = '<C-l>', accept_line = '<C-j>', dismiss = '<C-]>', trigger = '<C-g>t'"
+        keys = "accept = '<Tab>', accept_word = '<C-l>', accept_line = '<C-j>', "
+        keys += "dismiss = '<C-]>', trigger = '<C-g>t'"
         setup = f"require('redraft').setup({{ cmd = {command}, keymaps = {{ {keys} }} }})"
     return f"""
 vim.o.swapfile, vim.o.shadafile = false, 'NONE'

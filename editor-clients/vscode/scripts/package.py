@@ -25,7 +25,10 @@ def package_json() -> dict[str, object]:
 
 def vsix_manifest(package: dict[str, object]) -> str:
     """extension.vsixmanifest, which the marketplace and the installer read."""
-    text = {name: str(package[name]) for name in ("name", "version", "publisher", "displayName", "description")}
+    text = {
+        name: str(package[name])
+        for name in ("name", "version", "publisher", "displayName", "description")
+    }
     engine = str(package["engines"]["vscode"])  # type: ignore[index]
     assets = {
         "Microsoft.VisualStudio.Code.Manifest": "extension/package.json",
@@ -33,7 +36,9 @@ def vsix_manifest(package: dict[str, object]) -> str:
         "Microsoft.VisualStudio.Services.Content.License": "extension/LICENSE.txt",
         "Microsoft.VisualStudio.Services.Icons.Default": "extension/media/icon.png",
     }
-    lines = [f'<Asset Type="{kind}" Path="{path}" Addressable="true"/>' for kind, path in assets.items()]
+    lines = [
+        f'<Asset Type="{kind}" Path="{path}" Addressable="true"/>' for kind, path in assets.items()
+    ]
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
  <Metadata>
@@ -58,7 +63,9 @@ Publisher={quoteattr(text["publisher"])}/>
 
 def content_types() -> str:
     """The zip's table of types by file ending."""
-    rows = "".join(f'<Default Extension="{end}" ContentType="{kind}"/>' for end, kind in TYPES.items())
+    rows = "".join(
+        f'<Default Extension="{end}" ContentType="{kind}"/>' for end, kind in TYPES.items()
+    )
     space = "http://schemas.openxmlformats.org/package/2006/content-types"
     return f'<?xml version="1.0" encoding="utf-8"?>\n<Types xmlns="{space}">{rows}</Types>\n'
 

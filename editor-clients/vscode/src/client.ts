@@ -22,22 +22,26 @@ export class BackOff implements ErrorHandler {
   }
 
   async closed(): Promise<{ action: CloseAction; handled: boolean }> {
+    await this.wait();
+    return { action: CloseAction.Restart, handled: true };
+  }
+
+  async wait(): Promise<void> {
     const now = Date.now();
     if (now - this.lastClose > STABLE_AFTER_MS) this.delay = FIRST_DELAY_MS;
     this.lastClose = now;
     await new Promise((resolve) => setTimeout(resolve, this.delay));
     this.delay = Math.min(2 * this.delay, LONGEST_DELAY_MS);
-    return { action: CloseAction.Restart, handled: true };
   }
 }
 
-export function makeClient(command: string, output: vscode.LogOutputChannel): LanguageClient {
+export function makeClient(command: string, output: vscode.LogOutputChannel, backOff: BackOff): LanguageClient {
   const options: LanguageClientOptions = {
     documentSelector: DOCUMENTS,
     outputChannel: output,
     // The server asks for the section by resource; what only the extension reads is none of its business.
-    initializationOptions: () => ({ editCommand: true, settings: serverSettings() }),
-    errorHandler: new BackOff(),
+    initializationOptions: () => ({ redraft: { editCommand: true }, settings: serverSettings() }),
+    errorHandler: backOff,
     initializationFailedHandler: (error) => {
       output.error(error instanceof Error ? error : String(error));
       return false;

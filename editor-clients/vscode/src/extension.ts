@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { State } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 
-import { makeClient, sendSettings } from "./client";
+import { BackOff, makeClient, sendSettings } from "./client";
 import type { EditTarget } from "./edits";
 import { Edits } from "./edits";
 import { makePrivateEnvironment, offerPrivateEnvironment } from "./environment";
@@ -18,6 +18,9 @@ class Extension implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private command: string | undefined;
   private attachments: vscode.Disposable[] = [];
+  private retrying = false;
+  private disposed = false;
+  private readonly backOff = new BackOff();
   private readonly output = vscode.window.createOutputChannel("Redraft", { log: true });
   private readonly status = new StatusItem();
   private readonly previews = new Previews();
@@ -63,9 +66,26 @@ class Extension implements vscode.Disposable {
       const message = error instanceof Error ? error.message : String(error);
       this.output.error(message);
       this.status.show({ state: "error", message });
-      const said = error instanceof ServerMissing ? message : `Redraft's server could not be started: ${message}`;
+      if (error instanceof ServerMissing) {
+        void vscode.window.showErrorMessage(message, "Show log").then((answer) => answer && this.output.show());
+      } else {
+        await this.retry(message);
+      }
+    }
+  }
+
+  /** Starts again after a wait; says so only once. */
+  private async retry(message: string): Promise<void> {
+    if (!this.retrying) {
+      const said = `Redraft's server could not be started and is tried again: ${message}`;
       void vscode.window.showErrorMessage(said, "Show log").then((answer) => answer && this.output.show());
     }
+    this.retrying = true;
+    const failed = this.client;
+    await this.backOff.wait();
+    // A restart by hand or a stop has taken over meanwhile.
+    if (this.client !== failed || this.disposed) return;
+    await this.restart();
   }
 
   async restart(): Promise<void> {
@@ -86,6 +106,7 @@ class Extension implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.disposed = true;
     this.edits.dispose();
     this.previews.dispose();
     this.status.dispose();
@@ -94,10 +115,11 @@ class Extension implements vscode.Disposable {
 
   private async connect(command: string): Promise<void> {
     this.output.info(`starting ${command} serve`);
-    const client = makeClient(command, this.output);
+    const client = makeClient(command, this.output, this.backOff);
     this.client = client;
     this.attachments = [this.status.attach(client), this.edits.attach(client)];
     await client.start();
+    this.retrying = false;
   }
 
   /** Runs a command of the server on the document in front. */

@@ -23,7 +23,7 @@ function M.config()
     cmd = options.cmd,
     root_markers = options.root_markers,
     capabilities = capabilities(),
-    init_options = { editCommand = true, settings = settings },
+    init_options = { redraft = { editCommand = true }, settings = settings },
     settings = { redraft = settings },
     commands = {
       ['redraft.editWithInstruction'] = function(command, context)

@@ -1,0 +1,314 @@
+"""A real VS Code: code-server in Chromium with the packed extension, driven by keys and mouse."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from installed import Installed, Server, wait_for
+
+# Chromium that reaches nothing but this machine.
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+
+# No telemetry, no updates, and nothing on the screen that these tests are not about.
+SETTINGS = {
+    "workbench.startupEditor": "none",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.enableExperiments": False,
+    "workbench.tips.enabled": False,
+    "chat.disableAIFeatures": True,
+    "telemetry.telemetryLevel": "off",
+    "extensions.autoUpdate": False,
+    "extensions.autoCheckUpdates": False,
+    "extensions.ignoreRecommendations": True,
+    "files.autoSave": "off",
+    "files.hotExit": "off",
+    "git.enabled": False,
+    "editor.minimap.enabled": False,
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "editor.suggestOnTriggerCharacters": False,
+    "editor.autoClosingBrackets": "never",
+    "editor.autoClosingQuotes": "never",
+}
+
+STATUS_ITEM = ".statusbar-item[id='redraft.redraft.redraft.status']"
+GHOST = ".ghost-text-decoration, .ghost-text"
+QUICK_INPUT = ".quick-input-widget:visible input"
+
+
+class CodeServer:
+    """The server side of VS Code: extension host and files."""
+
+    def __init__(
+        self,
+        installed: Installed,
+        server: Server,
+        folder: Path,
+        *,
+        trusted: bool = True,
+        environment: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.folder = folder
+        self._sockets = tempfile.mkdtemp(prefix="cs-")
+        user = folder / "data/User"
+        user.mkdir(parents=True)
+        merged = {**SETTINGS, "redraft.serverPath": str(server.command), **settings}
+        (user / "settings.json").write_text(json.dumps(merged), encoding="utf-8")
+        (folder / "config.yaml").write_text("auth: none\n", encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        base = [
+            str(installed.node),
+            str(installed.code_server),
+            "--config",
+            str(folder / "config.yaml"),
+        ]
+        base += [
+            "--user-data-dir",
+            str(folder / "data"),
+            "--extensions-dir",
+            str(folder / "extensions"),
+        ]
+        xdg = {f"XDG_{name}_HOME": str(folder / "xdg") for name in ("CONFIG", "DATA", "CACHE")}
+        surroundings = {**os.environ, **xdg, "XDG_RUNTIME_DIR": self._sockets}
+        surroundings.update(environment or {})
+        surroundings["EXTENSIONS_GALLERY"] = '{"serviceUrl":""}'
+        subprocess.run(
+            [*base, "--install-extension", str(installed.vsix)],
+            env=surroundings, check=True, capture_output=True, timeout=120,
+        )  # fmt: skip
+        options = ["--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}", "--disable-telemetry"]
+        options += ["--disable-update-check", "--disable-getting-started-override"]
+        options += ["--disable-workspace-trust"] if trusted else []
+        with (folder / "code-server.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [*base, *options], env=surroundings, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_for(self._answers, "code-server", 60)
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/healthz", timeout=2
+            ) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def close(self) -> None:
+        """End the whole process group: extension hosts are children."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+class Browser:
+    """Chromium with a fresh profile. ``outside`` collects every address but this machine's."""
+
+    def __init__(self, folder: Path) -> None:
+        from playwright.sync_api import sync_playwright
+
+        self._playwright = sync_playwright().start()
+        self.context = self._playwright.chromium.launch_persistent_context(
+            str(folder),
+            executable_path=shutil.which("chromium"),
+            headless=True,
+            args=CHROMIUM,
+            viewport={"width": 1280, "height": 800},
+        )
+        self.outside: set[str] = set()
+        self.context.on("request", self._seen)
+
+    def _seen(self, request: Any) -> None:
+        if "//127.0.0.1" not in request.url and not request.url.startswith(("data:", "blob:")):
+            self.outside.add(request.url)
+
+    def close(self) -> None:
+        """End Chromium."""
+        self.context.close()
+        self._playwright.stop()
+
+
+class Window:
+    """One window of VS Code with a folder open."""
+
+    def __init__(self, code_server: CodeServer, browser: Browser, folder: Path) -> None:
+        self.folder = folder
+        self.page: Any = browser.context.new_page()
+        self.page.goto(
+            f"http://127.0.0.1:{code_server.port}/?folder={folder}", wait_until="domcontentloaded"
+        )
+        self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for(timeout=60000)
+
+    def wait(self, probe: Any, what: str, timeout_s: float = 60.0) -> Any:
+        """As ``wait_for``, with the page's events handled meanwhile."""
+
+        def probed() -> Any:
+            self.page.wait_for_timeout(40)
+            return probe()
+
+        return wait_for(probed, what, timeout_s)
+
+    def open(self, name: str) -> None:
+        """Open a file by name, cursor at its end, once the server is ready for it."""
+        self.page.keyboard.press("Control+p")
+        box = self.page.locator(QUICK_INPUT)
+        box.fill(name)
+        self.page.locator(".quick-input-list .monaco-list-row", has_text=name).first.wait_for()
+        self.page.keyboard.press("Enter")
+        self.page.locator(f'.tab.active[data-resource-name="{name}"]').wait_for()
+        self.wait(lambda: "Redraft" in self.status(), "status bar item", 30)
+        self.wait_running()
+        self.focus()
+        self.page.keyboard.press("Control+End")
+
+    def wait_running(self) -> None:
+        """Until the server answers: ready, or still indexing, which hinders nothing."""
+        self.wait(lambda: self.state() in ("ready", "indexing"), "running server", 90)
+
+    def focus(self) -> None:
+        """Put the cursor into the editor."""
+        self.page.locator(".editor-instance .monaco-editor .view-lines").last.click(
+            position={"x": 300, "y": 10}
+        )
+
+    def status(self) -> str:
+        """Text of our status bar item."""
+        item = self.page.locator(STATUS_ITEM)
+        return item.inner_text() if item.count() else ""
+
+    def state(self) -> str:
+        """State that the status bar item tells a screen reader."""
+        label = self.page.locator(STATUS_ITEM)
+        said = label.get_attribute("aria-label") if label.count() else ""
+        return (said or "").removeprefix("Redraft: ").split(":")[0].strip()
+
+    def keys(self, *keys: str) -> None:
+        """Press keys such as ``Control+End``."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        """Type as a person does."""
+        self.page.keyboard.type(text, delay=35)
+
+    def ghost(self) -> str:
+        """The suggestion on the screen, empty when there is none."""
+        parts = self.page.locator(GHOST).all_text_contents()
+        return "".join(parts).replace("\u00a0", " ").replace("\u200b", "")
+
+    def wait_ghost(self, timeout_s: float = 60.0) -> str:
+        """The first suggestion that appears and stays for a moment."""
+
+        def stable() -> str:
+            first = self.ghost()
+            if not first:
+                return ""
+            self.page.wait_for_timeout(150)
+            return first if self.ghost() == first else ""
+
+        found: str = self.wait(stable, "suggestion", timeout_s)
+        return found
+
+    def command(self, title: str) -> None:
+        """Run a command of the palette by its title."""
+        self.keys("F1")
+        self.page.locator(QUICK_INPUT).fill(f">{title}")
+        self.page.locator(".quick-input-list .monaco-list-row", has_text=title).first.wait_for()
+        self.keys("Enter")
+
+    def go_to_line(self, line: int) -> None:
+        """Cursor to the start of a line, 1-based."""
+        self.keys("Control+g")
+        self.page.locator(QUICK_INPUT).fill(f":{line}")
+        self.keys("Enter")
+        self.keys("Home", "Home")
+
+    def select_lines(self, first: int, last: int) -> None:
+        """Select whole lines, 1-based and inclusive."""
+        self.go_to_line(first)
+        for _ in range(last - first + 1):
+            self.keys("Shift+ArrowDown")
+
+    def ask_for_edit(self, instruction: str) -> None:
+        """Edit the selection by the keybinding."""
+        self.keys("Control+k", "Control+e")
+        box = self.page.locator(QUICK_INPUT)
+        box.fill(instruction)
+        self.page.locator(
+            ".quick-input-list .monaco-list-row", has_text=instruction
+        ).first.wait_for()
+        self.keys("Enter")
+
+    def in_preview(self) -> bool:
+        """Whether a diff editor is in front."""
+        return bool(self.page.locator(".monaco-diff-editor:visible").count())
+
+    def has_proposal(self, changed_lines: int = 2) -> bool:
+        """Whether the preview shows the whole answer, not a text that still streams in."""
+        actions = self.page.locator("[aria-label^='Accept All Changes']:visible").count()
+        return bool(actions) and self.changed_lines() == changed_lines
+
+    def changed_lines(self) -> int:
+        """Lines that the preview marks as new."""
+        marked = ".monaco-diff-editor .modified .view-overlays .line-insert"
+        return int(self.page.locator(marked).count())
+
+    def is_dirty(self, name: str) -> bool:
+        """Whether a file has unsaved changes."""
+        return bool(self.page.locator(f'.tab.dirty[data-resource-name="{name}"]').count())
+
+    def open_menu(self) -> None:
+        """Click our status bar item."""
+        self.page.locator(STATUS_ITEM).click()
+        self.page.locator(".quick-input-list .monaco-list-row", has_text="Show log").wait_for()
+
+    def close_editors(self) -> None:
+        """Close all editors without saving."""
+        self.keys("Escape")
+        while self.page.locator(".tab").count():
+            self.command("View: Revert and Close Editor")
+            self.page.wait_for_timeout(200)
+
+    def saved(self, name: str) -> bytes:
+        """Save and read the file's bytes."""
+        path = self.folder / name
+        before = path.stat().st_mtime_ns
+        self.keys("Control+s")
+        dirty = self.page.locator(f'.tab.active.dirty[data-resource-name="{name}"]')
+        self.wait(lambda: not dirty.count(), "saved file")
+        assert path.stat().st_mtime_ns >= before
+        return path.read_bytes()
+
+    def toast(self, text: str) -> Any:
+        """A notification that holds ``text``."""
+        return self.page.locator(".notification-toast", has_text=text)
+
+    def picture(self, path: Path) -> None:
+        """A screenshot as PNG."""
+        self.page.screenshot(path=str(path))

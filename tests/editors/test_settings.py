@@ -1,0 +1,45 @@
+"""Settings stand in one place: what VS Code shows is made from the server's own list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from installed import CLIENTS, ROOT
+
+MANIFEST = CLIENTS / "vscode/package.json"
+
+
+def test_manifest_and_page_have_the_servers_settings() -> None:
+    script = CLIENTS / "vscode/scripts/settings.py"
+    result = subprocess.run(
+        [sys.executable, str(script), "--check"],
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_untrusted_folders_choose_no_paths() -> None:
+    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    restricted = manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    properties = manifest["contributes"]["configuration"]["properties"]
+    assert set(restricted) <= set(properties)
+    assert {"redraft.serverPath", "redraft.model.path"} <= set(restricted)
+    assert properties["redraft.serverPath"]["scope"] == "machine"
+    assert properties["redraft.serverPackage"]["scope"] == "machine"
+
+
+def test_every_command_of_a_menu_or_key_is_declared() -> None:
+    contributes = json.loads(MANIFEST.read_text(encoding="utf-8"))["contributes"]
+    declared = {command["command"] for command in contributes["commands"]}
+    used = {key["command"] for key in contributes["keybindings"]}
+    used |= {item["command"] for menu in contributes["menus"].values() for item in menu}
+    assert used <= declared
+    source = (CLIENTS / "vscode/src/extension.ts").read_text(encoding="utf-8")
+    assert all(f'"{command}":' in source for command in declared)
+
+
+def test_lockfile_names_no_host() -> None:
+    lock = json.loads((CLIENTS / "vscode/package-lock.json").read_text(encoding="utf-8"))
+    assert not [name for name, package in lock["packages"].items() if "resolved" in package]
