@@ -157,26 +157,61 @@ class ReuseDrafter:
         """The best tree of at most ``max_nodes`` nodes."""
         if max_nodes <= 0:
             return DraftTree.empty()
-        anchor, off_track = int(self._cursor[ANCHOR]), int(self._cursor[OFF_TRACK])
-        anchor = min(anchor, len(self._original))
-        line = (int(self._line_starts[anchor]), int(self._line_ends[anchor]))
-        last = self._class_of(
-            self._pool[self._context_start :], self._stop - self._context_start - 1
-        )
-        lost = self._class_of(self._original, anchor)
-        rows, kinds, _ = rows_of.gather_rows(
-            self._pool, self._match, self._offsets, self._gather_spans, self._stop,
-            anchor, off_track, last, lost, line[0], line[1], self._classes, self.weights,
-            _ROW_LIMIT,
-        )  # fmt: skip
+        place = self._place()
+        rows, kinds, _ = self._gather(place, _ROW_LIMIT)
         if self._index is not None:
             rows, kinds = self._look_up(rows, kinds)
         tokens, parents, chances, node_kinds = expand_rows(
             self._pool, self._match, self._offsets, rows, kinds, self._stop,
-            anchor, off_track, last, lost, line[0], line[1], self._classes, self.weights,
-            max_nodes, _MIN_PROBABILITY,
+            *place, self._classes, self.weights, max_nodes, _MIN_PROBABILITY,
         )  # fmt: skip
         return DraftTree(tokens, parents, chances, _SOURCES[node_kinds])
+
+    def votes(self, limit: int = 96) -> tuple[NDArray[np.int32], TokenArray, int, int]:
+        """What ``draft`` would choose its first token from, for fitting the weights.
+
+        Features int32 [n, 5] of every row, the token int32 [n] it votes for, the feature of the
+        escape, and how many tokens the cursor is off the track.
+        """
+        place = self._place()
+        rows, kinds, features = self._gather(place, limit)
+        off_track = place[1]
+        if self._index is not None:
+            known = len(rows)
+            rows, kinds = self._look_up(rows, kinds)
+            more = [
+                rows_of.features_of(
+                    int(kind), int(self._match[row]), 0, 0, int(self._classes[self._pool[row]]),
+                    *place[:4], rows_of.NOWHERE, rows_of.NOWHERE,
+                )
+                for row, kind in zip(rows[known:], kinds[known:], strict=True)
+            ]  # fmt: skip
+            features = np.concatenate([features, np.array(more, np.int32).reshape(-1, 5)])
+        state = int(rows_of.state_bucket(off_track))
+        escape = rows_of.ESCAPE_AT + state * rows_of.CLASSES + place[2]
+        return features, self._pool[rows], escape, off_track
+
+    def _place(self) -> tuple[int, int, int, int, int, int]:
+        """Anchor, tokens off the track, classes of the last token and of the one at the anchor, and
+        the line breaks around the anchor."""
+        anchor = min(int(self._cursor[ANCHOR]), len(self._original))
+        return (
+            anchor,
+            int(self._cursor[OFF_TRACK]),
+            self._class_of(self._pool[self._context_start :], self._stop - self._context_start - 1),
+            self._class_of(self._original, anchor),
+            int(self._line_starts[anchor]),
+            int(self._line_ends[anchor]),
+        )
+
+    def _gather(
+        self, place: tuple[int, int, int, int, int, int], limit: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int32]]:
+        rows, kinds, features = rows_of.gather_rows(
+            self._pool, self._match, self._offsets, self._gather_spans, self._stop,
+            *place, self._classes, self.weights, limit,
+        )  # fmt: skip
+        return rows, kinds, features
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Move the cursor, and learn from every place where output and original differ."""

@@ -29,6 +29,7 @@ from accel.training.errors import TrainingError
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.tokenizer import Tokenizer
+    from accel.training.edits import Edit
 
 IGNORED = -100
 """Label of tokens that do not count, as in torch."""
@@ -127,28 +128,36 @@ def read_requests(file: Path) -> list[Request]:
 
 
 def made_requests(count: int, seed: int) -> list[Request]:
+    """Instructions of every kind, on functions of the standard library."""
+    return [Request(edit.instruction, edit.before) for edit in library_edits(count, seed)]
+
+
+def library_edits(count: int, seed: int) -> list[Edit]:
     """Edits of every kind, made of functions of the standard library."""
     from accel.training.corpus import SourceFile
     from accel.training.edits import draw_kind, make_edit
     from accel.training.units import definitions
 
     rng = random.Random(seed)
-    library = Path(sysconfig.get_path("stdlib"))
     sources = [
         source
-        for path in rng.sample(sorted(library.glob("*.py")), _LIBRARY_FILES)
-        for source in definitions(
-            SourceFile("stdlib", path.name, path.read_text("utf-8", errors="replace")), 2000
-        )
+        for text in rng.sample(library_files(), _LIBRARY_FILES)
+        for source in definitions(SourceFile("stdlib", "", text), 2000)
     ]
-    made: list[Request] = []
+    made: list[Edit] = []
     for number in range(20 * count):
         edit = make_edit(rng.choice(sources), draw_kind(rng), seed + number)
         if edit is not None and edit.before != edit.after:
-            made.append(Request(edit.instruction, edit.before))
+            made.append(edit)
         if len(made) == count:
             break
     return made
+
+
+def library_files() -> list[str]:
+    """Texts of the standard library's own modules."""
+    library = Path(sysconfig.get_path("stdlib"))
+    return [path.read_text("utf-8", errors="replace") for path in sorted(library.glob("*.py"))]
 
 
 def regenerated(
