@@ -111,7 +111,8 @@ class Generation:
         if request.ignore_end:
             self._ends = frozenset()
         self._trust = Trust()
-        self._recycler = request.drafter if isinstance(request.drafter, Recycler) else None
+        drafter: object = request.drafter
+        self._recycler = drafter if isinstance(drafter, Recycler) else None
         self._prompt_set = np.unique(request.prompt)
         self._finished = False
         self._chunks = self._run()

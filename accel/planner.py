@@ -107,10 +107,18 @@ class Trust:
     def drafted(self, seconds: float, taken: bool) -> None:
         """A draft was made in ``seconds``, and some of it is going to be verified or none."""
         self._draft_s = seconds if not self._draft_s else 0.8 * self._draft_s + 0.2 * seconds
+        if not taken:
+            # Nothing is learnt while nothing is verified, so what was learnt fades.
+            self._fade()
         self._refused = 0 if taken else min(self._refused + 1, 5)
         self._waiting = (1 << self._refused) // 2 if not taken else 0
 
     def learn(self, predicted: float, accepted: int) -> None:
         """``predicted`` is the sum of the probabilities that were verified."""
-        self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR) + accepted
-        self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR) + predicted
+        self._fade()
+        self._accepted += accepted
+        self._predicted += predicted
+
+    def _fade(self) -> None:
+        self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR)
+        self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -412,7 +413,7 @@ def test_recycling_drafters_are_told_what_else_was_likely(folder: Path, engine: 
     drafter = Recycling(np.array(plain, np.int32), 3)
     assert run(engine, prompt, drafter=drafter, ignore_end=True).tokens.tolist() == plain[:32]
     text = [int(prompt[-1]), *plain]
-    pairs = set(zip(text, text[1:], strict=False))
+    pairs = set(pairwise(text))
     assert len(told) >= 10
     assert all((token, likely[0]) in pairs for token, likely in told)
     assert all(len(set(likely)) == 4 for _, likely in told)
