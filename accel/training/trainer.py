@@ -124,11 +124,14 @@ def learning_rate(plan: Plan, step: int, progress: float) -> float:
 
 
 def row_length_at(plan: Plan, chunk: int, progress: float) -> int:
-    """Rows grow: mostly the short length first, up to four times as long in the second half."""
+    """Rows grow: the short length first, later up to four times as long."""
     draw = random.Random(f"{plan.seed} length {chunk}").random()
-    if progress < 0.7:
-        return plan.row_length * (2 if draw < 0.1 else 1)
-    return plan.row_length * (1 if draw < 0.4 else 2 if draw < 0.87 else 4)
+    long, longest = (
+        (0.1, 0.0) if progress < 0.35 else (0.4, 0.05) if progress < 0.7 else (0.5, 0.15)
+    )
+    if draw < longest:
+        return 4 * plan.row_length
+    return 2 * plan.row_length if draw < longest + long else plan.row_length
 
 
 def mix_at(plan: Plan, progress: float) -> Mix:

@@ -278,6 +278,6 @@ def copy_units(maker: UnitMaker, row_length: int, tokens: int, rng: random.Rando
     found: list[Unit] = []
     total = 0
     while total < tokens:
-        found.append(maker.copy_drill(rng, min(100, row_length // 2 - 32)))
+        found.append(maker.copy_drill(rng, row_length // 4))
         total += len(found[-1].ids)
     return found
