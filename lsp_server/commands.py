@@ -34,6 +34,7 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     if params.command == "redraft.runEdit":
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
+        ls.performance.accepted += 1
         return None
     raise RedraftError(f"unknown command {params.command}")
 

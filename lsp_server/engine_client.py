@@ -82,6 +82,8 @@ class EngineClient:
         self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         """From the cancel of a request to the engine's answer that it has stopped."""
+        self._pace_s: dict[bool, float] = {}
+        """Seconds for each token, by whether it was decoded plainly."""
         self._on_change = on_change
         self._child = Child(
             "lsp_server.engine_process", key.arguments(), self._receive, self._died, in_thread
@@ -187,6 +189,13 @@ class EngineClient:
         self._calls[call_id].cancelled = time.monotonic()
         if not self._child.send({"op": "cancel", "id": call_id}):
             self._finish(call_id, error=EngineUnavailable("cancelled before the engine was up"))
+
+    def note_pace(self, result: JobResult, plain: bool) -> None:
+        """A text was written with or without drafts, to compare the two."""
+        if result.tokens:
+            self._pace_s[plain] = result.seconds / result.tokens
+        if len(self._pace_s) == 2 and self._pace_s[False]:
+            self.speedup = round(self._pace_s[True] / self._pace_s[False], 2)
 
     @property
     def refused(self) -> str:

@@ -20,13 +20,14 @@ from lsp_server.completion.asking import (
 )
 from lsp_server.editing.code_actions import Where, code_actions
 from lsp_server.editing.results import edit_request, statistics, workspace_edit
-from lsp_server.errors import EditRefused
+from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.status import status_message
 from lsp_server.version import VERSION
 
 if TYPE_CHECKING:
     from lsp_server.completion.asking import Cursor
     from lsp_server.completion.provider import Answer
+    from lsp_server.documents import Document
     from lsp_server.server import RedraftServer
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
     if answer is not None:
         ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model)
         ls.last_reason = answer.reason
+        ls.performance.shown += bool(answer.texts)
         ls.performance.latency_ms = (time.monotonic() - started) * 1000
         ls.status.changed()
     return answer
@@ -104,11 +106,22 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
 
 async def explain(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``redraft/explain``: one completion without cache, and where its tokens came from."""
-    document = ls.documents.get(params["textDocument"]["uri"])
-    position = types.Position(**params["position"])
+    document, position = _named_place(ls, params)
     cursor = cursor_at(ls, document, position)
-    result = await ls.completion.explain(cursor.ask, plain=params.get("plain") is True)
+    plain = params.get("plain") is True
+    result = await ls.completion.explain(cursor.ask, plain)
+    ls.engine().note_pace(result, plain)
     return {"text": result.text, **statistics(result)}
+
+
+def _named_place(ls: RedraftServer, params: Any) -> tuple[Document, types.Position]:
+    """``{textDocument, position}``. Raises RedraftError for anything else."""
+    try:
+        uri, place = str(params["textDocument"]["uri"]), params["position"]
+        position = types.Position(int(place["line"]), int(place["character"]))
+    except (KeyError, TypeError, ValueError):
+        raise RedraftError("expected textDocument and position") from None
+    return ls.documents.get(uri), position
 
 
 def measurements(ls: RedraftServer, _: Any) -> dict[str, Any]:

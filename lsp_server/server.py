@@ -57,7 +57,11 @@ class RedraftServer(LanguageServer):
         self.last_reason = ""
         self.progresses: dict[str | int, Progress] = {}
         self.completion = CompletionProvider(
-            self.client_name, lambda: self.settings, self.engine, self._snippets
+            self.client_name,
+            lambda: self.settings,
+            self.engine,
+            self._snippets,
+            self.performance.add,
         )
         self.editing = EditProvider(self.client_name, lambda: self.settings, self.engine)
         self.indexing = IndexingProgress(self)
@@ -171,6 +175,8 @@ class RedraftServer(LanguageServer):
         """An open document changed; lookups see its text with the next request."""
         place = self.folders.place(uri)
         document = self.documents.find(uri)
+        if not self.settings.index.enabled:
+            return
         if place.folder and document is not None and "#" not in uri:
             self.engine().set_buffer(place.folder, place.path, lambda: document.text)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lsp_server.engine_client import EngineClient
 from lsp_server.indexer_client import WorkspaceState
+from lsp_server.jobs import JobResult
 
 SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""
@@ -26,6 +27,14 @@ class Performance:
     latency_ms: float = 0.0
     tokens: int = 0
     forwards: int = 0
+    shown: int = 0
+    accepted: int = 0
+    """Suggestions shown and accepted, counted here and told to nobody else."""
+
+    def add(self, result: JobResult) -> None:
+        """Count a completion."""
+        self.tokens += result.tokens
+        self.forwards += result.forwards
 
     @property
     def tokens_per_forward(self) -> float | None:
@@ -67,6 +76,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,
         "speedup": condition.engine.speedup,
+        "shown": performance.shown,
+        "accepted": performance.accepted,
         "queue": condition.engine.queue_length,
         "reason": condition.inactive or condition.reason,
     }

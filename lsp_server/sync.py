@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from lsp_server.documents import Notebook
+from lsp_server.completion.asking import ask_after, inactive_reason
+from lsp_server.documents import Edit, Notebook
 from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:
     """A document was changed; a change of an unknown document is told to the log alone."""
     document = ls.documents.get(params.text_document.uri)
+    last: Edit | None = None
     for change in params.content_changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
             start, end = change.range.start, change.range.end
@@ -41,8 +43,11 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
         else:
             edit = document.replace_all(change.text)
         ls.editing.follow(document.uri, edit)
+        last = edit
     document.version = params.text_document.version
     ls.feed_buffer(document.uri)
+    if last is not None and not inactive_reason(ls, document):
+        ls.completion.rest(document.uri, lambda: ask_after(ls, document, last))
 
 
 def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from lsp_server.completion.request import Ask
-from lsp_server.documents import Document, Encoding, Position, units_of
+from lsp_server.documents import Document, Edit, Encoding, Position, split_lines, units_of
 from lsp_server.settings import folder_enabled, language_enabled
 from repo_index.secrets import secret_name
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lsp_server.server import RedraftServer
 
 NOTEBOOK_CHARACTERS = 12_000
+ACCEPTED_COMMAND = "redraft.accepted"
+"""Run by the editor after an item was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,23 @@ def cursor_at(
     ask = Ask(
         document=document.uri,
         path=where.path,
-        workspace=where.folder,
+        workspace=where.folder if server.settings.index.enabled else "",
         language=document.language,
         prefix=_unix(prefix),
         suffix=_unix(text[before + len(document.between(start, end)) :]),
         invoked=invoked,
     )
     return Cursor(ask, lsp_range(server, document, start, end), kept)
+
+
+def ask_after(server: RedraftServer, document: Document, edit: Edit) -> Ask:
+    """The request that would come where an edit ended."""
+    lines = split_lines(edit.text)
+    line = edit.start.line + len(lines) - 1
+    column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
+    line = min(line, len(document.lines) - 1)
+    units = document.units(Position(line, column), server.features.encoding)
+    return cursor_at(server, document, types.Position(*units)).ask
 
 
 def lsp_range(
@@ -113,7 +125,13 @@ def inline_items(cursor: Cursor, texts: list[str]) -> types.InlineCompletionList
     """Texts as inline completion items."""
     return types.InlineCompletionList(
         items=[
-            types.InlineCompletionItem(insert_text=cursor.kept + text, range=cursor.range)
+            types.InlineCompletionItem(
+                insert_text=cursor.kept + text,
+                range=cursor.range,
+                command=types.Command(
+                    "accepted", ACCEPTED_COMMAND, arguments=[{"length": len(text)}]
+                ),
+            )
             for text in texts
         ]
     )

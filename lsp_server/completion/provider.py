@@ -20,6 +20,7 @@ from lsp_server.engine_client import EngineClient
 from lsp_server.engine_loop import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.jobs import CompletionJob, JobResult, Snippet
+from lsp_server.log import redacted
 from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 PATIENCE_S = 0.25
 """After so long the lines that are finished are shown; the rest is written meanwhile."""
 SINGLE_LINE_TOKENS = 48
+REST_S = 0.3
+"""So long after the last change the cursor rests."""
 ALTERNATIVE_TEMPERATURE = 0.8
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
@@ -53,15 +56,18 @@ class CompletionProvider:
         settings: Callable[[], Settings],
         engine: Callable[[], EngineClient],
         snippets: Callable[[Ask], list[Snippet]],
+        on_result: Callable[[JobResult], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._engine = engine
         self._snippets = snippets
+        self._on_result = on_result
         self._cache = SuggestionCache()
         self._running: dict[str, Running] = {}
         self._ahead: dict[str, Running] = {}
         self._newest: dict[str, object] = {}
+        self._resting: dict[str, asyncio.TimerHandle] = {}
 
     async def complete(self, ask: Ask) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile.
@@ -70,6 +76,7 @@ class CompletionProvider:
         """
         mine = self._newest[ask.document] = object()
         self._wake_waiting(ask.document)
+        self._forget_rest(ask.document)
         found = self._cache.find(ask.document, ask.prefix, ask.suffix)
         if found is not None and not (ask.invoked and self._settings().completion.alternatives > 1):
             return self._known(ask, found)
@@ -192,6 +199,10 @@ class CompletionProvider:
     def _remember(self, running: Running) -> None:
         """Keep what was written, whole or in part."""
         ask = running.ask
+        if running.result is not None:
+            self._on_result(running.result)
+            shown = redacted(running.text, self._settings().log.source_text)
+            logger.debug("wrote %s, %s", shown, running.result.stopped_by)
         text = running.text
         if running.complete:
             text = shown_text(text, ask.prefix, ask.suffix)
@@ -250,19 +261,34 @@ class CompletionProvider:
             raise
         return result
 
-    def prefill(self, ask: Ask) -> None:
-        """The cursor rests here: compute the prompt, so that a suggestion comes at once."""
-        if ask.document not in self._running and not self._engine().refused:
-            self._engine().prefill(self._job(ask), self._client, PREFILL)
+    def rest(self, document: str, ask: Callable[[], Ask]) -> None:
+        """The document changed: compute the prompt once the cursor rests and nobody asks."""
+        self._forget_rest(document)
+        loop = asyncio.get_running_loop()
+        self._resting[document] = loop.call_later(REST_S, self._prefill, document, ask)
+
+    def _forget_rest(self, document: str) -> None:
+        timer = self._resting.pop(document, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _prefill(self, document: str, ask: Callable[[], Ask]) -> None:
+        self._resting.pop(document, None)
+        engine = self._engine()
+        if engine.state == "ready" and document not in self._running:
+            engine.prefill(self._job(ask()), self._client, PREFILL)
 
     def close(self, document: str) -> None:
         """A document was closed."""
+        self._forget_rest(document)
         self._stop(document)
         self._cache.forget(document)
         self._newest.pop(document, None)
 
     def close_all(self) -> None:
         """The client has gone."""
+        for document in list(self._resting):
+            self._forget_rest(document)
         for document in list({*self._running, *self._ahead}):
             self._stop(document)
 

@@ -19,8 +19,9 @@ class Running:
         self.finished = False
         self.complete = False
         """The text ended by itself."""
+        self.result: JobResult | None = None
         self._call: Call | None = None
-        self._changed = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         self._error: BaseException | None = None
 
     def start(self, call: Call) -> None:
@@ -31,16 +32,16 @@ class Running:
     def add(self, spans: list[Span]) -> None:
         """The model wrote more."""
         self.text += "".join(span.text for span in spans)
-        self._changed.set()
+        self.wake()
 
     def _done(self, future: asyncio.Future[JobResult | None]) -> None:
         self.finished = True
         if not future.cancelled():
             self._error = future.exception()
             if self._error is None and (result := future.result()) is not None:
-                self.text = result.text
+                self.result, self.text = result, result.text
                 self.complete = result.stopped_by != "cancelled"
-        self._changed.set()
+        self.wake()
 
     @property
     def error(self) -> BaseException | None:
@@ -65,16 +66,25 @@ class Running:
 
     def wake(self) -> None:
         """Let those who wait look again."""
-        self._changed.set()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
-    async def wait(self, timeout_s: float) -> bool:
-        """Wait until more is written or it is finished; whether anything came in time."""
-        self._changed.clear()
+    async def wait(self, timeout_s: float) -> None:
+        """Wait until more is written, it is finished, or the time is up.
+
+        Not by ``asyncio.wait_for``, which before Python 3.12 swallows a cancel that comes together
+        with what is waited for.
+        """
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.append(waiter)
+        timer = loop.call_later(timeout_s, self.wake)
         try:
-            await asyncio.wait_for(self._changed.wait(), timeout_s)
-        except asyncio.TimeoutError:
-            return False
-        return True
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiters.remove(waiter)
 
     def cancel(self) -> None:
         """Nobody wants it: the decode loop stops within one forward."""
