@@ -96,7 +96,7 @@ class OneRow:
         row[0, : len(self.tokens)] = self.tokens
         return Continuations(
             row,
-            np.array([3], np.int32),
+            np.array([9], np.int32),
             np.ones(1, np.float32),
             np.array([Source.COMMON], np.int8),
             np.array([-1], np.int32),
