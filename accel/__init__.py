@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accel.engine import Engine
-    from accel.generation import Chunk, Generation, GenerationRequest
+    from accel.generation import Generation
     from accel.prompts import Prompt, edit_prompt, fim_prompt
+    from accel.request import Chunk, GenerationRequest
     from accel.sampling import Sampling
     from accel.session import Session
     from accel.tokenizer import Tokenizer
@@ -26,10 +27,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Chunk": "accel.generation",
+    "Chunk": "accel.request",
     "Engine": "accel.engine",
     "Generation": "accel.generation",
-    "GenerationRequest": "accel.generation",
+    "GenerationRequest": "accel.request",
     "Prompt": "accel.prompts",
     "Sampling": "accel.sampling",
     "Session": "accel.session",

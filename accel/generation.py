@@ -1,25 +1,24 @@
-"""What is asked of the engine, and the loop that answers: draft, verify, commit."""
+"""The loop that answers a request: draft, verify, commit."""
 
 from __future__ import annotations
 
 import codecs
 import time
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.errors import InvalidRequest
 from accel.healing import prune, rest_after
 from accel.model import Capability
 from accel.planner import Trust
 from accel.profile import best
+from accel.request import Chunk, GenerationRequest, StoppedBy
 from accel.rows import tree_rows
-from accel.sampling import Sampling, choose
+from accel.sampling import choose
 from accel.sources.protocol import Drafter, DraftRequest, Recycler
 from accel.statistics import Statistics
 from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
@@ -27,6 +26,8 @@ from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.session import Session
+
+__all__ = ["Chunk", "Generation", "GenerationRequest", "StoppedBy"]
 
 PREFILL_ROWS = 256
 """Rows of one prefill forward: cancel is checked between them."""
@@ -40,53 +41,6 @@ OVERHEAD_S = 1e-4
 RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
 """Rows and tokens a forward that a recycling drafter is told of."""
 
-StoppedBy = Literal["end", "stop", "length", "cancelled"]
-
-
-def _never() -> bool:
-    return False
-
-
-@dataclass(slots=True)
-class GenerationRequest:
-    """One text to generate. Token ids are of the engine's tokenizer."""
-
-    prompt: TokenArray
-    max_tokens: int = 256
-    drafter: Drafter | None = None
-    """None decodes plainly."""
-    draft_request: DraftRequest | None = None
-    """What the drafter is told; the prompt alone when left out."""
-    sampling: Sampling = field(default_factory=Sampling)
-    stop_tokens: frozenset[int] = frozenset()
-    """They end the text, as the model's own end tokens do, and are no part of it."""
-    stop_rule: Callable[[str], int | None] | None = None
-    """From the text generated so far to where it must be cut, asked after every token."""
-    required_prefix: bytes = b""
-    """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
-    min_tokens: int = 0
-    max_nodes: int = 64
-    plan: bool = True
-    """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
-    rules without calibrated probabilities mean."""
-    entropy_top_k: int = 0
-    """Above 1, tokens of a draft model are accepted by EfficientEdit's entropy rule with this k.
-    Lossy, for greedy decoding only; off by default."""
-    relaxed_rule: Literal["entropy", "top-k", "direct"] = "entropy"
-    """With ``entropy_top_k``, the other verifiers of EfficientEdit's Table III, for comparison: the
-    k likeliest tokens, or whatever the draft model says."""
-    ignore_end: bool = False
-    """Go on after end tokens, for measuring run-on text."""
-    cancelled: Callable[[], bool] = _never
-
-
-@dataclass(slots=True)
-class Chunk:
-    """Tokens that one forward committed, int32 [n], and where each came from."""
-
-    tokens: TokenArray
-    sources: list[Source]
-
 
 class Generation:
     """A running generation. Iterate over it for chunks; the rest is complete after the end.
@@ -95,7 +49,7 @@ class Generation:
     """
 
     def __init__(self, engine: Engine, request: GenerationRequest, session: Session) -> None:
-        self._check(engine, request)
+        request.check(engine.max_positions)
         self.request = request
         self.statistics = Statistics(prompt_tokens=len(request.prompt))
         self.stopped_by: StoppedBy = "cancelled"
@@ -317,20 +271,6 @@ class Generation:
 
     def _cancelled(self) -> bool:
         return self.request.cancelled()
-
-    @staticmethod
-    def _check(engine: Engine, request: GenerationRequest) -> None:
-        if not len(request.prompt):
-            raise InvalidRequest("the prompt has no tokens; give at least one")
-        if len(request.prompt) >= engine.max_positions:
-            raise InvalidRequest(
-                f"the prompt has {len(request.prompt)} tokens and the model takes "
-                f"{engine.max_positions}; trim it"
-            )
-        if request.entropy_top_k > 1 and not request.sampling.plain_greedy:
-            raise InvalidRequest("entropy_top_k is for greedy decoding; set temperature to 0")
-        if request.max_tokens < 1:
-            raise InvalidRequest(f"max_tokens is {request.max_tokens}; give 1 or more")
 
 
 _NOTHING = np.empty(0, np.int32)

@@ -1,0 +1,73 @@
+"""What is asked of the engine, and what comes back piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from accel.draft_tree import Source, TokenArray
+from accel.errors import InvalidRequest
+from accel.sampling import Sampling
+from accel.sources.protocol import Drafter, DraftRequest
+
+StoppedBy = Literal["end", "stop", "length", "cancelled"]
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class GenerationRequest:
+    """One text to generate. Token ids are of the engine's tokenizer."""
+
+    prompt: TokenArray
+    max_tokens: int = 256
+    drafter: Drafter | None = None
+    """None decodes plainly."""
+    draft_request: DraftRequest | None = None
+    """What the drafter is told; the prompt alone when left out."""
+    sampling: Sampling = field(default_factory=Sampling)
+    stop_tokens: frozenset[int] = frozenset()
+    """They end the text, as the model's own end tokens do, and are no part of it."""
+    stop_rule: Callable[[str], int | None] | None = None
+    """From the text generated so far to where it must be cut, asked after every token."""
+    required_prefix: bytes = b""
+    """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
+    min_tokens: int = 0
+    max_nodes: int = 64
+    plan: bool = True
+    """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
+    rules without calibrated probabilities mean."""
+    entropy_top_k: int = 0
+    """Above 1, tokens of a draft model are accepted by EfficientEdit's entropy rule with this k.
+    Lossy, for greedy decoding only; off by default."""
+    relaxed_rule: Literal["entropy", "top-k", "direct"] = "entropy"
+    """With ``entropy_top_k``, the other verifiers of EfficientEdit's Table III, for comparison: the
+    k likeliest tokens, or whatever the draft model says."""
+    ignore_end: bool = False
+    """Go on after end tokens, for measuring run-on text."""
+    cancelled: Callable[[], bool] = _never
+
+    def check(self, max_positions: int) -> None:
+        """Raise InvalidRequest when it cannot be served by a model of so many positions."""
+        if not len(self.prompt):
+            raise InvalidRequest("the prompt has no tokens; give at least one")
+        if len(self.prompt) >= max_positions:
+            raise InvalidRequest(
+                f"the prompt has {len(self.prompt)} tokens and the model takes "
+                f"{max_positions}; trim it"
+            )
+        if self.entropy_top_k > 1 and not self.sampling.plain_greedy:
+            raise InvalidRequest("entropy_top_k is for greedy decoding; set temperature to 0")
+        if self.max_tokens < 1:
+            raise InvalidRequest(f"max_tokens is {self.max_tokens}; give 1 or more")
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Tokens that one forward committed, int32 [n], and where each came from."""
+
+    tokens: TokenArray
+    sources: list[Source]
