@@ -105,9 +105,7 @@ class EngineLoop:
     def _take(self, frame: Frame) -> None:
         operation = frame["op"]
         if operation == "cancel":
-            job = self._jobs.get(frame["id"])
-            if job is not None:
-                job.cancel.set()
+            self._cancel(frame["id"])
         elif operation in ("complete", "edit", "prefill"):
             self._jobs[frame["id"]] = Job(
                 frame["id"],
@@ -119,6 +117,16 @@ class EngineLoop:
             )
         else:
             self._controls.append(frame)
+
+    def _cancel(self, job_id: int) -> None:
+        """Stop a job within one forward; one that has not begun ends here."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            return
+        job.cancel.set()
+        if job.steps is None and not job.running:
+            del self._jobs[job_id]
+            self._answer(job_id)
 
     def _serve_one_turn(self) -> None:
         with self._changed:
@@ -175,10 +183,11 @@ class EngineLoop:
 
     def _step(self, job: Job) -> None:
         """One forward of ``job``, or its end."""
-        if job.steps is None and job.cancel.is_set():
-            self._end(job)
-            return
-        job.running = True
+        with self._changed:
+            # The reading thread may have ended it since it was chosen.
+            if job.id not in self._jobs:
+                return
+            job.running = True
         job.last_step = next(self._clock)
         self._last_client_turn[job.client] = job.last_step
         try:

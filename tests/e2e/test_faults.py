@@ -1,0 +1,218 @@
+"""Processes that die, files that change, many clients, storms of requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, inline
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[..., Driver]
+TEXT = """from shapes import Rectangle
+
+
+def double(rectangle):
+    width = rectangle.width * 2
+    height = rectangle.hei
+"""
+LINE, COLUMN = 5, len("    height = rectangle.hei")
+
+
+def status(environment: dict[str, str]) -> dict[str, Any]:
+    shown = subprocess.run(
+        [sys.executable, "-m", "lsp_server", "status", "--json"],
+        env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    loaded: dict[str, Any] = json.loads(shown.stdout)
+    return loaded
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+
+
+def suggestion(driver: Driver, uri: str) -> str:
+    """The first suggestion, asked for again while the engine starts."""
+    for _ in range(30):
+        result = driver.request("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
+        if result["items"]:
+            return str(result["items"][0]["insertText"])
+        time.sleep(1)
+    raise AssertionError("no suggestion came")
+
+
+def test_clients_share_one_engine_and_one_index(
+    connect: Connect, environment: dict[str, str]
+) -> None:
+    for _ in range(3):
+        connect().request("redraft/status", {})
+    shown = status(environment)
+    assert shown["clients"] == 4
+    assert len(shown["engines"]) == 1
+    assert len(shown["workspaces"]) == 1
+
+
+def test_a_storm_of_requests_is_answered_and_the_newest_with_text(
+    connect: Connect, workspace: Path
+) -> None:
+    driver, uri = connect("neovim"), (workspace / "storm.py").as_uri()
+    driver.open(uri, TEXT)
+    rng = random.Random(3)
+    asked, queues = [], []
+    for number in range(150):
+        driver.insert(uri, 2 + number, 0, 0, rng.choice("abc \n"))
+        column = rng.randrange(5)
+        asked.append(
+            driver.start("textDocument/inlineCompletion", inline(uri, rng.randrange(5), column))
+        )
+        if number % 10 == 0:
+            queues.append(driver.request("redraft/status", {})["queue"])
+        time.sleep(0.01)
+    # A superseded request may still be stopping while the next two begin.
+    assert max(queues) <= 4
+    assert all("result" in driver.answer(number, 20) for number in asked)
+    driver.notify(
+        "textDocument/didChange",
+        {"textDocument": {"uri": uri, "version": 999}, "contentChanges": [{"text": TEXT}]},
+    )
+    assert suggestion(driver, uri).startswith("ght")
+
+
+def test_clients_type_at_the_same_time_without_errors(connect: Connect, workspace: Path) -> None:
+    drivers = [connect("vscode" if number % 2 else "neovim") for number in range(4)]
+
+    def type_along(number: int) -> int:
+        driver, uri = drivers[number], (workspace / f"many_{number}.py").as_uri()
+        driver.open(uri, TEXT)
+        answered = 0
+        for key in range(25):
+            driver.insert(uri, 2 + key, 1, 0, "x")
+            asked = driver.start("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
+            time.sleep(0.03)
+            if key % 3 == 0:
+                driver.notify("$/cancelRequest", {"id": asked})
+            answer = driver.answer(asked, 60)
+            assert "result" in answer or answer["error"]["code"] == -32800
+            answered += "result" in answer
+        return answered
+
+    with ThreadPoolExecutor(len(drivers)) as pool:
+        assert all(count > 10 for count in pool.map(type_along, range(len(drivers))))
+
+
+def test_files_that_appear_and_vanish_are_followed(
+    connect: Connect, workspace: Path, first: Driver
+) -> None:
+    driver = connect()
+
+    def files() -> int:
+        return int(driver.request("redraft/status", {})["index"]["files"])
+
+    before = files()
+    made = workspace / "made_later.py"
+    made.write_text("made = True\n" * 5)
+    wait_until(lambda: files() == before + 1)
+    made.unlink()
+    wait_until(lambda: files() == before)
+    driver.request("workspace/executeCommand", {"command": "redraft.reindex"})
+    wait_until(lambda: first.request("redraft/status", {})["state"] == "ready")
+    assert files() == before
+
+
+def test_a_killed_indexer_comes_back(environment: dict[str, str], first: Driver) -> None:
+    pid = status(environment)["indexer_pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: status(environment)["indexer_pid"] not in (pid, None))
+    wait_until(lambda: first.request("redraft/status", {})["state"] == "ready")
+
+
+def test_a_killed_engine_costs_only_the_running_request(
+    connect: Connect, environment: dict[str, str], workspace: Path
+) -> None:
+    driver, uri = connect(), (workspace / "killed.py").as_uri()
+    driver.open(uri, TEXT)
+    assert suggestion(driver, uri).startswith("ght")
+    asked = driver.start("textDocument/inlineCompletion", inline(uri, 4, 4))
+    os.kill(status(environment)["engines"][0]["pid"], signal.SIGKILL)
+    answer = driver.answer(asked, 20)
+    assert answer["result"] is None or "items" in answer["result"]
+    driver.insert(uri, 2, 0, 0, "# typed meanwhile\n")
+    driver.notify(
+        "textDocument/didChange",
+        {"textDocument": {"uri": uri, "version": 3}, "contentChanges": [{"text": TEXT}]},
+    )
+    assert suggestion(driver, uri).startswith("ght")
+    assert driver.process.poll() is None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_ten_clients_type_for_minutes_and_nothing_grows(
+    connect: Connect, environment: dict[str, str], workspace: Path
+) -> None:
+    import psutil
+
+    drivers = [connect() for _ in range(10)]
+    seconds = float(os.environ.get("REDRAFT_SOAK_S", "600"))
+
+    def type_along(number: int, until: float) -> None:
+        driver, uri = drivers[number], (workspace / f"soak_{number}.py").as_uri()
+        driver.open(uri, TEXT)
+        rng, version = random.Random(number), 2
+        while time.monotonic() < until:
+            driver.insert(uri, version, rng.randrange(3), 0, rng.choice("ab\n"))
+            asked = driver.start("textDocument/inlineCompletion", inline(uri, 2, 0))
+            time.sleep(rng.uniform(0.05, 0.4))
+            driver.notify("$/cancelRequest", {"id": asked})
+            answer = driver.answer(asked, 60)
+            assert "result" in answer or answer["error"]["code"] == -32800
+            version += 1
+            if version % 200 == 0:
+                change = {"textDocument": {"uri": uri, "version": version}}
+                driver.notify(
+                    "textDocument/didChange", {**change, "contentChanges": [{"text": TEXT}]}
+                )
+
+    def memory() -> int:
+        shown = status(environment)
+        pids = [shown["pid"], shown["indexer_pid"], *(one["pid"] for one in shown["engines"])]
+        return sum(psutil.Process(pid).memory_info().rss for pid in pids if pid)
+
+    with ThreadPoolExecutor(10) as pool:
+        list(
+            pool.map(lambda number: type_along(number, time.monotonic() + seconds / 10), range(10))
+        )
+        before = memory()
+        list(pool.map(lambda number: type_along(number, time.monotonic() + seconds), range(10)))
+    assert memory() < before * 1.1 + (30 << 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_the_engine_is_killed_again_and_again_and_typing_is_never_lost(
+    connect: Connect, environment: dict[str, str], workspace: Path
+) -> None:
+    driver, uri = connect(), (workspace / "again.py").as_uri()
+    driver.open(uri, TEXT)
+    for _ in range(20):
+        assert suggestion(driver, uri).startswith("ght")
+        pids = [one["pid"] for one in status(environment)["engines"] if one["pid"]]
+        if pids:
+            os.kill(pids[0], signal.SIGKILL)
+    assert driver.process.poll() is None
