@@ -5,12 +5,28 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import os
+from io import TextIOWrapper
 from pathlib import Path
 
 from platformdirs import user_log_dir
 
 MAX_BYTES = 2 << 20
 KEPT_FILES = 3
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """A rotated log that nobody else may read, the files made later too."""
+
+    def _open(self) -> TextIOWrapper:
+        opened = open(
+            self.baseFilename,
+            self.mode,
+            encoding=self.encoding,
+            errors=self.errors,
+            opener=lambda name, flags: os.open(name, flags, 0o600),
+        )
+        assert isinstance(opened, TextIOWrapper)
+        return opened
 
 
 def log_folder() -> Path:
@@ -26,13 +42,7 @@ def start_log(name: str, level: str = "info") -> Path:
     folder = log_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{name}.log"
-    previous_mask = os.umask(0o077)
-    try:
-        handler = logging.handlers.RotatingFileHandler(
-            path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8", delay=False
-        )
-    finally:
-        os.umask(previous_mask)
+    handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
     handler.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lsp_server.daemon.address import build_id, socket_path
+from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.lock import LockFile
+from lsp_server.daemon.transport import dial
 from lsp_server.errors import DaemonUnavailable
 
 START_TIMEOUT_S = 30.0
@@ -70,12 +71,13 @@ def connect(path: Path, hello: dict[str, Any], start: bool) -> socket.socket | N
 
 def _greeted(path: Path, hello: dict[str, Any]) -> socket.socket | None:
     """A connection that the daemon has greeted, so that it is known to be served."""
-    connection = _connected(path)
-    if connection is None:
+    dialled = dial(path)
+    if dialled is None:
         return None
+    connection = dialled.connection
     try:
         connection.settimeout(START_TIMEOUT_S)
-        connection.sendall(json.dumps({**hello, "build": build_id()}).encode() + b"\n")
+        connection.sendall(json.dumps({**hello, "token": dialled.token}).encode() + b"\n")
         greeting = b""
         while not greeting.endswith(b"\n"):
             byte = connection.recv(1)
@@ -88,22 +90,12 @@ def _greeted(path: Path, hello: dict[str, Any]) -> socket.socket | None:
         return None
 
 
-def _connected(path: Path) -> socket.socket | None:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(str(path))
-    except OSError:
-        connection.close()
-        return None
-    return connection
-
-
 def _alive(path: Path) -> bool:
     """Whether somebody listens on the socket."""
-    connection = _connected(path)
-    if connection is None:
+    dialled = dial(path)
+    if dialled is None:
         return False
-    connection.close()
+    dialled.connection.close()
     return True
 
 

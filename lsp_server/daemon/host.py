@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import signal
 import socket
 import struct
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.daemon.address import build_id
 from lsp_server.daemon.lock import LockFile
+from lsp_server.daemon.transport import listen, uses_loopback
 
 if TYPE_CHECKING:
     from lsp_server.daemon.hub import Hub
@@ -48,35 +50,24 @@ class Host:
         self._stop = asyncio.Event()
         self._idle_since = time.monotonic()
         self._inode = 0
+        self._token = ""
         self._connections = 0
 
     async def run(self) -> None:
         """Serve until idle, outdated or stopped."""
-        listener = self._bind()
-        server = await asyncio.start_unix_server(self._accept, sock=listener)
+        listener, self._token = listen(self._path)
+        server = await asyncio.start_server(self._accept, sock=listener)
         self._inode = os.stat(self._path).st_ino
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, self._stop.set)
         watching = asyncio.ensure_future(self._hub.watch())
         await self._until_done()
         self._unlink()
         server.close()
         watching.cancel()
         await self._hub.close()
-
-    def _bind(self) -> socket.socket:
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        previous = os.umask(0o177)
-        try:
-            listener.bind(str(self._path))
-        finally:
-            os.umask(previous)
-        listener.listen(128)
-        listener.setblocking(False)
-        return listener
 
     def _unlink(self) -> None:
         # Only our own socket: somebody may have removed it and another daemon stand there.
@@ -125,6 +116,8 @@ class Host:
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = await reader.readuntil(b"\n")
         hello: dict[str, Any] = json.loads(line[:MAX_HELLO_BYTES])
+        if not secrets.compare_digest(str(hello.get("token", "")), self._token):
+            return
         writer.write(f"redraft {self._build} {os.getpid()}\n".encode())
         command = hello.get("command")
         if command == "lsp":
@@ -141,7 +134,7 @@ class Host:
 def _is_ours(writer: asyncio.StreamWriter) -> bool:
     """Whether the peer is the same user. The socket's mode says so too; this checks it."""
     peer = writer.get_extra_info("socket")
-    if peer is None or not hasattr(socket, "SO_PEERCRED"):
+    if peer is None or uses_loopback() or not hasattr(socket, "SO_PEERCRED"):
         return True
     size = struct.calcsize("3i")
     _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))

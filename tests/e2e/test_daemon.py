@@ -203,9 +203,23 @@ def test_an_idle_daemon_leaves_and_a_new_front_finds_another(home: Path) -> None
 
 def test_connecting_at_the_moment_of_idle_exit_never_fails(home: Path) -> None:
     made = private_environment(home, REDRAFT_IDLE_EXIT_S="0.05")
-    for _ in range(8):
+    for _ in range(4):
         assert greeted(made).close() == 0
     command(made, "stop")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_many_rounds_of_fronts_that_start_at_once(home: Path) -> None:
+    for number in range(20):
+        folder = home / str(number)
+        folder.mkdir()
+        made = private_environment(folder)
+        with ThreadPoolExecutor(50) as pool:
+            drivers = list(pool.map(lambda _, made=made: greeted(made), range(50)))  # type: ignore[misc]
+            assert list(pool.map(lambda driver: driver.close(), drivers)) == [0] * 50
+        assert len(list(run_folder(made).glob("*.sock"))) == 1
+        command(made, "stop")
 
 
 def test_other_code_gets_another_daemon_and_the_old_one_leaves(
@@ -221,6 +235,20 @@ def test_other_code_gets_another_daemon_and_the_old_one_leaves(
     new.close()
     old.close()
     command(other, "stop")
+
+
+def test_loopback_with_a_token_where_there_are_no_unix_sockets(home: Path) -> None:
+    made = private_environment(home, REDRAFT_LOOPBACK="1")
+    driver = greeted(made)
+    (address,) = run_folder(made).glob("*.sock")
+    assert stat.S_IMODE(address.stat().st_mode) == 0o600
+    known = json.loads(address.read_text())
+    with socket.create_connection(("127.0.0.1", known["port"])) as stranger:
+        stranger.sendall(b'{"command": "status", "token": "guess"}\n')
+        assert stranger.recv(100) == b""
+    assert status(made)["running"]
+    assert driver.close() == 0
+    assert command(made, "stop").stdout == "stopped\n"
 
 
 def test_strangers_words_do_not_disturb_the_daemon(environment: dict[str, str]) -> None:

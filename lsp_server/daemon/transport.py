@@ -1,0 +1,85 @@
+"""How fronts reach the daemon: a Unix socket, or where there are none, loopback with a token.
+
+Standard library only. The path of the socket is the address in both cases: on loopback it is a
+file, private to the user, that holds the port and a secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Dialled(NamedTuple):
+    """A connection, and the secret that the daemon wants to hear first."""
+
+    connection: socket.socket
+    token: str
+
+
+def uses_loopback() -> bool:
+    """Whether this system has no Unix sockets, or the user wants to do without."""
+    return not hasattr(socket, "AF_UNIX") or os.environ.get("REDRAFT_LOOPBACK") == "1"
+
+
+def dial(path: Path) -> Dialled | None:
+    """A connection to whoever listens; None when nobody does."""
+    try:
+        if not uses_loopback():
+            return Dialled(_connected(socket.socket(socket.AF_UNIX), str(path)), "")
+        known = json.loads(path.read_text("utf-8"))
+        address = ("127.0.0.1", int(known["port"]))
+        return Dialled(_connected(socket.socket(socket.AF_INET), address), str(known["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _connected(made: socket.socket, address: str | tuple[str, int]) -> socket.socket:
+    try:
+        made.connect(address)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def listen(path: Path) -> Dialled:
+    """Take the address; what stood there is removed. The caller holds the daemon's lock."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    if uses_loopback():
+        return _listen_on_loopback(path)
+    listener = socket.socket(socket.AF_UNIX)
+    previous = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    finally:
+        os.umask(previous)
+    return _listening(listener, "")
+
+
+def _listen_on_loopback(path: Path) -> Dialled:
+    listener = socket.socket(socket.AF_INET)
+    listener.bind(("127.0.0.1", 0))
+    token = secrets.token_hex(32)
+    made = _listening(listener, token)
+    # Never readable half-written, never by others: made beside its place with its mode.
+    unfinished = path.with_suffix(".new")
+    with contextlib.suppress(FileNotFoundError):
+        unfinished.unlink()
+    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump({"port": listener.getsockname()[1], "token": token}, file)
+    os.replace(unfinished, path)
+    return made
+
+
+def _listening(listener: socket.socket, token: str) -> Dialled:
+    listener.listen(128)
+    listener.setblocking(False)
+    return Dialled(listener, token)

@@ -1,0 +1,78 @@
+"""What is read from the capabilities of real editors, and what is answered to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from lsp_server.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
+from lsp_server.client_features import ClientFeatures
+from lsp_server.protocol import make_converter
+from lsp_server.settings import Settings
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+CONVERTER = make_converter()
+
+
+def features(params: dict[str, Any]) -> ClientFeatures:
+    full = {"processId": None, "rootUri": None, **params}
+    return ClientFeatures.of(CONVERTER.structure(full, types.InitializeParams))
+
+
+def profile(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((DATA / f"client_{name}.json").read_text())
+    return loaded
+
+
+def test_vscode() -> None:
+    read = features(profile("vscode"))
+    assert read.encoding == "utf-16"
+    assert read.inline_completion
+    assert read.document_changes
+    assert read.change_annotations
+    assert read.edit_command
+    assert read.generated_tag
+    assert read.watches_files
+
+
+def test_neovim() -> None:
+    read = features(profile("neovim"))
+    assert read.encoding == "utf-8"
+    assert read.inline_completion
+    assert not read.document_changes
+    assert not read.edit_command
+    assert not read.generated_tag
+    assert not read.watches_files
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [(["utf-32"], "utf-32"), (["nonsense", "utf-8"], "utf-8"), ([], "utf-16"), (None, "utf-16")],
+)
+def test_the_first_encoding_that_is_known(offered: list[str] | None, chosen: str) -> None:
+    general = {} if offered is None else {"positionEncodings": offered}
+    assert features({"capabilities": {"general": general}}).encoding == chosen
+
+
+def test_a_client_that_says_nothing_is_offered_the_menu() -> None:
+    read = features({"capabilities": {}})
+    capabilities = server_capabilities(read, Settings())
+    assert offers_menu(read, Settings())
+    assert capabilities.completion_provider is not None
+    assert capabilities.inline_completion_provider is not None
+
+
+def test_the_clients_own_command_is_not_announced() -> None:
+    capabilities = server_capabilities(features(profile("vscode")), Settings())
+    assert capabilities.execute_command_provider is not None
+    assert EDIT_COMMAND not in capabilities.execute_command_provider.commands
+    assert capabilities.completion_provider is None
+
+
+@pytest.mark.parametrize("options", [None, 5, [], {"redraft": 3}, {"settings": 7}])
+def test_strange_options_do_no_harm(options: Any) -> None:
+    assert not features({"capabilities": {}, "initializationOptions": options}).edit_command

@@ -1,0 +1,109 @@
+"""Which code actions are offered, and what instruction comments are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from lsp_server.client_features import ClientFeatures
+from lsp_server.documents import Document
+from lsp_server.editing.code_actions import Where, code_actions
+from lsp_server.settings import EditSettings
+
+TEXT = """import os
+
+
+# redraft: add a docstring
+@cache
+def f(a):
+    if a:
+        return 1
+
+    return 2
+
+
+x = 1
+"""
+
+
+def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.CodeAction]:
+    document = Document("file:///a.py", "python", 3, text)
+    span = types.Range(types.Position(first, 0), types.Position(last, 0))
+    where = Where(document, span, more.pop("diagnostics", []), more.pop("only", []))
+    return code_actions(where, ClientFeatures(**more), EditSettings())
+
+
+def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
+    action = next(one for one in offered(3, 3) if one.title == "Redraft: add a docstring")
+    assert action.data["range"] == types.Range(types.Position(3, 0), types.Position(10, 0))
+    assert action.data["instruction"] == "add a docstring"
+    assert action.data["withComment"] is True
+    assert action.data["version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("comment", "instruction"),
+    [
+        ("# redraft: use a loop", "use a loop"),
+        ("    // redraft: use a loop", "use a loop"),
+        ("/* redraft: use a loop */", "use a loop"),
+        ("-- redraft:use a loop  ", "use a loop"),
+        ("<!-- redraft: use a loop -->", "use a loop"),
+        ("# redraft:", None),
+        ("redraft: use a loop", None),
+    ],
+)
+def test_comments_of_many_languages(comment: str, instruction: str | None) -> None:
+    actions = [one for one in offered(0, 0, comment + "\nx = 1\n") if one.data]
+    assert [one.data["instruction"] for one in actions] == ([instruction] if instruction else [])
+
+
+def test_a_comment_with_nothing_below_is_about_nothing() -> None:
+    assert offered(0, 0, "# redraft: do it\n\n") == []
+
+
+def test_the_question_is_asked_only_where_the_client_can_ask() -> None:
+    assert offered(11, 11) == []
+    (action,) = offered(11, 11, edit_command=True)
+    assert action.command is not None
+    assert action.command.command == "redraft.editWithInstruction"
+
+
+def test_ready_made_instructions_need_a_selection_and_fit_the_language() -> None:
+    titles = [one.title for one in offered(11, 12)]
+    assert any("docstring" in title for title in titles)
+    assert all(one.kind == types.CodeActionKind.RefactorRewrite for one in offered(11, 12))
+
+
+def test_problems_can_be_fixed() -> None:
+    span = types.Range(types.Position(6, 4), types.Position(6, 8))
+    diagnostic = types.Diagnostic(span, "undefined\nname 'a'")
+    (action,) = offered(6, 6, diagnostics=[diagnostic])
+    assert action.kind == types.CodeActionKind.QuickFix
+    assert action.data["range"] == span
+    assert "undefined name 'a'" in action.data["instruction"]
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [
+        (["refactor"], {"refactor.rewrite"}),
+        (["refactor.rewrite"], {"refactor.rewrite"}),
+        (["quickfix"], {"quickfix"}),
+        (["source"], set()),
+        ([""], {"refactor.rewrite", "quickfix"}),
+    ],
+)
+def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: set[str]) -> None:
+    diagnostic = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 1)), "x")
+    found = offered(3, 9, diagnostics=[diagnostic], only=only)
+    assert {str(getattr(one.kind, "value", one.kind)) for one in found} == kinds
+
+
+def test_the_mark_of_generated_code_where_it_is_known() -> None:
+    assert all(
+        one.tags == [types.CodeActionTag.LlmGenerated] for one in offered(3, 9, generated_tag=True)
+    )
+    assert all(one.tags is None for one in offered(3, 9))
