@@ -8,7 +8,8 @@ thread while the set changes, and never waits. The README beside this file shows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import mmap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,7 +28,7 @@ from repo_index.matching import (
     seed_of,
 )
 from repo_index.merging import merge_segments
-from repo_index.ordering import DEPTH, splice, stream_type
+from repo_index.ordering import DEPTH, HEAD_STRIDE, splice, stream_type
 from repo_index.overlay import Overlay
 from repo_index.residence import Residence
 from repo_index.segment import Segment
@@ -136,6 +137,8 @@ class Snapshot:
                     segment.tokens,
                     segment.separator,
                     segment.order,
+                    segment.heads,
+                    HEAD_STRIDE,
                     context,
                     max_match,
                     ranges[i],
@@ -257,9 +260,7 @@ class Datastore:
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
-        self._residence.keep_small(
-            stored.segment.mapping for layer in self._layers for stored in layer.segments
-        )
+        self._residence.keep_small(self._mappings())
         if cursor is not None and self.overlay is not None:
             return Snapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1
@@ -267,6 +268,13 @@ class Datastore:
             self._overlay_version = version
             self._snapshot = Snapshot(self._parts())
         return self._snapshot
+
+    def release(self) -> None:
+        """Let go of mapped memory, as when nothing was asked for some time. Lookups go on."""
+        self._residence.release(self._mappings())
+
+    def _mappings(self) -> Iterator[mmap.mmap | None]:
+        return (stored.segment.mapping for layer in self._layers for stored in layer.segments)
 
     def repository_files(self) -> dict[str, int]:
         """Paths of the repository's files as indexed, and how many tokens each has."""

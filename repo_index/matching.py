@@ -12,52 +12,69 @@ Ranges = NDArray[np.int64]
 """int64 [segments, DEPTH + 1, 2]: at index k the part of the order that matches k tokens."""
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> int:
+    """First of the heads ``low`` to ``high`` whose token ``back`` is ``least`` or greater."""
+    while low < high:
+        middle = (low + high) >> 1
+        if heads[middle, back] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _first_place(tokens: Tokens, order: Order, low: int, high: int, length: int, least: int) -> int:
+    """First place in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
+    while low < high:
+        middle = (low + high) >> 1
+        if tokens[order[middle] - length] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(nogil=True, cache=True)
 def match_ranges(
     tokens: Tokens,
     separator: int,
     order: Order,
+    heads: Tokens,
+    stride: int,
     context: NDArray[np.int32],
     longest: int,
     ranges: Ranges,
 ) -> int:
     """Find the parts of ``order`` that match 1, 2, ... last tokens of ``context``.
 
-    ranges: int64 [DEPTH + 1, 2], written from index 1 to the length returned, which is the longest
-    match, at most ``longest``. One token more narrows the part by two binary searches.
+    heads: contexts of every ``stride``-th place of the order, or none. ranges: int64
+    [DEPTH + 1, 2], written from index 1 to the length returned, which is the longest match, at most
+    ``longest``. One token more narrows the part by two binary searches, in the heads first: they
+    lie close together, while every place that is looked at in the order costs two distant reads.
     """
     low = 0
     high = len(order)
     for length in range(1, min(longest, DEPTH, len(context)) + 1):
-        wanted = context[len(context) - length]
+        wanted = np.int64(context[len(context) - length])
         if low >= high or wanted < 0 or wanted >= separator:
             return length - 1
-        a = low
-        b = high
-        if tokens[order[low] - length] < wanted:
-            a = low + 1
-            while a < b:
-                middle = (a + b) >> 1
-                token = tokens[order[middle] - length]
-                if token < wanted:
-                    a = middle + 1
-                else:
-                    b = middle
-                    if token > wanted:
-                        high = middle
+        first = (low + stride - 1) // stride
+        last = max(first, min((high + stride - 1) // stride, len(heads)))
+        begin = _first_head(heads, first, last, length - 1, wanted)
+        end = _first_head(heads, begin, last, length - 1, wanted + 1)
+        a = low if begin == first else (begin - 1) * stride + 1
+        b = high if begin == last else begin * stride
+        a = _first_place(tokens, order, a, b, length, wanted)
         if a >= high or tokens[order[a] - length] != wanted:
             return length - 1
         low = a
-        if tokens[order[high - 1] - length] != wanted:
-            a = low + 1
-            b = high - 1
-            while a < b:
-                middle = (a + b) >> 1
-                if tokens[order[middle] - length] == wanted:
-                    a = middle + 1
-                else:
-                    b = middle
-            high = a
+        a = max(low, low if end == first else (end - 1) * stride + 1)
+        b = high if end == last else end * stride
+        if tokens[order[b - 1] - length] != wanted:
+            b = _first_place(tokens, order, a, b - 1, length, wanted + 1)
+        high = b
         ranges[length, 0] = low
         ranges[length, 1] = high
     return min(longest, DEPTH, len(context))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repo_index.ordering import Order, Tokens, frozen, keep_living, merge_orders
+from repo_index.ordering import Order, Tokens, frozen, heads_of, keep_living, merge_orders
 from repo_index.segment import FACTS, Segment
 
 _SLICE = 1 << 20
@@ -87,6 +87,7 @@ def merge_segments(
         tuple(paths),
         frozen(np.concatenate(facts)),
         tuple(reasons),
+        frozen(heads_of(tokens, order)),
     )
 
 

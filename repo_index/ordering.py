@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 DEPTH = 16
 """Longest context that the order distinguishes, in tokens (n_max of the FastCoder paper)."""
 
+HEAD_STRIDE = 128
+"""Positions of the order for each context that is kept in memory."""
+
 Tokens = NDArray[np.unsignedinteger]
 Order = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
@@ -325,6 +328,29 @@ def keep_living(
             out[n] = position + shifts[low]
             n += 1
     return n
+
+
+@njit(nogil=True, cache=True)
+def _copy_heads(tokens: Tokens, separator: int, order: Order, stride: int, heads: Tokens) -> None:
+    for row in range(len(heads)):
+        position = np.int64(order[row * stride])
+        ended = False
+        for back in range(DEPTH):
+            token = tokens[position - back - 1] if not ended else heads[row, back - 1]
+            heads[row, back] = token
+            ended = token == separator
+
+
+def heads_of(tokens: Tokens, order: Order) -> Tokens:
+    """The contexts of every ``HEAD_STRIDE``-th position of an order, for a search to begin in.
+
+    tokens' type [n / HEAD_STRIDE, DEPTH], the last token first, separators behind the context's
+    end; empty for a short order, which is searched as quickly without.
+    """
+    rows = -(-len(order) // HEAD_STRIDE) if len(order) > 4 * HEAD_STRIDE else 0
+    heads = np.empty((rows, DEPTH), tokens.dtype)
+    _copy_heads(frozen(tokens), separator_of(tokens), frozen(order), HEAD_STRIDE, heads)
+    return heads
 
 
 def splice(

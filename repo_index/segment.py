@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.ordering import (
+    DEPTH,
     Order,
     Tokens,
     frozen,
+    heads_of,
     separator_of,
     sort_positions,
     stream_type,
@@ -42,6 +44,8 @@ class Segment:
     paths: Sequence[str]
     facts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, FACTS))
     reasons: Sequence[str] = ()
+    heads: Tokens = field(default_factory=lambda: np.empty((0, DEPTH), np.uint16))
+    """Contexts of some places of the order (``ordering.heads_of``); may be none."""
     name: str = ""
     """File name in the store, empty for a segment that lives in memory."""
     mapping: mmap.mmap | None = None
@@ -73,7 +77,13 @@ class Segment:
             tuple(files),
             frozen(np.empty(0, FACTS) if facts is None else facts),
             tuple(reasons),
+            frozen(heads_of(tokens, order)),
         )
+
+    def __post_init__(self) -> None:
+        # One type for both, so that every function is compiled once.
+        if self.heads.dtype != self.tokens.dtype:
+            object.__setattr__(self, "heads", frozen(self.heads.astype(self.tokens.dtype)))
 
     @property
     def separator(self) -> int:

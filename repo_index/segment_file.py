@@ -1,9 +1,10 @@
 """Segments on disk.
 
 One file: eight bytes of magic and version, the length of a JSON header (uint64), the header, then
-the arrays at multiples of 64 bytes, little endian: ``tokens``, ``order``, ``starts``, ``facts`` and
-the texts ``paths`` and ``reasons``, joined by NUL. Size and checksum of the whole file stand in the
-manifest, never in the file itself: a file of another generation cannot vouch for itself.
+the arrays at multiples of 64 bytes, little endian: ``tokens``, ``order``, ``heads``, ``starts``,
+``facts`` and the texts ``paths`` and ``reasons``, joined by NUL. Size and checksum of the whole
+file stand in the manifest, never in the file itself: a file of another generation cannot vouch for
+itself.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
 from repo_index.file_layer import FileLayer
+from repo_index.ordering import DEPTH, frozen
 from repo_index.segment import FACTS, Segment
 
-MAGIC = b"REDRAFT\x01"
+MAGIC = b"REDRAFT\x02"
 ALIGNMENT = 64
 
 
@@ -32,6 +34,7 @@ def write_segment(
     blobs = [
         ("tokens", segment.tokens.dtype.str, _bytes(segment.tokens)),
         ("order", "<u4", _bytes(segment.order)),
+        ("heads", segment.heads.dtype.str, _bytes(segment.heads)),
         ("starts", "<u4", _bytes(segment.starts)),
         ("facts", "facts", _bytes(segment.facts)),
         ("paths", "text", memoryview(_joined(segment.paths))),
@@ -77,6 +80,8 @@ def read_segment(path: Path, tokenizer_hash: str) -> Segment:
             paths=_split(arrays["paths"]),
             facts=arrays["facts"],
             reasons=_split(arrays["reasons"]),
+            # In memory, where a search finds them together and no page has to be mapped for them.
+            heads=frozen(np.array(arrays["heads"]).reshape(-1, DEPTH)),
             name=path.name,
             mapping=data,
         )

@@ -47,6 +47,8 @@ def measure(
             rows += len(snapshot.lookup(context))
             times[turn, i] = time.perf_counter() - started
     highest = max(highest, resident_bytes())
+    datastore.release()
+    idle = resident_bytes()
     first, second = times * 1e6
     return {
         "lookup_us_p50": float(np.percentile(second, 50)),
@@ -59,6 +61,7 @@ def measure(
         "segments": len(snapshot.parts),
         "resident_mb": (highest[0] - before[0]) / 1e6,
         "resident_private_mb": (highest[1] - before[1]) / 1e6,
+        "resident_idle_mb": (idle[0] - before[0]) / 1e6,
         "problems": datastore.problems,
     }
 

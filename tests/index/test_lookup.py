@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from repo_index import datastore, ordering
 from repo_index.datastore import COMMON, REPOSITORY, Datastore, Snapshot
 from repo_index.ordering import DEPTH, sort_positions
 from repo_index.segment import Segment, join_files
@@ -66,6 +67,26 @@ def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
         for layer, files in ((REPOSITORY, repository), (COMMON, common)):
             found = rows_of(snapshot, context, layer, limit=2000, depth=7)
             assert found == occurrences(files, context, 7), f"seed {seed}"
+
+
+@pytest.mark.parametrize("vocabulary", [2, 30, 70_000])
+def test_a_search_that_begins_in_the_heads_finds_the_same(
+    vocabulary: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a head for every fourth place, and for every one."""
+    for stride in (4, 1):
+        monkeypatch.setattr(ordering, "HEAD_STRIDE", stride)
+        monkeypatch.setattr(datastore, "HEAD_STRIDE", stride)
+        rng = np.random.default_rng(vocabulary + stride)
+        files = random_files(rng, 12, vocabulary, 80)
+        snapshot = Datastore.from_token_files(files).snapshot()
+        segment = snapshot.parts[0].segment
+        assert len(segment.heads) == -(-len(segment.order) // stride)
+        for _ in range(60):
+            own = list(files.values())[rng.integers(len(files))]
+            context = np.concatenate([rng.integers(0, vocabulary, 20), own[:11]]).astype(np.int32)
+            found = rows_of(snapshot, context, REPOSITORY, limit=2000, depth=7)
+            assert found == occurrences(files, context, 7)
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
