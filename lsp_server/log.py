@@ -18,7 +18,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
     """A rotated log that nobody else may read, the files made later too."""
 
     def _open(self) -> TextIOWrapper:
-        opened = open(
+        opened = open(  # noqa: SIM115 - the handler closes it
             self.baseFilename,
             self.mode,
             encoding=self.encoding,
