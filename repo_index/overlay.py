@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from repo_index.edited_text import EditedText, TokenChange
 from repo_index.ordering import frozen, separator_of, splice, stream_type
-from repo_index.reading import text_reason, unix_lines
-from repo_index.secrets import secret_name
+from repo_index.reading import long_lines, unix_lines
+from repo_index.secrets import secret_content, secret_name
 from repo_index.segment import Segment
 from repo_index.tokens import TextTokenizer
 
@@ -127,13 +127,15 @@ class Overlay:
             return reason
         if len(text) > MAX_BUFFER_CHARACTERS:
             return "too long"
+        if reason := long_lines(text):
+            return reason
         if known is None:
-            return text_reason(text) if text.strip() else ""
+            return secret_content(text)
         # What stood there was clean, so a credential must lie in the lines that changed.
         start, stop = known.difference(text)
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", min(len(text), stop + 600))
-        return text_reason(text[max(0, first - 600) : last if last >= 0 else len(text)] + "\n.")
+        return secret_content(text[max(0, first - 600) : last if last >= 0 else len(text)])
 
     def _apply(self, path: str, change: TokenChange) -> None:
         place = bisect.bisect_left(self._order_of_paths, path)

@@ -69,9 +69,14 @@ def text_reason(text: str) -> str:
     """Why a text is left out for what it holds; empty when it counts."""
     if not text.strip():
         return "empty"
+    return long_lines(text) or secret_content(text)
+
+
+def long_lines(text: str) -> str:
+    """Says so when the lines of a text are too long for code."""
     if len(text) > 2000 and len(text) / (text.count("\n") + 1) > _LONG_LINES:
         return "very long lines: minified or data"
-    return secret_content(text)
+    return ""
 
 
 def settled(fingerprint: Fingerprint) -> Fingerprint:

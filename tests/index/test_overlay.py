@@ -146,3 +146,14 @@ def test_what_stands_at_the_cursor_does_not_continue_what_stands_before_it(
     assert longest(everywhere) == ["b.py", "c.py"]
     assert longest(elsewhere) == ["c.py"]
     assert longest(datastore.snapshot(cursor=("none.py", 3)).lookup(context)) == ["b.py", "c.py"]
+
+
+def test_a_long_line_among_short_ones_does_not_shut_a_buffer_out(tokenizer: TextTokenizer) -> None:
+    overlay = Overlay(tokenizer)
+    text = "a = 1\n" * 500 + "table = [" + "1, " * 900 + "]\n" + "b = 2\n" * 500
+    overlay.set_buffer("a.py", text)
+    place = text.index("table")
+    text = text[:place] + "long_" + text[place:]
+    overlay.set_buffer("a.py", text)
+    assert overlay.excluded("a.py") == ""
+    check_equal_to_fresh(overlay, {"a.py": text}, tokenizer)
