@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from accel.generation import GenerationRequest
     from accel.prompts import Prompt
     from accel.session import Session
+    from accel.sources.calibration import Calibration
+    from accel.sources.history import History
     from accel.sources.protocol import Drafter
     from repo_index.indexer import Progress
 
@@ -49,6 +51,8 @@ COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
 """Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
+SAVE_EVERY = 100
+"""Completions between two saves of what was learnt of acceptance."""
 EDIT_KEY: tuple[str, ...] = ("edit",)
 
 
@@ -76,6 +80,10 @@ class EngineService:
         self._engine: Engine | None = None
         self._sessions: Spares[Session] = Spares()
         self._drafters: Spares[Drafter] = Spares()
+        self._learnt: Calibration | None = None
+        self._history: History | None = None
+        self._learnt_file = Path()
+        self._completions = 0
         self.indexes = WorkspaceIndexes(self._model, common)
 
     @property
@@ -95,10 +103,16 @@ class EngineService:
 
     def _warm_up(self) -> None:
         """Load what is compiled now: the first request would wait for it."""
-        from accel.sources import mixture
+        from accel.sources import calibration, mixture
+        from accel.sources.history import History
         from repo_index import datastore
 
+        name = f"{self.engine.name} {self.engine.tokenizer.sha256}"
+        self._learnt_file = calibration.file_of(name)
+        self._learnt = calibration.Calibration.load(self._learnt_file)
+        self._history = History()
         mixture.warm_up()
+        calibration.warm_up()
         datastore.warm_up(self.engine.tokenizer.vocabulary_size)
 
     # Workspaces and buffers
@@ -150,7 +164,9 @@ class EngineService:
         key = ("complete", job.workspace, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
         request.stop_rule = rule
-        return (yield from self._generate(key, request, job.plain, self._mixture))
+        result = yield from self._generate(key, request, job.plain, self._mixture)
+        self._keep_learnt()
+        return result
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
         """An edit that yields after every forward; a long selection piece by piece."""
@@ -236,9 +252,24 @@ class EngineService:
         return result_of(generation, builder)
 
     def _mixture(self) -> Drafter:
+        from accel.sources import shapes_of
         from accel.sources.mixture import MixtureDrafter
 
-        return MixtureDrafter()
+        shapes = shapes_of(self.engine.tokenizer)
+        return MixtureDrafter(shapes, learnt=self._learnt, history=self._history)
+
+    def _keep_learnt(self) -> None:
+        """Save now and then what was learnt of acceptance: the process may be killed any time."""
+        self._completions += 1
+        if self._completions % SAVE_EVERY == 0 and self._learnt is not None:
+            self._save_learnt()
+
+    def _save_learnt(self) -> None:
+        assert self._learnt is not None
+        try:
+            self._learnt.save(self._learnt_file)
+        except OSError as error:
+            logger.warning("what was learnt of drafts cannot be saved: %s", error)
 
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter
@@ -283,6 +314,8 @@ class EngineService:
 
     def close(self) -> None:
         """Let go of the model and the indexes."""
+        if self._learnt is not None and self._completions:
+            self._save_learnt()
         self._sessions.clear()
         self._drafters.clear()
         self.indexes.clear()
