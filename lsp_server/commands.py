@@ -57,6 +57,8 @@ async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> di
     if not ls.features.apply_edit:
         raise EditRefused("the editor does not apply edits; use the request redraft/edit")
     edit = await _with_progress(ls, request, token, None)
+    if edit.warning:
+        ls.show_warning(f"Redraft: {edit.warning}")
     answer = await ls.protocol.ask(
         types.WORKSPACE_APPLY_EDIT,
         {"label": LABEL, "edit": workspace_edit(ls, request.document, edit)},

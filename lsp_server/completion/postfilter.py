@@ -1,12 +1,14 @@
 """What of the model's text is shown. Pure functions over text, held by golden tests.
 
-In this order: repetitions are cut, what stands after the cursor already is taken off, brackets that
-close nothing are cut, indentation is kept to the cursor's block, trailing blanks go.
+In this order: hidden characters and repetitions are cut, what stands after the cursor already is
+taken off, brackets that close nothing are cut, trailing blanks go.
 """
 
 from __future__ import annotations
 
 import re
+
+from lsp_server.hidden import first_hidden
 
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {closer: opener for opener, closer in OPENERS.items()}
@@ -20,6 +22,7 @@ _QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
 def shown_text(text: str, prefix: str, suffix: str) -> str:
     """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text[: first_hidden(text, prefix + suffix)]
     text = cut_repetition(text, prefix)
     text = without_suffix(text, suffix)
     text = cut_unbalanced(text, prefix, suffix)

@@ -19,6 +19,7 @@ from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.engine_client import Call, EngineClient
 from lsp_server.engine_loop import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, StaleDocument
+from lsp_server.hidden import hidden_warning
 from lsp_server.jobs import EditJob, JobResult, Span
 from lsp_server.settings import Settings
 
@@ -62,6 +63,8 @@ class EditResult:
     text: str
     """The region's new text."""
     diff: str
+    warning: str
+    """What the user should know before accepting; empty for nothing."""
     result: JobResult = field(repr=False)
 
 
@@ -210,7 +213,12 @@ class EditProvider:
         before = document.text
         after = before[:base] + wanted + before[base + len(written) :]
         return EditResult(
-            document.version, changes, wanted, unified_diff(before, after, path), result
+            version=document.version,
+            changes=changes,
+            text=wanted,
+            diff=unified_diff(before, after, path),
+            warning=hidden_warning(written, wanted),
+            result=result,
         )
 
     def prefill(self, request: EditRequest) -> None:

@@ -86,6 +86,7 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
         "diff": edit.diff,
         "text": edit.text,
         "version": edit.version,
+        "warning": edit.warning,
         "statistics": statistics(edit.result),
     }
 

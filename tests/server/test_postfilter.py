@@ -43,6 +43,9 @@ CASES = {
     "brackets in comments do not count": ("x = 1", "  # :)", "\n", "  # :)"),
     "indentation inside stays": (BLOCK, "if item:\n            use(item)", "\n",
                                  "if item:\n            use(item)"),
+    "hidden characters are cut": ("x = ", "1  # \u202egnihton", "\n", "1  #"),
+    "hidden characters of the document stay": ('a = "\u200b"\nb = ', '"\u200b"', "\n",
+                                               '"\u200b"'),
     "unicode": ("name = ", '"𝄞é"', "\n", '"𝄞é"'),
 }  # fmt: skip
 

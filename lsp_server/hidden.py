@@ -1,0 +1,30 @@
+"""Characters that a reader does not see, and that make text read otherwise than it runs.
+
+Bidirectional controls reorder what is shown ("Trojan Source", CVE-2021-42574); zero-width ones make
+two names look alike. A model that copies them from a repository must not bring them in unseen.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def first_hidden(text: str, known: str) -> int | None:
+    """Place of the first hidden character that does not occur in ``known``."""
+    if text.isascii():
+        return None
+    for found in _HIDDEN.finditer(text):
+        if found.group() not in known:
+            return found.start()
+    return None
+
+
+def hidden_warning(old: str, new: str) -> str:
+    """A line for the user when ``new`` brings hidden characters in; empty otherwise."""
+    place = first_hidden(new, old)
+    if place is None:
+        return ""
+    line = new.count("\n", 0, place) + 1
+    return f"line {line} of the new text holds the hidden character U+{ord(new[place]):04X}"
