@@ -18,7 +18,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.sources.evidence import GROUPS, LEVELS, MATCHED_GROUPS, Evidence
+from accel.sources import evidence as evidence_of
+from accel.sources.compiled import compiled_with
+from accel.sources.evidence import GROUPS, LEVELS, MATCHED_GROUPS, MAX_NEAR, Evidence
 from accel.sources.token_shapes import SHAPES
 
 Floats = NDArray[np.float32]
@@ -79,108 +81,17 @@ class Weights(NamedTuple):
         )
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _logarithm(count: float) -> float:
-    return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
-
-
-@njit(nogil=True, cache=True)
-def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
-    """Write what the node itself is: how much evidence there is in all, and ``state``.
-
-    state: float32 [STATE_INPUTS], see ``best_first.describe``; inputs: float32 [NODE_INPUTS].
-    """
-    for group in range(MATCHED_GROUPS):
-        for level in range(LEVELS):
-            inputs[group * LEVELS + level] = _logarithm(evidence.totals[group, level])
-    inputs[MATCHED_GROUPS * LEVELS :] = state
-
-
-@njit(nogil=True, cache=True)
-def candidate_inputs(
-    evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
-) -> int:
-    """Write the inputs of a candidate that are not zero; returns how many there are."""
-    count = 0
-    for group in range(GROUPS):
-        for level in range(LEVELS):
-            occurrences = evidence.counts[slot, group, level]
-            if occurrences > 0:
-                indices[count] = group * LEVELS + level
-                values[count] = _logarithm(occurrences)
-                count += 1
-                if group < MATCHED_GROUPS:
-                    indices[count] = COUNT_INPUTS + group * LEVELS + level
-                    values[count] = occurrences / max(evidence.totals[group, level], 1.0)
-                    count += 1
-            elif group < MATCHED_GROUPS:
-                break
-    return count
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
-    """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
-    for h in range(HIDDEN):
-        hidden[h] = weights.bias[h] + weights.last_shape[last_shape, h]
-    for i in range(NODE_INPUTS):
-        value = inputs[i]
-        if value != 0:
-            for h in range(HIDDEN):
-                hidden[h] += value * weights.node[i, h]
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
-    """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
-    for h in range(ESCAPE_HIDDEN):
-        hidden[h] = weights.escape_bias[h]
-    for i in range(NODE_INPUTS):
-        value = inputs[i]
-        if value != 0:
-            for h in range(ESCAPE_HIDDEN):
-                hidden[h] += value * weights.escape_node[i, h]
-    score = weights.escape_shape[last_shape]
-    for h in range(ESCAPE_HIDDEN):
-        if hidden[h] > 0:
-            score += hidden[h] * weights.escape_out[h]
-    return score
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def score_of(
-    weights: Weights,
-    node_hidden: Floats,
-    last_shape: int,
-    shape: int,
-    indices: NDArray[np.int16],
-    values: Floats,
-    count: int,
-    hidden: Floats,
-) -> float:
-    """Score of a candidate. hidden: float32 [HIDDEN], written before the threshold."""
-    for h in range(HIDDEN):
-        hidden[h] = node_hidden[h] + weights.shape[shape, h]
-    for i in range(count):
-        value = values[i]
-        row = weights.candidate[indices[i]]
-        for h in range(HIDDEN):
-            hidden[h] += value * row[h]
-    score = weights.pair[last_shape, shape]
-    for h in range(HIDDEN):
-        score += max(hidden[h], np.float32(0)) * weights.out[h]
-    return score
-
-
 class Scratch(NamedTuple):
-    """Room for scoring one node. All but indices float32."""
+    """Room for scoring one node. All but indices float32; near_hidden lasts for a tree."""
 
     inputs: Floats
     node_hidden: Floats
+    start: Floats
     hidden: Floats
     escape_hidden: Floats
     indices: NDArray[np.int16]
     values: Floats
+    near_hidden: Floats
 
     @classmethod
     def room(cls) -> Scratch:
@@ -189,13 +100,142 @@ class Scratch(NamedTuple):
             np.empty(NODE_INPUTS, np.float32),
             np.empty(HIDDEN, np.float32),
             np.empty(HIDDEN, np.float32),
+            np.empty(HIDDEN, np.float32),
             np.empty(ESCAPE_HIDDEN, np.float32),
             np.empty(CANDIDATE_INPUTS, np.int16),
             np.empty(CANDIDATE_INPUTS, np.float32),
+            np.empty((MAX_NEAR, HIDDEN), np.float32),
         )
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, inline="always")
+def _logarithm(count: float) -> float:
+    return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
+
+
+@compiled_with(evidence_of)
+def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
+    """Write what the node itself is: how much evidence there is in all, and ``state``.
+
+    state: float32 [STATE_INPUTS], see ``best_first.describe``; inputs: float32 [NODE_INPUTS].
+    """
+    totals = evidence.totals
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            inputs[group * LEVELS + level] = _logarithm(totals[group, level])
+    inputs[MATCHED_GROUPS * LEVELS :] = state
+
+
+@compiled_with(evidence_of)
+def matched_inputs(
+    evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
+) -> int:
+    """Write the inputs of a candidate that matches give and are not zero; returns how many."""
+    count = 0
+    counts, totals = evidence.counts, evidence.totals
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            occurrences = counts[slot, group, level]
+            if occurrences <= 0:
+                break  # no longer match either
+            place = group * LEVELS + level
+            indices[count] = place
+            values[count] = _logarithm(occurrences)
+            indices[count + 1] = COUNT_INPUTS + place
+            values[count + 1] = occurrences / max(totals[group, level], np.float32(1))
+            count += 2
+    return count
+
+
+@compiled_with(evidence_of)
+def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], values: Floats) -> int:
+    """Write the inputs, not zero, of a token for where it stands near; returns how many."""
+    count = 0
+    counts = evidence.near_counts
+    for group in range(GROUPS - MATCHED_GROUPS):
+        for level in range(LEVELS):
+            occurrences = counts[item, group, level]
+            if occurrences > 0:
+                indices[count] = (MATCHED_GROUPS + group) * LEVELS + level
+                values[count] = _logarithm(occurrences)
+                count += 1
+    return count
+
+
+@compiled_with(evidence_of, fastmath=True)
+def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
+    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree."""
+    hidden, indices, values = scratch.near_hidden, scratch.indices, scratch.values
+    matrix = weights.candidate
+    for item in range(near):
+        hidden[item] = 0
+        used = near_inputs(evidence, item, indices, values)
+        for i in range(used):
+            value, row = values[i], indices[i]
+            for h in range(HIDDEN):
+                hidden[item, h] += value * matrix[row, h]
+
+
+@compiled_with(evidence_of, fastmath=True)
+def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
+    """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
+    matrix, bias, of_shape = weights.node, weights.bias, weights.last_shape
+    for h in range(HIDDEN):
+        hidden[h] = bias[h] + of_shape[last_shape, h]
+    for i in range(NODE_INPUTS):
+        value = inputs[i]
+        if value != 0:
+            for h in range(HIDDEN):
+                hidden[h] += value * matrix[i, h]
+
+
+@compiled_with(evidence_of, fastmath=True)
+def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
+    """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
+    matrix, bias, out = weights.escape_node, weights.escape_bias, weights.escape_out
+    for h in range(ESCAPE_HIDDEN):
+        hidden[h] = bias[h]
+    for i in range(NODE_INPUTS):
+        value = inputs[i]
+        if value != 0:
+            for h in range(ESCAPE_HIDDEN):
+                hidden[h] += value * matrix[i, h]
+    score = weights.escape_shape[last_shape]
+    for h in range(ESCAPE_HIDDEN):
+        if hidden[h] > 0:
+            score += hidden[h] * out[h]
+    return score
+
+
+@compiled_with(evidence_of, fastmath=True)
+def score_of(
+    weights: Weights,
+    start: Floats,
+    last_shape: int,
+    shape: int,
+    indices: NDArray[np.int16],
+    values: Floats,
+    count: int,
+    hidden: Floats,
+) -> float:
+    """Score of a candidate: ``start`` of its hidden layer, and ``count`` more inputs.
+
+    hidden: float32 [HIDDEN], written, before the threshold.
+    """
+    matrix, of_shape, out = weights.candidate, weights.shape, weights.out
+    for h in range(HIDDEN):
+        hidden[h] = start[h] + of_shape[shape, h]
+    for i in range(count):
+        value, row = values[i], indices[i]
+        for h in range(HIDDEN):
+            hidden[h] += value * matrix[row, h]
+    score = weights.pair[last_shape, shape]
+    for h in range(HIDDEN):
+        score += max(hidden[h], np.float32(0)) * out[h]
+    return score
+
+
+@compiled_with(evidence_of, fastmath=True)
 def probabilities_of(
     weights: Weights,
     corrections: Floats,
@@ -209,27 +249,29 @@ def probabilities_of(
 ) -> None:
     """Write the probability of each of the ``count`` candidates, given that the path is right.
 
+    ``hidden_of_near`` must have been called for this tree.
     corrections: float32 [sources, match lengths], added to scores, see ``calibration``.
     """
     node_inputs(evidence, state, scratch.inputs)
     hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
     none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
     highest = none
+    tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
+    near_items, near_hidden = evidence.near_items, scratch.near_hidden
+    node_hidden, start, hidden = scratch.node_hidden, scratch.start, scratch.hidden
+    indices, values = scratch.indices, scratch.values
     for slot in range(count):
-        used = candidate_inputs(evidence, slot, scratch.indices, scratch.values)
-        token = evidence.tokens[slot]
-        score = score_of(
-            weights,
-            scratch.node_hidden,
-            last_shape,
-            shapes[token] if token < len(shapes) else 0,
-            scratch.indices,
-            scratch.values,
-            used,
-            scratch.hidden,
-        )
-        longest = min(evidence.best[slot], corrections.shape[1] - 1)
-        score += corrections[evidence.sources[slot], longest]
+        item = near_items[slot]
+        if item >= 0:
+            for h in range(HIDDEN):
+                start[h] = node_hidden[h] + near_hidden[item, h]
+        else:
+            for h in range(HIDDEN):
+                start[h] = node_hidden[h]
+        used = matched_inputs(evidence, slot, indices, values)
+        shape = shapes[tokens[slot]] if tokens[slot] < len(shapes) else 0
+        score = score_of(weights, start, last_shape, shape, indices, values, used, hidden)
+        score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
         probabilities[slot] = score
         highest = max(highest, score)
     total = np.exp(none - highest)

@@ -9,8 +9,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.sources.acceptance import STATE_INPUTS, Floats, Scratch, Weights, probabilities_of
+from accel.sources import acceptance, calibration, expansion
+from accel.sources import evidence as evidence_of
+from accel.sources.acceptance import (
+    STATE_INPUTS,
+    Floats,
+    Scratch,
+    Weights,
+    hidden_of_near,
+    probabilities_of,
+)
 from accel.sources.calibration import depth_group
+from accel.sources.compiled import compiled_with
 from accel.sources.evidence import (
     MAX_CANDIDATES,
     Evidence,
@@ -96,7 +106,7 @@ def describe(
     state[5] = min(accepted, 16) / 8
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(evidence_of)
 def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, depth: int) -> None:
     """Write the tokens from the root to ``node`` behind the text."""
     place = text.stop + depth - 1
@@ -106,7 +116,7 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
         node = parents[node]
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(acceptance, evidence_of, expansion)
 def _offer(
     frontier: Frontier,
     waiting: int,
@@ -138,7 +148,7 @@ def _offer(
     return added
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(expansion)
 def _take(frontier: Frontier, left: int) -> int:
     """Take the most probable candidate off the frontier; ``left`` remain."""
     best = frontier.heap[0]
@@ -148,7 +158,7 @@ def _take(frontier: Frontier, left: int) -> int:
     return best
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(acceptance, calibration, evidence_of, expansion)
 def grow(
     text: Text,
     rows: Rows,
@@ -169,6 +179,7 @@ def grow(
     probabilities = np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, evidence)
+    hidden_of_near(weights, evidence, surroundings, scratch)
     row_count = len(rows.lengths)
     for row in range(row_count):
         rows.following[row] = row + 1 if row + 1 < row_count else -1

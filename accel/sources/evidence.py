@@ -26,15 +26,17 @@ LEVELS = 9
 
 MAX_MATCH = 24
 MAX_SHAPE_MATCH = 16
-MAX_CANDIDATES = 192
 MAX_MATCHED = 96
-"""Candidates that occurrences may bring; the rest of the room is for tokens that stand near."""
+"""Candidates that occurrences may bring."""
+MAX_NEAR = 128
+"""Candidates that stand near."""
+MAX_CANDIDATES = MAX_MATCHED + MAX_NEAR
 MAX_OCCURRENCES = 400
-NEAR = 512
+NEAR = 1024
 SHAPE_WINDOW = 384
-NEAR_TOKENS = 56
-NEAR_WORDS = 24
-AFTER_TOKENS = 16
+NEAR_TOKENS = 80
+NEAR_WORDS = 32
+AFTER_TOKENS = 24
 
 _MATCH_LEVELS = np.array([0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8], np.int8)
 _SHAPE_LEVELS = np.array([0, 0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8], np.int8)
@@ -74,10 +76,11 @@ class Evidence(NamedTuple):
     """Room for the evidence at one node, used again for the next.
 
     slots: int32 [vocabulary], candidate of a token or -1; tokens: int32 [candidates];
-    counts: float32 [candidates, groups, levels]; totals: float32 [groups, levels];
+    counts: float32 [candidates, MATCHED_GROUPS, levels]; totals: float32 [MATCHED_GROUPS, levels];
     heads: int32 [candidates], first row of each; best: int32 [candidates], longest match;
-    sources: int8 [candidates]; near: int32 [tokens], what stands near the cursor, and
-    near_counts: float32 [tokens, 3, levels], how often and where.
+    sources: int8 [candidates]; near_items: int32 [candidates], place in ``near`` or -1.
+    near: int32 [tokens], what stands near the cursor, and near_counts: float32 [tokens, 3, levels],
+    how often and where: the same for all nodes of a tree.
     """
 
     slots: TokenArray
@@ -87,6 +90,7 @@ class Evidence(NamedTuple):
     heads: TokenArray
     best: TokenArray
     sources: NDArray[np.int8]
+    near_items: TokenArray
     near: TokenArray
     near_counts: NDArray[np.float32]
 
@@ -96,13 +100,14 @@ class Evidence(NamedTuple):
         return cls(
             np.full(vocabulary, -1, np.int32),
             np.empty(MAX_CANDIDATES, np.int32),
-            np.zeros((MAX_CANDIDATES, GROUPS, LEVELS), np.float32),
-            np.zeros((GROUPS, LEVELS), np.float32),
+            np.zeros((MAX_CANDIDATES, MATCHED_GROUPS, LEVELS), np.float32),
+            np.zeros((MATCHED_GROUPS, LEVELS), np.float32),
             np.empty(MAX_CANDIDATES, np.int32),
             np.empty(MAX_CANDIDATES, np.int32),
             np.empty(MAX_CANDIDATES, np.int8),
-            np.empty(MAX_CANDIDATES - MAX_MATCHED, np.int32),
-            np.zeros((MAX_CANDIDATES - MAX_MATCHED, 3, LEVELS), np.float32),
+            np.empty(MAX_CANDIDATES, np.int32),
+            np.empty(MAX_NEAR, np.int32),
+            np.zeros((MAX_NEAR, GROUPS - MATCHED_GROUPS, LEVELS), np.float32),
         )
 
 
@@ -117,19 +122,16 @@ def _distance_level(distance: int) -> int:
     return level
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _candidate(evidence: Evidence, token: int, count: int, limit: int) -> int:
-    """Slot of ``token``, a new one where it has none and ``limit`` allows, else -1."""
-    slot = evidence.slots[token]
-    if slot < 0 and count < limit:
-        slot = count
-        evidence.slots[token] = slot
-        evidence.tokens[slot] = token
-        evidence.counts[slot] = 0
-        evidence.heads[slot] = -1
-        evidence.best[slot] = 0
-        evidence.sources[slot] = _PROMPT_SOURCE
-    return slot
+@njit(nogil=True, cache=True)
+def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
+    """Let ``slot`` be the candidate of ``token``, without evidence."""
+    evidence.slots[token] = slot
+    evidence.tokens[slot] = token
+    evidence.counts[slot] = 0
+    evidence.heads[slot] = -1
+    evidence.best[slot] = 0
+    evidence.sources[slot] = _PROMPT_SOURCE
+    evidence.near_items[slot] = -1
 
 
 @njit(nogil=True, cache=True)
@@ -209,38 +211,48 @@ def gather(
     count = _count_occurrences(text, text.stop + depth, count, 1 if near else 2, evidence)
     if near:
         for item in range(near):
-            slot = _candidate(evidence, evidence.near[item], count, MAX_CANDIDATES)
-            if slot == count:
+            token = evidence.near[item]
+            if evidence.slots[token] < 0:
+                _begin_candidate(evidence, token, count)
                 count += 1
-            evidence.counts[slot, BEFORE:] = evidence.near_counts[item]
+            evidence.near_items[evidence.slots[token]] = item
         _match_shapes(text, text.stop + depth, shapes, evidence)
     _accumulate(evidence, count)
     return count
 
 
+# Compiled code counts a reference at every access to a field of a tuple: the loops below that run
+# hundreds of times take the arrays out first.
+
+
 @njit(nogil=True, cache=True)
 def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> int:
     """Count what the rows of a list say at ``depth`` and hand them to their candidates."""
+    tokens, lengths, row_counts, row_sources, next_row = rows
+    slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
+    heads, best, sources = evidence.heads, evidence.best, evidence.sources
     count = 0
-    row = first_row if depth < rows.tokens.shape[1] else -1
+    row = first_row if depth < tokens.shape[1] else -1
     while row >= 0:
-        following = rows.following[row]
-        token = rows.tokens[row, depth]
-        if 0 <= token < len(evidence.slots):
-            length = rows.lengths[row] + depth
-            group = COMMON if rows.sources[row] == _COMMON_SOURCE else REPOSITORY
+        following = next_row[row]
+        token = tokens[row, depth]
+        if 0 <= token < len(slots):
+            length = lengths[row] + depth
+            group = COMMON if row_sources[row] == _COMMON_SOURCE else REPOSITORY
             level = _MATCH_LEVELS[min(length, 17)]
-            evidence.totals[group, level] += rows.counts[row]
-            slot = _candidate(evidence, token, count, MAX_MATCHED)
+            totals[group, level] += row_counts[row]
+            slot = slots[token]
+            if slot < 0 and count < MAX_MATCHED:
+                slot = count
+                count += 1
+                _begin_candidate(evidence, token, slot)
             if slot >= 0:
-                if slot == count:
-                    count += 1
-                evidence.counts[slot, group, level] += rows.counts[row]
-                rows.following[row] = evidence.heads[slot]
-                evidence.heads[slot] = row
-                if length > evidence.best[slot]:
-                    evidence.best[slot] = length
-                    evidence.sources[slot] = rows.sources[row]
+                counts[slot, group, level] += row_counts[row]
+                next_row[row] = heads[slot]
+                heads[slot] = row
+                if length > best[slot]:
+                    best[slot] = length
+                    sources[slot] = row_sources[row]
         row = following
     return count
 
@@ -251,11 +263,13 @@ def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: 
 
     Those that match ``least`` tokens bring candidates. Returns the number of candidates.
     """
-    tokens = text.tokens
+    tokens, previous, newest, start, _ = text
+    slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
+    best, sources = evidence.best, evidence.sources
     last = tokens[stop - 1]
-    position = text.newest[last] if last < len(text.newest) else -1
+    position = newest[last] if last < len(newest) else -1
     if position == stop - 1:
-        position = text.previous[position]
+        position = previous[position]
     visited = 0
     while position >= 0 and visited < MAX_OCCURRENCES:
         visited += 1
@@ -270,61 +284,66 @@ def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: 
             ):
                 length += 1
             level = _MATCH_LEVELS[min(length, 17)]
-            in_prompt = position >= text.start
+            in_prompt = position >= start
             group = PROMPT if in_prompt else SUFFIX
-            evidence.totals[group, level] += 1
-            slot = _candidate(evidence, token, count, MAX_MATCHED if length >= least else 0)
+            totals[group, level] += 1
+            slot = slots[token]
+            if slot < 0 and count < MAX_MATCHED and length >= least:
+                slot = count
+                count += 1
+                _begin_candidate(evidence, token, slot)
             if slot >= 0:
-                if slot == count:
-                    count += 1
-                evidence.counts[slot, group, level] += 1
+                counts[slot, group, level] += 1
                 # The text at hand speaks before an index that knows a copy of it.
-                if length >= evidence.best[slot]:
-                    evidence.best[slot] = length
-                    evidence.sources[slot] = _PROMPT_SOURCE if in_prompt else _SUFFIX_SOURCE
-        position = text.previous[position]
+                if length >= best[slot]:
+                    best[slot] = length
+                    sources[slot] = _PROMPT_SOURCE if in_prompt else _SUFFIX_SOURCE
+        position = previous[position]
     return count
 
 
 @njit(nogil=True, cache=True)
 def _match_shapes(text: Text, stop: int, shapes: TokenShapes, evidence: Evidence) -> None:
     """Count occurrences near the cursor whose left context has the shapes of the node's."""
-    tokens = text.tokens
-    known = len(shapes.shapes)
+    tokens, start = text.tokens, text.start
+    spelt, slots = shapes.shapes, evidence.slots
+    counts, totals = evidence.counts, evidence.totals
+    known = len(spelt)
     wanted = np.empty(MAX_SHAPE_MATCH, np.int8)
-    depth = min(MAX_SHAPE_MATCH, stop - text.start)
+    depth = min(MAX_SHAPE_MATCH, stop - start)
     for back in range(depth):
         token = tokens[stop - 1 - back]
-        wanted[back] = shapes.shapes[token] if token < known else 0
-    for position in range(stop - 2, max(text.start, stop - SHAPE_WINDOW) - 1, -1):
+        wanted[back] = spelt[token] if token < known else 0
+    for position in range(stop - 2, max(start, stop - SHAPE_WINDOW) - 1, -1):
         length = 0
-        while length < depth and position - length >= text.start:
+        while length < depth and position - length >= start:
             token = tokens[position - length]
-            if (shapes.shapes[token] if token < known else 0) != wanted[length]:
+            if (spelt[token] if token < known else 0) != wanted[length]:
                 break
             length += 1
         if length:
             level = _SHAPE_LEVELS[length]
-            evidence.totals[SHAPE, level] += 1
-            slot = evidence.slots[tokens[position + 1]]
+            totals[SHAPE, level] += 1
+            slot = slots[tokens[position + 1]]
             if slot >= 0:
-                evidence.counts[slot, SHAPE, level] += 1
+                counts[slot, SHAPE, level] += 1
 
 
 @njit(nogil=True, cache=True)
 def _accumulate(evidence: Evidence, count: int) -> None:
     """From occurrences of exactly a match length to those of at least it."""
+    counts, totals = evidence.counts, evidence.totals
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS - 2, -1, -1):
-            above = evidence.totals[group, level + 1]
-            if above > 0:
-                evidence.totals[group, level] += above
+            if totals[group, level + 1] > 0:
+                totals[group, level] += totals[group, level + 1]
                 for slot in range(count):
-                    evidence.counts[slot, group, level] += evidence.counts[slot, group, level + 1]
+                    counts[slot, group, level] += counts[slot, group, level + 1]
 
 
 @njit(nogil=True, cache=True)
 def forget(evidence: Evidence, count: int) -> None:
     """Make room for the next node after ``count`` candidates."""
+    slots, tokens = evidence.slots, evidence.tokens
     for slot in range(count):
-        evidence.slots[evidence.tokens[slot]] = -1
+        slots[tokens[slot]] = -1

@@ -137,8 +137,12 @@ def test_equals_the_slow_form(seed):
         assert np.allclose(found.totals[group], slow_totals[group]), group
     for slot in range(count):
         for group in range(kinds.GROUPS):
-            token = int(found.tokens[slot])
-            assert np.allclose(found.counts[slot, group], slow_counts[group, token]), (group, token)
+            token, item = int(found.tokens[slot]), int(found.near_items[slot])
+            if group < kinds.MATCHED_GROUPS:
+                counted = found.counts[slot, group]
+            else:
+                counted = found.near_counts[item, group - kinds.BEFORE] if item >= 0 else 0
+            assert np.allclose(counted, slow_counts[group, token]), (group, token)
     forget(found, count)
     assert (found.slots == -1).all()
 

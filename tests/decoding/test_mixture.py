@@ -11,12 +11,13 @@ import pytest
 from accel.draft_tree import Source
 from accel.replay import replay
 from accel.sources import acceptance
-from accel.sources.acceptance import PRIOR, Scratch, Weights, probabilities_of
+from accel.sources.acceptance import PRIOR, Scratch, Weights, hidden_of_near, probabilities_of
 from accel.sources.best_first import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
 from accel.sources.evidence import (
     GROUPS,
     LEVELS,
     MATCHED_GROUPS,
+    MAX_CANDIDATES,
     Evidence,
     forget,
     gather,
@@ -81,17 +82,22 @@ def test_probabilities_equal_the_dense_form(seed):
     count = 12
     found = Evidence.room(64)
     counts = random.integers(0, 4, (count, GROUPS, LEVELS)).astype(np.float32)
+    counts[4:, MATCHED_GROUPS:] = 0  # these do not stand near
     counts[:, :MATCHED_GROUPS] = np.cumsum(counts[:, :MATCHED_GROUPS, ::-1], axis=2)[:, :, ::-1]
-    found.counts[:count] = counts
-    found.totals[:] = counts.sum(axis=0) + random.integers(0, 3, (GROUPS, LEVELS))
+    matched = counts[:, :MATCHED_GROUPS]
+    found.counts[:count] = matched
+    found.totals[:] = matched.sum(axis=0) + random.integers(0, 3, matched.shape[1:])
+    found.near_counts[:4] = counts[:4, MATCHED_GROUPS:]
+    found.near_items[:4], found.near_items[4:] = np.arange(4), -1
     found.tokens[:count] = np.arange(count)
     found.best[:count] = 1
     found.sources[:count] = Source.PROMPT
     shapes = random.integers(0, SHAPES, count).astype(np.int8)
     state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
     corrections = np.zeros((11, 18), np.float32)
-    written = np.empty(count, np.float32)
-    probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, Scratch.room(), written)
+    written, scratch = np.empty(count, np.float32), Scratch.room()
+    hidden_of_near(WEIGHTS, found, 4, scratch)
+    probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, scratch, written)
     expected = slow_probabilities(counts, found.totals, state, shapes, 4)
     assert np.allclose(written, expected, rtol=1e-3, atol=1e-6)
 
@@ -101,6 +107,7 @@ def test_corrections_raise_what_they_name():
     found.counts[:2] = 0
     found.counts[:2, 0, :2] = 1
     found.totals[0, :2] = 2
+    found.near_items[:2] = -1
     found.tokens[:2], found.best[:2], found.sources[:2] = [3, 4], [2, 2], [1, 4]
     corrections = np.zeros((11, 18), np.float32)
     state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
@@ -117,9 +124,10 @@ def slow_tree(view, weights, max_nodes):
     """Best-first growth with a heap of paths, evidence gathered from the root for each."""
     text, rows, shapes, accepted, found = view
     corrections = np.zeros((11, 18), np.float32)
-    scratch, chances = Scratch.room(), np.empty(192, np.float32)
+    scratch, chances = Scratch.room(), np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(acceptance.STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, found)
+    hidden_of_near(weights, found, surroundings, scratch)
 
     def children(path, chance, conditional):
         """Evidence of a path, walking the rows from the root as the lists of growth do."""
@@ -296,9 +304,10 @@ def test_acceptance_is_learnt_in_use():
     wrong = IndexOfText(text)
     drafting = drafter()
     drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
-    first = drafting.draft(1).probabilities[0]
+    before = drafting.draft(1).probabilities[0]
     for start in islice(range(100, 3900, 40), 80):
         drafting.begin(DraftRequest(text[start : start + 30].astype(np.int32), index=wrong))
         drafting.commit(drafting.draft(16), [], np.array([47], np.int32))
     drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
-    assert drafting.draft(1).probabilities[0] < first - 0.05
+    after = drafting.draft(1).probabilities[0]
+    assert after / (1 - after) < 0.5 * before / (1 - before)

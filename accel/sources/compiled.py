@@ -1,0 +1,35 @@
+"""Compilation with a disk cache that sees changes in other files.
+
+Numba keeps compiled code as long as the file of the function is the same, whatever becomes of the
+functions that it calls in other files. After an upgrade that changes just those, old machine code
+would run on new arrays. Functions that call across files are compiled with the stamp of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled_with(*modules: ModuleType, fastmath: bool = False) -> Callable[[Function], Function]:
+    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes."""
+    digest = hashlib.sha256()
+    for module in modules:
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+
+    def compile_function(function: Function) -> Function:
+        dispatcher = njit(nogil=True, cache=True, fastmath=fastmath)(function)
+        index = dispatcher._cache._cache_file
+        index._source_stamp = (index._source_stamp, digest.hexdigest())
+        compiled: Function = dispatcher
+        return compiled
+
+    return compile_function

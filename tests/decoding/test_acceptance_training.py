@@ -1,0 +1,67 @@
+"""Learning the acceptance model: slopes against differences, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accel.sources.acceptance import NODE_INPUTS, Weights
+from accel.sources.mixture import MixtureDrafter
+from accel.sources.protocol import DraftRequest
+from accel.sources.token_shapes import TokenShapes
+from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
+
+SPELLING = [f"{mark}w{i}".encode() for i in range(20) for mark in (" ", "(")]
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Nodes of replays on texts in which what stood before often returns."""
+    random = np.random.default_rng(0)
+    phrase = random.integers(0, 40, 30)
+    texts = []
+    for _ in range(12):
+        text = np.concatenate([phrase, random.integers(0, 40, 10), phrase[5:25]]).astype(np.int32)
+        texts.append((DraftRequest(text[:36]), text[36:]))
+    room = Examples.room(150, 150 * 80, 150 * 80 * 10)
+    drafter = MixtureDrafter(TokenShapes.of(SPELLING), weights=Weights.random(1))
+    return room, observe(drafter, texts, 16, room)
+
+
+def test_examples_name_the_right_candidate(examples):
+    room, count = examples
+    assert count > 50
+    sizes = np.diff(room.firsts[: count + 1])
+    assert (room.labels[:count] < sizes).all()
+    assert (room.labels[:count] >= 0).mean() > 0.5
+    assert room.nodes.shape[1] == NODE_INPUTS
+
+
+def test_slopes_equal_differences(examples):
+    room, count = examples
+    weights, slopes = Weights.random(2), Weights.random(3)
+    for part in slopes:
+        part.fill(0)
+    chosen = np.arange(min(count, 20))
+    _learn_from(room, chosen, weights, slopes)
+    random = np.random.default_rng(4)
+    ignored = Weights(*(np.zeros_like(part) for part in weights))
+    for name in Weights._fields:
+        part, slope = getattr(weights, name), getattr(slopes, name)
+        direction = random.standard_normal(part.shape).astype(np.float32)
+        step = 2e-3
+        part += step * direction
+        above = _learn_from(room, chosen, weights, ignored)
+        part -= 2 * step * direction
+        below = _learn_from(room, chosen, weights, ignored)
+        part += step * direction
+        expected = (above - below) / (2 * step)
+        assert np.isclose((slope * direction).sum(), expected, rtol=0.05, atol=0.05), name
+
+
+def test_fitting_lowers_the_loss(examples):
+    room, count = examples
+    weights = Weights.random(5)
+    before = loss_of(weights, room, count)
+    fit(weights, room, count, epochs=20, rate=1e-2)
+    assert loss_of(weights, room, count) < 0.6 * before
