@@ -20,6 +20,9 @@ from lsp_server.errors import RedraftError
 
 INDEX_WAIT_S = 240.0
 
+Row = tuple[str, dict[str, Any], dict[str, Any]]
+"""A request, what it cost drafted, and what it cost plain."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft demo``."""
@@ -88,13 +91,17 @@ def _show_repository(
     try:
         _initialize(client, root)
         indexing.wait(console)
-        rows = [_complete(console, client, place) for place in typing_places(root, args.places)]
-        edits = [_edit(console, client, place) for place in edit_places(root, args.edits)]
-        rows += [row for row in edits if row is not None]
+        rows: list[Row] = []
+        for place in typing_places(root, args.places):
+            rows.append(_complete(console, client, place))
+        for selection in edit_places(root, args.edits):
+            row = _edit(console, client, selection)
+            rows += [row] if row else []
     finally:
         client.close()
     console.print(show.costs(rows))
-    drafted, plain = (sum(row[side]["seconds"] for row in rows) for side in (1, 2))
+    drafted = sum(row[1]["seconds"] for row in rows)
+    plain = sum(row[2]["seconds"] for row in rows)
     if drafted:
         console.print(f"[bold]{name}: {plain / drafted:.1f} times faster than plain decoding[/]")
     return {row[0]: {"drafted": row[1], "plain": row[2]} for row in rows}
@@ -155,41 +162,42 @@ def _initialize(client: Client, root: Path) -> None:
 def _open(client: Client, path: Path, text: str) -> dict[str, str]:
     document = {"uri": path.as_uri(), "languageId": "python", "version": 1, "text": text}
     client.notify("textDocument/didOpen", {"textDocument": document})
-    return {"uri": document["uri"]}
+    return {"uri": path.as_uri()}
 
 
-def _complete(
-    console: Console, client: Client, place: TypingPlace
-) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def _complete(console: Console, client: Client, place: TypingPlace) -> Row:
     """Type a line key by key as a person does, ask as an editor does, then ask where it is from."""
     document = _open(client, place.path, place.before + "\n" + place.after)
-    line = place.before.count("\n")
-    for column, character in enumerate(place.typed):
-        position = {"line": line, "character": column}
+    position = {"line": place.before.count("\n"), "character": 0}
+    for version, character in enumerate(place.typed, start=2):
         change = {"range": {"start": position, "end": position}, "text": character}
         client.notify(
             "textDocument/didChange",
-            {"textDocument": {**document, "version": column + 2}, "contentChanges": [change]},
+            {"textDocument": {**document, "version": version}, "contentChanges": [change]},
         )
-    question = {
-        "textDocument": document,
-        "position": {"line": line, "character": len(place.typed)},
-    }
+        position = _after(position, character)
+    question = {"textDocument": document, "position": position}
     shown = client.request(
         "textDocument/inlineCompletion", {**question, "context": {"triggerKind": 2}}
     )
     drafted = client.request("redraft/explain", question)
     plain = client.request("redraft/explain", {**question, "plain": True})
     items = (shown or {}).get("items", [])
-    title = f"{place.path.name}:{line + 1}, {len(items)} item(s) of ghost text"
+    where = f"{place.path.name}:{position['line'] + 1}"
+    title = f"{where}, {len(items)} item(s) of ghost text"
     show.completion(console, title, place.typed, drafted)
     client.notify("textDocument/didClose", {"textDocument": document})
-    return f"complete {place.path.name}:{line + 1}", drafted, plain
+    return f"complete {where}", drafted, plain
 
 
-def _edit(
-    console: Console, client: Client, place: EditPlace
-) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+def _after(position: dict[str, int], character: str) -> dict[str, int]:
+    """The position behind a character typed at ``position``."""
+    if character == "\n":
+        return {"line": position["line"] + 1, "character": 0}
+    return {"line": position["line"], "character": position["character"] + 1}
+
+
+def _edit(console: Console, client: Client, place: EditPlace) -> Row | None:
     """Edit a selected function by an instruction, and show the diff.
 
     None when the server refuses: a small model's answer may not parse, and is then never offered.

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from lsp_server.errors import RedraftError
 
@@ -120,7 +120,7 @@ class Client:
             future.set_result(message.get("result"))
 
 
-def _read_message(stream: BinaryIO) -> Message | None:
+def _read_message(stream: IO[bytes]) -> Message | None:
     length = 0
     while line := stream.readline().strip():
         name, _, value = line.partition(b":")

@@ -15,13 +15,13 @@ MAX_FUNCTION_LINES = 24
 
 @dataclass(frozen=True, slots=True)
 class TypingPlace:
-    """A function whose body is cut after its first lines; the demo types the next line's start."""
+    """A function whose body is cut after its first lines; the demo types on from there."""
 
     path: Path
     before: str
-    """The document up to the cursor's line."""
+    """The document up to the line that is typed."""
     typed: str
-    """What is typed on that line, character by character."""
+    """What is typed, character by character: the start of a line, or a line and the next indent."""
     after: str
     """The document below the cut-out lines."""
 
@@ -91,24 +91,26 @@ def _line_count(node: ast.stmt) -> int:
 def _typing_places_in(path: Path) -> list[TypingPlace]:
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.splitlines(keepends=True)
-    places = []
+    places: list[TypingPlace] = []
     for function in _functions(text):
         body = [statement for statement in function.body if not _is_docstring(statement)]
         if len(body) < 3:
             continue
         statement = body[len(body) // 2]
+        before = "".join(lines[: statement.lineno - 1])
+        after = "".join(lines[function.end_lineno or statement.lineno :])
         line = lines[statement.lineno - 1]
-        indent = len(line) - len(line.lstrip())
-        typed = line[: indent + max(2, len(line.strip()) // 3)]
-        places.append(
-            TypingPlace(
-                path,
-                "".join(lines[: statement.lineno - 1]),
-                typed,
-                "".join(lines[function.end_lineno or statement.lineno :]),
-            )
-        )
+        places.append(TypingPlace(path, before, _typed(line, statement, len(places)), after))
     return places
+
+
+def _typed(line: str, statement: ast.stmt, number: int) -> str:
+    """In turn the first third of a line, which asks for its rest, and a whole line and an indent,
+    which asks for a block."""
+    indent = line[: len(line) - len(line.lstrip())]
+    if number % 2 and _line_count(statement) == 1:
+        return line + indent
+    return line[: len(indent) + max(2, len(line.strip()) // 3)]
 
 
 def _edit_places_in(path: Path) -> list[EditPlace]:
