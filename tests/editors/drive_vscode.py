@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -50,8 +51,24 @@ SETTINGS = {
     "editor.autoClosingQuotes": "never",
 }
 
+# A busy machine may be slower than the server is willing to wait; it then answers with nothing.
+PATIENCE_S = 12.0
+
 STATUS_ITEM = ".statusbar-item[id='redraft.redraft.redraft.status']"
-GHOST = ".ghost-text-decoration, .ghost-text"
+
+# The first line of a suggestion is decorations of the cursor's line, the others are lines below it.
+GHOST = """() => {
+  const found = (selector) => [...document.querySelectorAll(selector)];
+  const first = found('.ghost-text-decoration').map((one) => one.textContent).join('');
+  const below = new Map();
+  for (const piece of found('.ghost-text')) {
+    const line = piece.closest('.view-line') ?? piece.parentElement.parentElement;
+    below.set(line, (below.get(line) ?? '') + piece.textContent);
+  }
+  const top = ([line]) => line.getBoundingClientRect().top;
+  const lines = [...below.entries()].sort((one, other) => top(one) - top(other));
+  return [first, ...lines.map(([, text]) => text)].join('\\n');
+}"""
 QUICK_INPUT = ".quick-input-widget:visible input"
 
 
@@ -70,10 +87,15 @@ class CodeServer:
     ) -> None:
         self.folder = folder
         self._sockets = tempfile.mkdtemp(prefix="cs-")
-        user = folder / "data/User"
-        user.mkdir(parents=True)
-        merged = {**SETTINGS, "redraft.serverPath": str(server.command), **settings}
-        (user / "settings.json").write_text(json.dumps(merged), encoding="utf-8")
+        # In a browser the server's side is a remote machine, with settings of its own.
+        machine = {"redraft.serverPath": str(server.command)}
+        user = dict(SETTINGS)
+        for name, value in settings.items():
+            (machine if name.startswith("redraft.server") else user)[name] = value
+        for name, values in (("User", user), ("Machine", machine)):
+            (folder / "data" / name).mkdir(parents=True)
+            file = folder / "data" / name / "settings.json"
+            file.write_text(json.dumps(values), encoding="utf-8")
         (folder / "config.yaml").write_text("auth: none\n", encoding="utf-8")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -176,11 +198,8 @@ class Window:
 
     def open(self, name: str) -> None:
         """Open a file by name, cursor at its end, once the server is ready for it."""
-        self.page.keyboard.press("Control+p")
-        box = self.page.locator(QUICK_INPUT)
-        box.fill(name)
-        self.page.locator(".quick-input-list .monaco-list-row", has_text=name).first.wait_for()
-        self.page.keyboard.press("Enter")
+        rows = self.page.locator(".explorer-folders-view .monaco-list-row")
+        rows.filter(has=self.page.get_by_text(name, exact=True)).dblclick(timeout=60000)
         self.page.locator(f'.tab.active[data-resource-name="{name}"]').wait_for()
         self.wait(lambda: "Redraft" in self.status(), "status bar item", 30)
         self.wait_running()
@@ -189,7 +208,10 @@ class Window:
 
     def wait_running(self) -> None:
         """Until the server answers: ready, or still indexing, which hinders nothing."""
-        self.wait(lambda: self.state() in ("ready", "indexing"), "running server", 90)
+        try:
+            self.wait(lambda: self.state() in ("ready", "indexing"), "running server", 90)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; status: {self.summary()}") from None
 
     def focus(self) -> None:
         """Put the cursor into the editor."""
@@ -202,11 +224,15 @@ class Window:
         item = self.page.locator(STATUS_ITEM)
         return item.inner_text() if item.count() else ""
 
+    def summary(self) -> str:
+        """What the status bar item tells a screen reader."""
+        item = self.page.locator(STATUS_ITEM)
+        said = item.get_attribute("aria-label") if item.count() else ""
+        return (said or "").removeprefix("Redraft: ")
+
     def state(self) -> str:
-        """State that the status bar item tells a screen reader."""
-        label = self.page.locator(STATUS_ITEM)
-        said = label.get_attribute("aria-label") if label.count() else ""
-        return (said or "").removeprefix("Redraft: ").split(":")[0].strip()
+        """State of the server, as ``summary`` begins."""
+        return self.summary().split(":")[0].strip()
 
     def keys(self, *keys: str) -> None:
         """Press keys such as ``Control+End``."""
@@ -218,14 +244,19 @@ class Window:
         self.page.keyboard.type(text, delay=35)
 
     def ghost(self) -> str:
-        """The suggestion on the screen, empty when there is none."""
-        parts = self.page.locator(GHOST).all_text_contents()
-        return "".join(parts).replace("\u00a0", " ").replace("\u200b", "")
+        """The suggestion on the screen without its blank lines; empty when there is none."""
+        shown: str = self.page.evaluate(GHOST)
+        return shown.replace("\u00a0", " ").replace("\u200b", "")
 
     def wait_ghost(self, timeout_s: float = 60.0) -> str:
-        """The first suggestion that appears and stays for a moment."""
+        """The first suggestion that appears and stays; a user who sees none asks again."""
+        asked = time.monotonic()
 
         def stable() -> str:
+            nonlocal asked
+            if time.monotonic() - asked > PATIENCE_S:
+                asked = time.monotonic()
+                self.keys("Alt+\\")
             first = self.ghost()
             if not first:
                 return ""

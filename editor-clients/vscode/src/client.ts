@@ -6,7 +6,7 @@ import { CloseAction, ErrorAction, LanguageClient, State, TransportKind } from "
 
 import { serverSettings, withoutClientSettings } from "./settings";
 
-const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
+export const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
 
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 30_000;

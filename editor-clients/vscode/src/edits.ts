@@ -1,7 +1,7 @@
 /** Edit with instruction: asks, requests, previews, and applies what the user accepts. */
 
 import * as vscode from "vscode";
-import { CodeAction, CodeActionKind, CodeActionRequest, LSPErrorCodes, ResponseError, State } from "vscode-languageclient/node";
+import { CodeActionKind, CodeActionRequest, LSPErrorCodes, ResponseError, State } from "vscode-languageclient/node";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
 
 import type { InstructionBox, Preset } from "./instruction";
@@ -129,7 +129,8 @@ export class Edits implements vscode.Disposable {
       context: { diagnostics: [], only: [CodeActionKind.RefactorRewrite] },
     });
     return (actions ?? []).flatMap((action) => {
-      const instruction = CodeAction.is(action) ? (action.data as { instruction?: string } | undefined)?.instruction : undefined;
+      const data = "data" in action ? (action.data as { instruction?: string } | undefined) : undefined;
+      const instruction = data?.instruction;
       return instruction ? [{ title: action.title, instruction }] : [];
     });
   }
@@ -190,7 +191,8 @@ function setReviewing(on: boolean): void {
 
 function titleFor(range: vscode.Range): string {
   const first = range.start.line + 1;
-  const last = range.end.line + 1;
+  // A selection that ends at the start of a line does not mean that line.
+  const last = range.end.character === 0 && !range.isSingleLine ? range.end.line : range.end.line + 1;
   return first === last ? `Edit at line ${first}` : `Edit lines ${first} to ${last}`;
 }
 

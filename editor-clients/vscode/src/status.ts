@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { State as ClientState } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 
+import { DOCUMENTS } from "./client";
 import type { State, Status } from "./protocol";
 import { statusChanged, statusRequest } from "./protocol";
 
@@ -50,7 +51,7 @@ export class StatusItem implements vscode.Disposable {
     if (this.client?.state !== ClientState.Running) return undefined;
     const document = vscode.window.activeTextEditor?.document;
     const asked =
-      document && document.uri.scheme !== "output"
+      document && vscode.languages.match(DOCUMENTS, document) > 0
         ? { textDocument: this.client.code2ProtocolConverter.asTextDocumentIdentifier(document) }
         : {};
     const status = await this.client.sendRequest(statusRequest, asked).catch(() => undefined);
