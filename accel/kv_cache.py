@@ -54,6 +54,7 @@ class KVCache:
 
     @torch.inference_mode()
     def _grown(self, buffer: Tensor) -> Tensor:
-        grown = buffer.new_empty((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
+        # Zeros: rows behind the committed ones may be read under a mask, and NaN would pass it.
+        grown = buffer.new_zeros((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
         grown.narrow(-2, 0, self.length).copy_(buffer.narrow(-2, 0, self.length))
         return grown

@@ -17,14 +17,18 @@ from accel.attention import repeat_rows
 from accel.kv_cache import KVCache
 from accel.linear import Linear
 from accel.model import Capability, Model, attention_windows
-from accel.rows import Rows
+from accel.rows import BLOCKED, Rows
 
 _STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 
-FEW_ROWS = 4
+FEW_ROWS = 8
 SCORE_BYTES = 1 << 26
 """Few rows, and scores too large to be written out, are left to torch's attention kernel. In
 between plain products are faster: 32 bf16 rows of 5 heads over 512 columns 268 -> 131 us."""
+
+COLUMN_STEP = 128
+"""oneDNN compiles a bf16 product for every new shape, which takes a millisecond: columns come in
+steps, so that shapes recur while the text grows."""
 
 
 class LlamaCache(KVCache):
@@ -33,7 +37,7 @@ class LlamaCache(KVCache):
     def __init__(self, shape: tuple[int, int, int], capacity: int, like: Tensor) -> None:
         super().__init__(capacity)
         layers, kv_heads, head_dim = shape
-        self.buffers = [like.new_empty((layers, 2, kv_heads, capacity, head_dim))]
+        self.buffers = [like.new_zeros((layers, 2, kv_heads, capacity, head_dim))]
         self.layers = [(layer[0], layer[1]) for layer in self.buffers[0]]
 
     def reserve(self, rows: int) -> None:
@@ -112,9 +116,10 @@ class LlamaModel(Model):
         return LlamaCache(shape, capacity, self._embedding)
 
     def forward(self, rows: Rows, cache: KVCache) -> Tensor:
-        cache.reserve(len(rows))
         past = cache.length
-        mask = self._mask(rows, past)
+        columns = self._columns(len(rows), past)
+        cache.reserve(columns - past)
+        mask = self._mask(rows, past, columns)
         cos, sin = self._rotation(rows, past)
         tokens = torch.from_numpy(rows.tokens).to(self.device)
         x = embedding(tokens, self._embedding)
@@ -122,7 +127,9 @@ class LlamaModel(Model):
             self._layers, cast("LlamaCache", cache).layers, strict=True
         ):
             h = layer.attention_norm(x)
-            x = x + layer.output(self._attend(layer, h, cos, sin, keys, values, past, mask))
+            x = x + layer.output(
+                self._attend(layer, h, cos, sin, keys[:, :columns], values[:, :columns], past, mask)
+            )
             x = x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
         if rows.logits_from == len(rows):
             return x.new_empty(0, self.vocabulary_size)
@@ -139,7 +146,8 @@ class LlamaModel(Model):
         past: int,
         mask: Tensor | None,
     ) -> Tensor:
-        """Attention output [T, heads * D] of normalised rows [T, width]."""
+        """Attention output [T, heads * D] of normalised rows [T, width], which also write theirs
+        into keys and values [kv_heads, columns, D]."""
         rows, heads, kv_heads, depth = len(h), self._heads, self._kv_heads, self._head_dim
         qkv = layer.qkv(h).view(rows, heads + 2 * kv_heads, depth)
         turned = qkv[:, : heads + kv_heads]
@@ -151,32 +159,36 @@ class LlamaModel(Model):
         keys[:, past:end] = turned[:, heads:].transpose(0, 1)
         values[:, past:end] = qkv[:, heads + kv_heads :].transpose(0, 1)
         query = turned[:, :heads].unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
-        output = self._weigh(query.flatten(1, 2), keys[:, :end], values[:, :end], mask)
+        output = self._weigh(query.flatten(1, 2), keys, values, mask)
         return output.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * depth)
 
-    def _mask(self, rows: Rows, past: int) -> Tensor | None:
-        """Additive mask [group * T, T] of the last T columns, all before them being attended; or
-        of all columns where torch's own kernel is to be used, which wants them."""
+    def _columns(self, rows: int, past: int) -> int:
+        """Columns of keys that ``rows`` rows look at, some of them blocked by the mask."""
+        columns = past + rows
+        compiled = self.dtype == torch.bfloat16 and self.device.type == "cpu"
+        return -(-columns // COLUMN_STEP) * COLUMN_STEP if compiled and rows > FEW_ROWS else columns
+
+    def _mask(self, rows: Rows, past: int, columns: int) -> Tensor | None:
+        """Additive mask of the columns from ``past`` on [group * T, columns - past], all before
+        them being attended; or of all columns where torch's own kernel wants them."""
         if len(rows) == 1:
             return None
-        mask = torch.from_numpy(rows.mask).to(self.device).to(self.dtype)
-        mask = repeat_rows(mask, self._heads // self._kv_heads)
-        columns = past + len(rows)
-        scores = self._kv_heads * mask.shape[0] * columns * mask.element_size()
-        if len(rows) > FEW_ROWS and scores <= SCORE_BYTES:
-            return mask
-        wide = mask.new_zeros((mask.shape[0], columns))
-        wide[:, past:] = mask
-        return wide
+        groups = self._heads // self._kv_heads
+        scores = self._heads * len(rows) * columns * self._embedding.element_size()
+        first = past if len(rows) > FEW_ROWS and scores <= SCORE_BYTES else 0
+        mask = self._embedding.new_zeros((len(rows), columns - first))
+        mask[:, past - first :] = float(BLOCKED)
+        mask[:, past - first : past - first + len(rows)] = torch.from_numpy(rows.mask)
+        return repeat_rows(mask, groups)
 
     def _weigh(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """query [kv_heads, group * T, D] over keys and values [kv_heads, KV, D]."""
+        """query [kv_heads, group * T, D] over keys and values [kv_heads, columns, D]."""
         if mask is None or mask.shape[-1] == keys.shape[1]:
             return scaled_dot_product_attention(
                 query[None], keys[None], values[None], attn_mask=mask, scale=self._scaling
             )[0]
         scores = torch.bmm(query * self._scaling, keys.transpose(1, 2))
-        scores[:, :, -mask.shape[-1] :] += mask
+        scores[:, :, -mask.shape[-1] :].add_(mask)
         return torch.bmm(torch.softmax(scores, -1), values)
 
     def _gated(self, gate_up: Tensor) -> Tensor:

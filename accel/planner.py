@@ -69,15 +69,17 @@ class Planner:
 def _padded(
     seconds: NDArray[np.float64], measured: list[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Seconds and target when each count may grow to a measured count that is clearly faster."""
+    """Seconds and target when each count grows to the next measured one, or to a larger one that
+    is clearly faster. Only measured counts are computed, because kernels are compiled (oneDNN) or
+    recorded (CUDA graphs) for every shape anew."""
     padded = seconds.copy()
     target = np.arange(len(seconds))
-    for count in sorted(measured, reverse=True):
-        if count >= len(seconds):
-            continue
-        faster = padded[:count] > seconds[count] * 1.03
-        padded[:count][faster] = seconds[count]
-        target[:count][faster] = count
+    fastest = 0
+    for count in sorted((count for count in measured if count < len(seconds)), reverse=True):
+        if not fastest or seconds[fastest] * 1.03 >= seconds[count]:
+            fastest = count
+        padded[: count + 1] = seconds[fastest]
+        target[: count + 1] = fastest
     return padded, target
 
 

@@ -81,6 +81,6 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
         mask[row] = mask[above]
         mask[row, row] = 0
     for row in range(pending + nodes, count):
-        offsets[row] = pending
+        offsets[row] = 0
         mask[row, row] = 0
     return offsets, mask

@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 1
+VERSION = 2
 
 
 class Store:

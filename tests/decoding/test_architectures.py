@@ -155,3 +155,26 @@ def test_bf16_models_verify_trees_as_well(tmp_path: Path) -> None:
 
 def test_every_configuration_is_tested() -> None:
     assert set(CONFIGS) == {*PATHS, "mamba"}
+
+
+def test_bf16_rows_over_padded_columns_equal_the_modules(tmp_path: Path) -> None:
+    """More than a few bf16 rows look at columns in steps, past what is written: nothing of that
+    reaches the logits, also when the cache has just grown."""
+    from accel.rows import chain_rows
+
+    folder = save(tmp_path, "llama")
+    device = torch.device("cpu")
+    lean = LlamaModel.from_module(load_module(folder, torch.bfloat16, device, "eager"))
+    assert lean is not None
+    exact = reference_module(folder)
+    tokens = np.random.default_rng(1).integers(0, 299, 400).astype(np.int32)
+    cache = lean.new_cache(30)
+    found = []
+    with torch.inference_mode():
+        for start in range(0, 400, 20):
+            part = tokens[start : start + 20]
+            found.append(lean.forward(chain_rows(part, 0), cache).float())
+            cache.keep(list(range(len(part))))
+        expected = exact(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0]
+    error = (torch.cat(found) - expected).abs().mean()
+    assert error < 0.05 * expected.abs().mean()

@@ -36,7 +36,7 @@ def test_the_choice_equals_a_search_over_all_sizes() -> None:
         chosen = planner.fit(tree_of(chances.tolist()), pending, 300, trust, overhead)
         rates = [
             (1 + trust * float(chances[:size].sum()))
-            / (float(costs.by_rows(300, 100)[pending + size]) + overhead)
+            / (planner.seconds(pending + size, 300) + overhead)
             for size in range(len(chances) + 1)
         ]
         assert rates[len(chosen)] == pytest.approx(max(rates))
@@ -47,16 +47,16 @@ def test_unlikely_drafts_are_not_verified() -> None:
     assert len(Planner(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 8
 
 
-def test_rows_are_padded_to_a_faster_count() -> None:
-    """One row at 9 ms, two to eight at 2 ms: one is computed as two."""
+def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
+    """One row at 9 ms, two to eight at 2 ms: one is computed as two, five as eight."""
     costs = Costs([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
     planner = Planner(costs)
-    assert planner.padding(1, 0) in (1, 7)
-    assert planner.padding(2, 0) == planner.padding(8, 0) == 0
-    assert planner.seconds(1, 0) == 2.0
-    assert planner.padding(12, 0) == 0
-    assert Planner(costs, can_pad=False).padding(1, 0) == 0
-    assert Planner(costs, can_pad=False).seconds(1, 0) == 9.0
+    targets = [rows + planner.padding(rows, 0) for rows in range(1, 18)]
+    assert targets == [2, 2, *[8] * 6, *[16] * 8, 17]
+    assert [planner.seconds(rows, 0) for rows in (1, 2, 5, 8, 9)] == [2.0, 2.0, 2.0, 2.0, 7.0]
+    alone = Planner(costs, can_pad=False)
+    assert [alone.padding(rows, 0) for rows in (1, 5)] == [0, 0]
+    assert alone.seconds(1, 0) == 9.0
     assert planner.padding(5000, 0) == 0
 
 
