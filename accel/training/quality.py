@@ -84,11 +84,16 @@ class Judge:
         logits = self.logits([*prompt, *reference[:-1]], len(reference))
         return logits.argmax(-1).tolist() == reference
 
-    def edit_is_exact(self, edit: Edit) -> bool:
-        """Whether the raw greedy answer to an edit is its text, and ends there."""
+    def edit_tokens(self, edit: Edit) -> Tally:
+        """Tokens of an edit's answer, its end too, that are most likely after right ones.
+
+        When all are, the raw greedy answer is exactly the edit's text.
+        """
         ids = self.maker.edit(edit).ids
         split = ids.index(self.maker.after) + 1
-        return self.gives(ids[:split], ids[split:])
+        best = self.logits(ids[:-1], len(ids) - split).argmax(-1).tolist()
+        right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
+        return Tally(right, len(best))
 
     def line_is_exact(self, prefix: str, suffix: str, line: str) -> bool:
         """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
@@ -224,20 +229,25 @@ def measure(
         rest = row["reference"][len(line) :]
         lines.count(judge.line_is_exact(row["prefix"], rest + row["suffix"], line))
     kinds: dict[str, Tally] = {}
-    every = Tally()
+    every, tokens = Tally(), Tally()
     for kind in EXACT_KINDS:
         kinds[kind] = Tally()
         for edit in edits_of(files, kind, per_kind):
             if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
-                right = judge.edit_is_exact(edit)
-                kinds[kind].count(right)
-                every.count(right)
+                answer = judge.edit_tokens(edit)
+                tokens.right, tokens.total = (
+                    tokens.right + answer.right,
+                    tokens.total + answer.total,
+                )
+                kinds[kind].count(answer.right == answer.total)
+                every.count(answer.right == answer.total)
     shares = [tally.share for tally in kinds.values() if tally.total]
     return {
         "bits_per_byte": round(sum(by_repository.values()) / max(1, len(by_repository)), 4),
         "bits_per_byte_by_repository": by_repository,
         "infilling_single_line": lines.as_dict(),
         "edits": every.as_dict(),
+        "edit_tokens_right": round(tokens.share, 4),
         "edits_mean_of_kinds": round(sum(shares) / max(1, len(shares)), 4),
         "edits_by_kind": {kind: tally.as_dict() for kind, tally in kinds.items()},
     }
@@ -273,6 +283,7 @@ def run(args: argparse.Namespace) -> int:
     named = {"single-line infilling": found["infilling_single_line"], "edits": found["edits"]}
     for name, tally in {**named, **found["edits_by_kind"]}.items():
         table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
+    table.add_row("edit tokens after right ones", "", "", f"{found['edit_tokens_right']:.1%}")
     table.add_row("mean of kinds", "", "", f"{found['edits_mean_of_kinds']:.1%}")
     Console().print(table)
     return 0
