@@ -57,7 +57,7 @@ class Hub:
 
     def use_workspace(self, folder: str, settings: Settings) -> None:
         """The settings of a client that has the folder open are these now."""
-        if not settings.index.enabled:
+        if not (settings.enabled and settings.index.enabled):
             return
         self.engine(settings).open_workspace(folder)
         options = {

@@ -161,6 +161,26 @@ def test_a_killed_engine_costs_only_the_running_request(
     assert driver.process.poll() is None
 
 
+def test_a_model_that_is_not_there_is_told_with_a_remedy_and_disturbs_nobody(
+    connect: Connect, workspace: Path, first: Driver
+) -> None:
+    from .conftest import profile
+
+    driver = connect(initialize=False)
+    settings = {"model": {"path": str(workspace / "no-such-model")}}
+    driver.initialize({**profile("neovim"), "initializationOptions": {"settings": settings}},
+                      workspace)  # fmt: skip
+    told = driver.wait_for_state("error", timeout=60)
+    assert "no-such-model" in told["message"]
+    assert "\n" not in told["message"]
+    assert told["remedy"]
+    uri = (workspace / "without_model.py").as_uri()
+    driver.open(uri, TEXT)
+    result = driver.request("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
+    assert result == {"items": []}
+    assert first.request("redraft/status", {})["state"] != "error"
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_ten_clients_type_for_minutes_and_nothing_grows(
