@@ -58,6 +58,9 @@ COMMANDS: dict[str, Command] = {
             "edit-draft": Command(
                 "accel.training.edit_draft", "a small model that drafts for edits"
             ),
+            "acceptance": Command(
+                "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
+            ),
             "copy-weights": Command(
                 "accel.training.copy_weights", "what edit drafting knows of places to copy from"
             ),

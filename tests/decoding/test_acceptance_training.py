@@ -10,6 +10,7 @@ from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import DraftRequest
 from accel.sources.token_shapes import TokenShapes
 from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
+from lsp_server.bench.acceptance import bodies_of
 
 SPELLING = [f"{mark}w{i}".encode() for i in range(20) for mark in (" ", "(")]
 
@@ -65,3 +66,15 @@ def test_fitting_lowers_the_loss(examples):
     before = loss_of(weights, room, count)
     fit(weights, room, count, epochs=20, rate=1e-2)
     assert loss_of(weights, room, count) < 0.6 * before
+
+
+def test_answers_are_bodies_behind_their_docstrings():
+    text = (
+        'import os\n\ndef f(x):\n    """Doc."""\n    a = x\n    b = a\n    return b\n\n'
+        "def short(): return 1\n"
+    )
+    (body,) = bodies_of("m.py", text)
+    assert body.answer == "    a = x\n    b = a\n    return b\n"
+    assert body.before.endswith('"""Doc."""\n')
+    assert body.before + body.answer + body.after == text
+    assert list(bodies_of("m.py", "def broken(:\n")) == []
