@@ -19,11 +19,14 @@ from lsp_server.settings import Settings
 logger = logging.getLogger(__name__)
 
 BUSY_POLL_S = 0.5
+UNWANTED_S = 60.0
+"""An engine that no client's settings ask for any more is kept so long."""
 
 
 class Client(Protocol):
     """A connected editor, as the hub sees it."""
 
+    def engine(self) -> EngineClient: ...
     def engine_changed(self, engine: EngineClient) -> None: ...
     def index_changed(self, folder: str, what: str) -> None: ...
 
@@ -81,8 +84,9 @@ class Hub:
         while True:
             await asyncio.sleep(BUSY_POLL_S)
             self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
+            wanted = {client.engine() for client in self.clients}
             for key, engine in self._engines.items():
-                limit = self._unload_after_s[key]
+                limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
                 idle = time.monotonic() - engine.last_used
                 if limit and engine.pid and not engine.busy and idle > limit:
                     logger.info("engine %s unloaded after %.0f s", engine.model, idle)

@@ -1,0 +1,117 @@
+"""What clients share: engines by model, workspaces by folder."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from lsp_server.daemon import hub as hub_module
+from lsp_server.daemon.hub import Hub, percentile_ms
+from lsp_server.engine_client import EngineClient
+from lsp_server.settings import Settings, read_settings
+
+
+class Recorder:
+    """Stands for the indexer and notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.workspaces: dict[tuple[str, str], Any] = {}
+        self.pid = None
+
+    def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
+        self.told.append(("open", folder))
+
+    def close_workspace(self, folder: str) -> None:
+        self.told.append(("close", folder))
+
+    def set_busy(self, busy: bool) -> None:
+        """Not of interest here."""
+
+
+class Client:
+    """An editor that wants one engine."""
+
+    def __init__(self, engine: EngineClient) -> None:
+        self._engine = engine
+
+    def engine(self) -> EngineClient:
+        return self._engine
+
+
+def made() -> tuple[Hub, Recorder]:
+    hub, recorder = Hub(), Recorder()
+    hub.indexer = recorder  # type: ignore[assignment]
+    return hub, recorder
+
+
+def settings(**values: Any) -> Settings:
+    return read_settings(values).settings
+
+
+def test_windows_share_an_engine_only_when_they_want_the_same() -> None:
+    hub, _ = made()
+    first = hub.engine(settings())
+    assert hub.engine(settings(completion={"maxTokens": 5})) is first
+    assert hub.engine(settings(model={"path": "/other"})) is not first
+    assert hub.engine(settings(model={"dtype": "fp32"})) is not first
+    assert hub.engine(settings(index={"common": "none"})) is not first
+
+
+def test_a_folder_is_closed_with_its_last_client() -> None:
+    hub, recorder = made()
+    hub.open_workspace("/w", settings())
+    hub.open_workspace("/w", settings())
+    hub.close_workspace("/w")
+    assert ("close", "/w") not in recorder.told
+    hub.close_workspace("/w")
+    assert ("close", "/w") in recorder.told
+
+
+@pytest.mark.parametrize("off", [{"enabled": False}, {"index": {"enabled": False}}])
+def test_what_is_switched_off_is_not_indexed(off: dict[str, Any]) -> None:
+    hub, recorder = made()
+    hub.open_workspace("/w", settings(**off))
+    assert recorder.told == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "idle_s", "busy", "unloaded"),
+    [
+        (True, 10, False, False),
+        (True, 100, False, True),
+        (True, 100, True, False),
+        (False, 40, False, False),
+        (False, 70, False, True),
+    ],
+)
+def test_engines_that_nobody_uses_give_their_memory_back(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool, idle_s: float, busy: bool, unloaded: bool
+) -> None:
+    monkeypatch.setattr(hub_module, "BUSY_POLL_S", 0.01)
+    monkeypatch.setattr(EngineClient, "pid", 7)
+    monkeypatch.setattr(EngineClient, "busy", busy)
+    ended: list[EngineClient] = []
+    monkeypatch.setattr(EngineClient, "unload", lambda engine: ended.append(engine))
+
+    async def scene() -> None:
+        hub, _ = made()
+        engine = hub.engine(settings(model={"unloadAfterMinutes": 80 / 60}))
+        engine.last_used = time.monotonic() - idle_s
+        if wanted:
+            hub.clients.add(Client(engine))  # type: ignore[arg-type]
+        watching = asyncio.ensure_future(hub.watch())
+        await asyncio.sleep(0.05)
+        watching.cancel()
+
+    asyncio.run(scene())
+    assert bool(ended) is unloaded
+
+
+def test_percentiles() -> None:
+    assert percentile_ms([], 95) == 0
+    assert percentile_ms([0.002], 50) == 2
+    assert percentile_ms([0.001 * number for number in range(101)], 95) == pytest.approx(95)
