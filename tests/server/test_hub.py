@@ -95,7 +95,11 @@ def test_engines_that_nobody_uses_give_their_memory_back(
     monkeypatch.setattr(EngineClient, "pid", 7)
     monkeypatch.setattr(EngineClient, "busy", busy)
     ended: list[EngineClient] = []
-    monkeypatch.setattr(EngineClient, "unload", lambda engine: ended.append(engine))
+
+    def unload(engine: EngineClient) -> None:
+        ended.append(engine)
+
+    monkeypatch.setattr(EngineClient, "unload", unload)
 
     async def scene() -> None:
         hub, _ = made()
