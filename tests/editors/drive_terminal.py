@@ -29,6 +29,8 @@ class Terminal:
         import pyte
 
         self.screen: Any = pyte.Screen(COLUMNS, ROWS)
+        # pyte 0.8 fails on the private form of this question, and nobody waits for its answer.
+        self.screen.report_device_status = lambda *_, **__: None
         self._stream: Any = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         size = struct.pack("HHHH", ROWS, COLUMNS, 0, 0)
@@ -122,7 +124,8 @@ def save_animation(cast: Path, path: Path, frames: int = 60) -> None:
 
     rows = [json.loads(line) for line in cast.read_text(encoding="utf-8").splitlines()]
     header, events = rows[0], rows[1:]
-    screen = pyte.Screen(header["width"], header["height"])
+    screen: Any = pyte.Screen(header["width"], header["height"])
+    screen.report_device_status = lambda *_, **__: None
     stream = pyte.Stream(screen)
     length = events[-1][0] + 2.0
     pictures: list[tuple[float, str]] = []
