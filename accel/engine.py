@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from accel.draft_tree import TokenArray
+from accel.draft_tree import DraftTree, TokenArray
 from accel.errors import InvalidRequest, OutOfMemory
 from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
@@ -20,12 +21,15 @@ from accel.opening import DTYPES, choose_settings, open_model, profile
 from accel.order import find_order
 from accel.planner import Planner
 from accel.prompts import Prompt, Snippet, fim_prompt
-from accel.rows import Rows, chain_rows
+from accel.rows import Rows, chain_rows, tree_rows
 from accel.session import Session
 from accel.store import Store, fingerprint
 from accel.tokenizer import Tokenizer
 
 DType = Literal["auto", "fp32", "bf16"]
+
+PREFILL_STEP = 32
+"""The last chunk of a prompt has a multiple of this many rows."""
 
 FIRST_ROWS = 1024
 """Rows that a new session has room for; it grows by half when they are used up."""
@@ -155,7 +159,7 @@ class Engine:
             whole = len(tokens) if not session.length else 1
             step = PREFILL_ROWS if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
-            self.forward(chain_rows(chunk, len(chunk)), session)
+            self.forward(self._prefill_rows(chunk), session)
             session.keep(chunk, list(range(len(chunk))))
         return True
 
@@ -191,6 +195,16 @@ class Engine:
             snippets=snippets,
             budget=min(budget, self.max_positions - 1),
             order=self.fim_order,
+        )
+
+    def _prefill_rows(self, chunk: TokenArray) -> Rows:
+        """Rows whose logits nobody wants, their number in steps where rows may be added: a new
+        number costs the CPU's kernels some milliseconds to compile."""
+        if self.model.capability != Capability.TREE or len(chunk) == PREFILL_ROWS:
+            return chain_rows(chunk, len(chunk))
+        return replace(
+            tree_rows(chunk, DraftTree.empty(), -len(chunk) % PREFILL_STEP),
+            logits_from=len(chunk) + -len(chunk) % PREFILL_STEP,
         )
 
     def _find_order(self, store: Store) -> Order | None:
