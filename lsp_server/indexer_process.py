@@ -120,8 +120,9 @@ class IndexerLoop:
             self._tell("state", key, state="failed", message=str(error))
             return
         self._workspaces[key] = workspace
-        self._index(workspace)
+        # Watched before it is indexed: what changes meanwhile is looked at afterwards.
         self._watch(workspace)
+        self._index(workspace)
         if frame["common"] == "auto":
             self._slow_tasks.put(lambda: self._build_common(workspace))
 

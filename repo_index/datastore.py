@@ -28,10 +28,11 @@ from repo_index.matching import (
     seed_of,
 )
 from repo_index.merging import merge_segments
-from repo_index.ordering import DEPTH, HEAD_STRIDE, splice, stream_type
+from repo_index.ordering import DEPTH, HEAD_STRIDE, stream_type
 from repo_index.overlay import Overlay
 from repo_index.residence import Residence
 from repo_index.segment import Segment
+from repo_index.splicing import splice
 from repo_index.store import StoredSegment, load_segments, state_of
 
 BUFFER: Final = 3

@@ -171,7 +171,7 @@ def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64])
 
 
 @njit(nogil=True, cache=True)
-def _sort_buckets(
+def sort_buckets(
     tokens: Tokens,
     separator: int,
     order: Order,
@@ -200,14 +200,14 @@ def sort_positions(tokens: Tokens, *, threads: int = 1) -> Order:
     order = _bucket_positions(tokens, separator, bounds)
     keys = np.empty(len(order), np.uint64)
     if threads == 1 or len(order) < 100_000:
-        _sort_buckets(tokens, separator, order, keys, bounds, 0, len(bounds) - 1)
+        sort_buckets(tokens, separator, order, keys, bounds, 0, len(bounds) - 1)
         return order
     parts = 8 * threads
     cuts = np.searchsorted(bounds, np.linspace(0, len(order), parts + 1))
     cuts[0], cuts[-1] = 0, len(bounds) - 1
     with ThreadPoolExecutor(threads) as pool:
         jobs = [
-            pool.submit(_sort_buckets, tokens, separator, order, keys, bounds, int(a), int(b))
+            pool.submit(sort_buckets, tokens, separator, order, keys, bounds, int(a), int(b))
             for a, b in pairwise(cuts)
         ]
         for job in jobs:
@@ -280,31 +280,6 @@ def merge_orders(
 
 
 @njit(nogil=True, cache=True)
-def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
-    """``order`` without the positions from ``start`` to ``stop``, later ones moved by ``shift``."""
-    kept = np.empty(len(order), np.uint32)
-    n = 0
-    for i in range(len(order)):
-        p = np.int64(order[i])
-        if p < start:
-            kept[n] = p
-            n += 1
-        elif p >= stop:
-            kept[n] = p + shift
-            n += 1
-    return kept[:n]
-
-
-@njit(nogil=True, cache=True)
-def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
-    """First position at or after ``stop`` whose context holds nothing from before ``stop``."""
-    p = stop
-    while p < len(tokens) and p < stop + DEPTH and tokens[p] != separator:
-        p += 1
-    return p
-
-
-@njit(nogil=True, cache=True)
 def keep_living(
     order: Order,
     starts: NDArray[np.uint32],
@@ -351,45 +326,6 @@ def heads_of(tokens: Tokens, order: Order) -> Tokens:
     heads = np.empty((rows, DEPTH), tokens.dtype)
     _copy_heads(frozen(tokens), separator_of(tokens), frozen(order), HEAD_STRIDE, heads)
     return heads
-
-
-def splice(
-    tokens: Tokens, order: Order, start: int, stop: int, inserted: Tokens
-) -> tuple[Tokens, Order]:
-    """Stream and order after ``tokens[start:stop]`` was replaced by ``inserted``.
-
-    Both ends of the replaced part lie behind the first separator. Equal to sorting the new stream
-    afresh, at the cost of two copies: positions out of reach of the change keep their order, the
-    others are sorted and merged in.
-    """
-    separator = separator_of(tokens)
-    new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
-    new_stop = start + len(inserted)
-    reach = _end_of_reach(new, separator, new_stop)
-    kept = _moved(order, start, stop + reach - new_stop, len(new) - len(tokens))
-    piece = np.arange(max(start, 1), reach, dtype=np.uint32)
-    piece = piece[(new[piece] != separator) & (new[piece - 1] != separator)]
-    out = np.empty(len(kept) + len(piece), np.uint32)
-    merge_orders(
-        frozen(new),
-        separator,
-        frozen(kept),
-        frozen(_sorted_piece(new, separator, piece)),
-        out,
-        np.zeros(2, np.int64),
-        len(out),
-    )
-    return new, out
-
-
-def _sorted_piece(tokens: Tokens, separator: int, piece: Order) -> Order:
-    order = piece[np.argsort(tokens[piece - 1], kind="stable")]
-    last = tokens[order - 1]
-    cuts = np.flatnonzero(last[1:] != last[:-1]) + 1
-    bounds = np.concatenate([[0], cuts, [len(order)]]).astype(np.int64)
-    keys = np.empty(len(order), np.uint64)
-    _sort_buckets(frozen(tokens), separator, order, keys, bounds, 0, len(bounds) - 1)
-    return order
 
 
 def separator_of(tokens: Tokens) -> int:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.edited_text import EditedText, TokenChange
-from repo_index.ordering import frozen, separator_of, splice, stream_type
+from repo_index.ordering import frozen, separator_of, stream_type
 from repo_index.reading import long_lines, unix_lines
 from repo_index.secrets import secret_content, secret_name
 from repo_index.segment import Segment
+from repo_index.splicing import splice
 from repo_index.tokens import TextTokenizer
 
 MAX_BUFFER_CHARACTERS = 2_000_000

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from repo_index.datastore import Datastore, Matches
-from repo_index.ordering import DEPTH, sort_positions, splice
+from repo_index.ordering import DEPTH, sort_positions
 from repo_index.overlay import Overlay
 from repo_index.reading import unix_lines
 from repo_index.segment import Segment, join_files
+from repo_index.splicing import splice
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import source_text
 from tests.index.test_edited_text import random_edit

@@ -105,7 +105,7 @@ def run_crash_schedules(folder: Path, tokenizer: TextTokenizer, seeds: range) ->
 
 
 def test_a_crash_leaves_the_old_or_the_new_state(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_crash_schedules(tmp_path, tokenizer, range(150))
+    run_crash_schedules(tmp_path, tokenizer, range(100))
 
 
 @pytest.mark.long
