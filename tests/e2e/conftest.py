@@ -93,6 +93,7 @@ def connect(
         drivers.append(driver)
         if initialize:
             driver.initialize({**profile(name), **options}, workspace)
+            driver.wait_for_state("ready", "indexing", timeout=READY_S)
         return driver
 
     yield make
