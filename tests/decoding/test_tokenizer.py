@@ -45,7 +45,11 @@ def sentencepiece_like() -> str:
 @settings(max_examples=150, deadline=None)
 @given(st.text())
 def test_bytes_spell_the_text(text: str) -> None:
-    for tokenizer in (EMBEDDED, Tokenizer(byte_tokenizer()), Tokenizer(sentencepiece_like())):
+    tokenizers = [EMBEDDED, Tokenizer(byte_tokenizer())]
+    if "\u2581" not in text:
+        # SentencePiece writes a space so, and cannot tell the two apart.
+        tokenizers.append(Tokenizer(sentencepiece_like()))
+    for tokenizer in tokenizers:
         tokens = tokenizer.encode(text)
         assert tokens.dtype == np.int32
         assert tokenizer.decode_bytes(tokens) == text.encode()
