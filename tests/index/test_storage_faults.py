@@ -4,7 +4,6 @@ never a mixture, never wrong tokens."""
 from __future__ import annotations
 
 import errno
-import json
 import os
 import random
 import signal
@@ -13,62 +12,17 @@ import sys
 import textwrap
 import threading
 import time
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from repo_index import reading
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreUnwritable
-from repo_index.file_layer import FileLayer
-from repo_index.indexer import Indexer
-from repo_index.source_tree import FolderTree
-from repo_index.store import remove_old_stores, usable_folder, workspace_store
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import DEFAULT_MODEL
 from tests.index.faulty_files import Died, DyingFiles, FullDisk
-from tests.index.test_indexer import expected_texts, indexed_texts, piece
-
-Texts = dict[str, list[int]]
-
-
-class Place:
-    """A workspace, its store, and what should be in it."""
-
-    def __init__(self, folder: Path, tokenizer: TextTokenizer, seed: int) -> None:
-        self.work, self.store = folder / "work", folder / "store"
-        self.work.mkdir(parents=True)
-        self.tokenizer = tokenizer
-        self.generator = random.Random(seed)
-        for i in range(6):
-            (self.work / f"{i}.py").write_text(piece(self.generator))
-        self.refresh()
-
-    def open(self, layer: FileLayer | None = None) -> Indexer:
-        return Indexer.open(
-            FolderTree(self.work), self.store, self.tokenizer, layer=layer, threads=1
-        )
-
-    def refresh(self) -> None:
-        indexer = self.open()
-        indexer.refresh()
-        indexer.close()
-
-    def change(self) -> None:
-        for name in self.generator.sample("0123456789", 2):
-            (self.work / f"{name}.py").write_text(piece(self.generator))
-        gone = self.work / f"{self.generator.randint(0, 9)}.py"
-        if gone.exists() and len(list(self.work.iterdir())) > 3:
-            gone.unlink()
-
-    def served(self) -> Texts:
-        return indexed_texts(self.store, self.tokenizer)
-
-    def expected(self) -> Texts:
-        return expected_texts(self.work, self.tokenizer)
+from tests.index.store_place import Place, manifest_of
 
 
 def run_crash_schedules(folder: Path, tokenizer: TextTokenizer, seeds: range) -> None:
@@ -213,57 +167,6 @@ def test_single_failures_lose_nothing(tmp_path: Path, tokenizer: TextTokenizer, 
         assert place.served() == place.expected()
 
 
-def test_a_folder_that_cannot_be_written_is_replaced(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
-    class Unwritable(FileLayer):
-        def make_folder(self, folder: Path) -> None:
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "a.py").write_text("a = 1\n")
-    indexer = Indexer.open(
-        FolderTree(tmp_path / "work"), tmp_path / "store", tokenizer, layer=Unwritable()
-    )
-    indexer.refresh()
-    status = indexer.status()
-    assert "cannot be written" in status.problem
-    assert Path(status.folder) != tmp_path / "store"
-    assert list(indexed_texts(Path(status.folder), tokenizer)) == ["a.py"]
-    indexer.close()
-    usable, problem = usable_folder(tmp_path / "fine", FileLayer())
-    assert (usable, problem) == (tmp_path / "fine", "")
-
-
-def manifest_of(store: Path) -> dict[str, object]:
-    return dict(json.loads((store / "manifest").read_bytes().partition(b"\n")[2]))
-
-
-def test_foreign_stores_are_built_again(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    place = Place(tmp_path, tokenizer, 3)
-    original = manifest_of(place.store)
-    for change in ({"format": 99}, {"tokenizer_hash": "0" * 64}, {"segments": [{"x": 1}]}):
-        body = json.dumps({**original, **change}).encode()
-        (place.store / "manifest").write_bytes(b"%08x\n" % zlib.crc32(body) + body)
-        assert place.served() == {}
-        place.refresh()
-        assert place.served() == place.expected()
-        original = manifest_of(place.store)
-    segment = next(place.store.glob("*.segment"))
-    data = bytearray(segment.read_bytes())
-    data[7] = 99
-    body = json.dumps(original).replace(
-        f'"crc": {original["segments"][0]["crc"]}',
-        f'"crc": {zlib.crc32(data)}',  # type: ignore
-    )
-    segment.write_bytes(data)
-    encoded = body.encode()
-    (place.store / "manifest").write_bytes(b"%08x\n" % zlib.crc32(encoded) + encoded)
-    assert place.served() == {}
-    place.refresh()
-    assert place.served() == place.expected()
-
-
 _WRITER = """
     import random, sys, time
     from pathlib import Path
@@ -397,90 +300,3 @@ def test_truncation_from_outside_costs_one_reader(tmp_path: Path, tokenizer: Tex
     place.refresh()
     assert reader("no").stdout == b"0\n"
     assert place.served() == place.expected()
-
-
-def test_rewrites_that_keep_size_and_time_are_found(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
-    place = Place(tmp_path, tokenizer, 7)
-    for i in range(100):
-        (place.work / f"many{i}.py").write_text(f"value = {i:05d}\n")
-    place.refresh()
-    for i in range(100):
-        path = place.work / f"many{i}.py"
-        status = path.stat()
-        path.write_text(f"value = {99999 - i:05d}\n")
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    place.refresh()
-    assert place.served() == place.expected()
-
-
-@pytest.mark.parametrize("days", [-1, 1])
-def test_a_clock_that_is_off_hides_nothing(
-    tmp_path: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch, days: int
-) -> None:
-    real = time.time_ns
-    monkeypatch.setattr(reading.time, "time_ns", lambda: real() + days * 86_400 * 10**9)
-    place = Place(tmp_path, tokenizer, 8)
-    for _ in range(20):
-        place.change()
-        place.refresh()
-        assert place.served() == place.expected()
-
-
-def test_files_that_change_while_they_are_read(
-    tmp_path: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Skipped or retried: never an exception, never half a file."""
-    place = Place(tmp_path, tokenizer, 9)
-    read_all: Callable[[int, int], bytes] = reading._read_all
-    generator = random.Random(9)
-
-    def restless(descriptor: int, limit: int) -> bytes:
-        data = read_all(descriptor, limit)
-        victim = place.work / f"{generator.randint(0, 5)}.py"
-        fate = generator.random()
-        if fate < 0.2:
-            victim.unlink(missing_ok=True)
-        elif fate < 0.5:
-            victim.write_text(piece(generator))
-        return data
-
-    monkeypatch.setattr(reading, "_read_all", restless)
-    for _ in range(60):
-        place.change()
-        place.refresh()
-    monkeypatch.undo()
-    place.refresh()
-    assert place.served() == place.expected()
-
-
-def test_old_stores_are_cleaned_up(
-    tmp_path: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
-    stores = {}
-    for name in ("kept", "gone", "old", "open"):
-        work = tmp_path / name
-        work.mkdir()
-        (work / "a.py").write_text("a = 1\n")
-        indexer = Indexer.open(
-            FolderTree(work),
-            workspace_store(work, tokenizer.sha256),
-            tokenizer,
-            workspace=str(work),
-        )
-        indexer.refresh()
-        stores[name] = indexer.folder
-        if name != "open":
-            indexer.close()
-    (tmp_path / "gone" / "a.py").unlink()
-    (tmp_path / "gone").rmdir()
-    (tmp_path / "open" / "a.py").unlink()
-    (tmp_path / "open").rmdir()
-    for path in (stores["old"], stores["old"] / "lock"):
-        os.utime(path, (1, 1))
-    removed = remove_old_stores(FileLayer(), now=time.time(), keep=frozenset())
-    assert set(removed) == {stores["gone"], stores["old"]}
-    assert stores["kept"].is_dir()
-    assert stores["open"].is_dir()
