@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 LARGE = 300_000_000
 """Parameters from which dtypes are compared on one matrix instead of the whole model."""
+
+_log = logging.getLogger(__name__)
 
 _LADDER = ("lean", "tree", "chain", "plain")
 
@@ -61,6 +64,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
             found = model is not None and probe.agrees(model, model.capability)
         except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
             # What a foreign architecture raises on rows it cannot take is not known beforehand.
+            _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
             found = False
         if found:
             assert model is not None
