@@ -44,6 +44,12 @@ class Terminal:
         self._started = time.monotonic()
         self.output: list[tuple[float, bytes]] = []
 
+    def rest(self, seconds: float) -> None:
+        """Take in everything that the command writes for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.read(0.05)
+
     def read(self, seconds: float = 0.05) -> None:
         """Take in what the command has written, waiting at most so long for something."""
         while select.select([self._master], [], [], seconds)[0]:
@@ -66,7 +72,7 @@ class Terminal:
         """Type as a person does."""
         for character in text:
             self.keys(character)
-            self.read(delay_s)
+            self.rest(delay_s)
 
     @property
     def text(self) -> str:

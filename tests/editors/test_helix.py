@@ -67,21 +67,27 @@ def test_suggestion_is_taken_from_the_menu(helix: Terminal, project: Path) -> No
 
     def offered() -> bool:
         helix.keys("\x18")
-        helix.read(2.0)
+        helix.rest(2.0)
         return "order_total(" in "\n".join(helix.text.splitlines()[-12:])
 
     wait_for(offered, "completion menu", 90)
     helix.keys("\t")
     helix.keys("\r")
-    helix.read(0.5)
+    helix.rest(0.5)
     text = saved(helix, project / "orders.py", "totals = [order_total(")
     assert text.count("def smallest_total") == 1
 
 
 def test_instruction_comment_is_carried_out(helix: Terminal, project: Path) -> None:
     helix.type("4gg")
-    helix.keys(" a")
-    helix.wait_text(f"Redraft: {RENAME}")
+
+    def offered() -> bool:
+        helix.keys("\x1b")
+        helix.keys(" a")
+        helix.rest(2.0)
+        return f"Redraft: {RENAME}" in helix.text
+
+    wait_for(offered, "code action", 90)
     helix.keys("\r")
     helix.wait_text("def order_total(items, tax)")
     text = saved(helix, project / "orders.py", "items")
