@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from drive_vscode import Browser, CodeServer, Window
 from installed import Installed, Server, wait_for
-from projects import FUNCTION, ORDERS, RENAME, TYPED_BEFORE, long_module, make_project
+from projects import FUNCTION, ORDERS, RENAME, TYPED_BEFORE, make_project
 
 pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
 
@@ -185,19 +185,22 @@ def test_discarded_edit_leaves_no_trace(window: Window) -> None:
 
 
 def test_edit_is_cancelled(window: Window, server: Server) -> None:
-    module = long_module(16)
-    write(window, "long.py", module)
+    write(window, "long.py", ORDERS)
     window.open("long.py")
-    window.keys("Control+a")
-    window.ask_for_edit(RENAME)
-    window.wait(window.in_preview, "preview", 60)
-    window.command("Redraft: Discard All Changes")
-    window.wait(lambda: not window.in_preview(), "no preview")
-    wait_for(
-        lambda: all(one["queue"] == 0 for one in server.status()["engines"]), "idle engine", 20
-    )
-    assert (window.folder / "long.py").read_text(encoding="utf-8") == module
+    window.select_lines(*FUNCTION)
+    engine = server.status()["engines"][0]["pid"]
+    os.kill(engine, signal.SIGSTOP)  # however fast the model is, it does not answer now
+    try:
+        window.ask_for_edit(RENAME)
+        window.wait(window.in_preview, "preview", 60)
+        window.toast(RENAME).get_by_role("button", name="Cancel").click()
+        window.wait(lambda: not window.in_preview(), "no preview")
+    finally:
+        os.kill(engine, signal.SIGCONT)
+    wait_for(lambda: all(one["queue"] == 0 for one in server.status()["engines"]), "idle engine")
+    assert (window.folder / "long.py").read_text(encoding="utf-8") == ORDERS
     assert not window.is_dirty("long.py")
+    assert not window.in_preview()
 
 
 def test_instruction_box_has_ready_made_and_earlier_ones(window: Window, media: Path) -> None:
