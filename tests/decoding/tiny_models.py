@@ -14,6 +14,7 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
+from accel.generation import Generation, GenerationRequest
 from accel.opening import open_model
 from accel.planner import Planner
 from accel.profile import Costs
@@ -21,6 +22,7 @@ from accel.sources.protocol import DraftRequest
 from accel.tokenizer import Tokenizer as OurTokenizer
 
 VOCABULARY = 300
+END = 299
 
 _BASE = {
     "vocab_size": VOCABULARY,
@@ -250,3 +252,18 @@ def shuffled(tree: DraftTree, random: np.random.Generator) -> DraftTree:
         tree.probabilities[order],
         tree.sources[order],
     )
+
+
+def random_prompt(seed: int, length: int | None = None) -> TokenArray:
+    random = np.random.default_rng(seed)
+    return random.integers(0, 256, length or random.integers(1, 60)).astype(np.int32)
+
+
+def run(engine: Engine, prompt: TokenArray, **options: Any) -> Generation:
+    session = options.pop("session", None)
+    request = GenerationRequest(prompt, **({"max_tokens": 32} | options))
+    return engine.generate(request, session).finish()
+
+
+def until_end(tokens: list[int]) -> list[int]:
+    return tokens[: tokens.index(END)] if END in tokens else tokens
