@@ -268,8 +268,15 @@ class Window:
 
     def command(self, title: str) -> None:
         """Run a command of the palette by its title."""
-        self.keys("F1")
-        self.page.locator(QUICK_INPUT).fill(f">{title}")
+        box = self.page.locator(QUICK_INPUT)
+
+        def palette_is_open() -> bool:
+            self.keys("F1")
+            self.page.wait_for_timeout(300)
+            return bool(box.count())
+
+        self.wait(palette_is_open, "palette")
+        box.fill(f">{title}")
         self.page.locator(".quick-input-list .monaco-list-row", has_text=title).first.wait_for()
         self.keys("Enter")
 

@@ -324,7 +324,7 @@ def test_untrusted_folder_is_served_with_the_users_own_server(
     try:
         window = Window(code_server, browser, folder)
         window.open("shapes.py")
-        assert window.page.locator(".statusbar-item", has_text="Restricted Mode").count()
+        window.page.locator(".statusbar-item", has_text="Restricted Mode").first.wait_for()
         assert window.state() in ("ready", "indexing")
         window.page.close()
     finally:
