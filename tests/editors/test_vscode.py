@@ -344,7 +344,7 @@ def wheel_of(server: Server, folder: Path) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o755 << 16  # a command must be executable
+            entry.external_attr = 0o100755 << 16  # a command must be executable
             archive.writestr(entry, text)
     return path
 
