@@ -10,7 +10,6 @@ knows. Branches are ranked by calibrated probability; nothing is thrown away.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,8 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.sources import copy_rows as rows_of
 from accel.sources.copy_tree import expand_rows
-from accel.sources.cursor import (
-    ANCHOR,
-    AT,
-    EVENT_REJOINED,
-    OFF_TRACK,
-    follow,
-)
+from accel.sources.copy_weights import row_weights
+from accel.sources.cursor import ANCHOR, AT, EVENT_REJOINED, OFF_TRACK, follow
 from accel.sources.protocol import DraftRequest
 from accel.sources.rewrites import (
     TextCodec,
@@ -56,18 +50,6 @@ _SOURCES = np.array(
 )
 _SIDE = 24
 """Tokens on each side of a change that are looked at for the rest of a word."""
-
-
-@cache
-def row_weights() -> NDArray[np.float64]:
-    """Weights of the rows' features, fitted on public commit histories and made-up edits.
-
-    They say how often text of a kind, at a place, after such a match, is what comes next; see
-    ``accel/training/copy_weights.py``.
-    """
-    weights = np.load(Path(__file__).with_name("copy_weights.npy")).astype(np.float64)
-    assert len(weights) == rows_of.WEIGHTS, "copy_weights.npy is of another version; fit it anew"
-    return weights
 
 
 @cache
@@ -131,6 +113,7 @@ class ReuseDrafter:
         self._phrases = first_slot + len(_SLOTS) * room
         self._context_start = self._phrases + len(phrases) + 1
         size = self._context_start + len(prompt) + 2 * len(expected) + 1024
+        self._cover(expected, phrases, prompt)
         self._pool = np.full(size, -1, np.int32)
         self._match = np.zeros(size, np.int32)
         self._offsets = np.full(size, -1, np.int32)
@@ -217,6 +200,7 @@ class ReuseDrafter:
         """Move the cursor, and learn from every place where output and original differ."""
         tokens = np.asarray(tokens, np.int32)
         self._make_room(len(tokens))
+        self._cover(tokens)
         events = follow(
             self._pool, self._match, self._offsets, self._spans, self._cursor, tokens, self._stop,
             self._classes,
@@ -279,6 +263,7 @@ class ReuseDrafter:
         at = self._slots[kind]
         count = min(len(version.tokens), self._room - 2 - len(self._end))
         whole = count == len(version.tokens)
+        self._cover(version.tokens)
         self._pool[at : at + count] = version.tokens[:count]
         self._offsets[at : at + count] = version.offsets[:count]
         stop = at + count
@@ -311,6 +296,7 @@ class ReuseDrafter:
         count = min(len(found), _LOOKUP_ROWS)
         if not count:
             return rows, kinds
+        self._cover(found.tokens)
         scratch = self._pool[: _LOOKUP_ROWS * (_LOOKUP_DEPTH + 1)].reshape(_LOOKUP_ROWS, -1)
         scratch[:count, :_LOOKUP_DEPTH] = found.tokens[:count]
         places = np.arange(count, dtype=np.int32) * (_LOOKUP_DEPTH + 1)
@@ -380,6 +366,18 @@ class ReuseDrafter:
             new = np.full(grown, filler, np.int32)
             new[: len(old)] = old
             setattr(self, name, new)
+
+    def _cover(self, *texts: TokenArray) -> None:
+        """Make the table of classes cover every token of the pool.
+
+        A model may have more rows than its tokenizer has tokens, and compiled code
+        checks no bounds.
+        """
+        top = max((int(text.max(initial=-1)) for text in texts), default=-1)
+        if top >= len(self._classes):
+            self._classes = np.append(
+                self._classes, np.zeros(2 * (top + 1) - len(self._classes), np.int8)
+            )
 
     def _class_of(self, tokens: TokenArray, place: int) -> int:
         """Class of one token; 0 where there is none, or none of the vocabulary."""

@@ -45,7 +45,7 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
 
     monkeypatch.setattr(service, "_request", noted)
     monkeypatch.setattr(service, "_generate", shouting)
-    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 40)
+    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 30)
     spans: list[Span] = []
     result = service.edit(JOB, on_spans=spans.extend)
     assert pieces == [f"{FIRST}\n\n", SECOND]
@@ -56,5 +56,5 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
 
 
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
-    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 40)
+    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 30)
     assert service.edit(JOB, cancelled=lambda: True).stopped_by == "cancelled"
