@@ -19,6 +19,7 @@ from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_p
 from lsp_server.errors import RedraftError
 
 INDEX_WAIT_S = 240.0
+EDIT_TRIES = 6
 
 Row = tuple[str, dict[str, Any], dict[str, Any]]
 """A request, what it cost drafted, and what it cost plain."""
@@ -94,9 +95,7 @@ def _show_repository(
         rows: list[Row] = []
         for place in typing_places(root, args.places):
             rows.append(_complete(console, client, place))
-        for selection in edit_places(root, args.edits):
-            row = _edit(console, client, selection)
-            rows += [row] if row else []
+        rows += _edits(console, client, root, args.edits)
     finally:
         client.close()
     console.print(show.costs(rows))
@@ -195,6 +194,17 @@ def _after(position: dict[str, int], character: str) -> dict[str, int]:
     if character == "\n":
         return {"line": position["line"] + 1, "character": 0}
     return {"line": position["line"], "character": position["character"] + 1}
+
+
+def _edits(console: Console, client: Client, root: Path, count: int) -> list[Row]:
+    """Edit until ``count`` edits were offered, or enough were refused to give up."""
+    rows: list[Row] = []
+    for place in edit_places(root, EDIT_TRIES * count):
+        if len(rows) == count:
+            break
+        row = _edit(console, client, place)
+        rows += [row] if row else []
+    return rows
 
 
 def _edit(console: Console, client: Client, place: EditPlace) -> Row | None:

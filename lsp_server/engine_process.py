@@ -47,6 +47,9 @@ Cancelled = Callable[[], bool]
 OnSpans = Callable[[list[Span]], None]
 Steps = Generator[list[Span], None, JobResult]
 
+LONGEST_ANSWER = 2
+ANSWER_TOKENS = 256
+"""An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
@@ -176,7 +179,8 @@ class EngineService:
             prompt = edit_prompt(self.engine, part)
             request = self._request(part, prompt, EDIT_NODES, cancelled)
             room = self.engine.max_positions - len(prompt.tokens) - 1
-            request.max_tokens = min(job.max_tokens, room)
+            longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
+            request.max_tokens = min(job.max_tokens, room, longest)
             if prompt.fence:
                 request.stop_rule = stopping.fence(prompt.fence)
             result = yield from self._generate(EDIT_KEY, request, job.plain, self._reuse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ Place = TypeVar("Place")
 
 MAX_FILE_BYTES = 60_000
 MAX_FUNCTION_LINES = 24
+MAX_EDITED_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,14 @@ def typing_places(root: Path, count: int) -> list[TypingPlace]:
 
 
 def edit_places(root: Path, count: int) -> list[EditPlace]:
-    """``count`` functions below ``root``, each with an instruction that fits it."""
+    """``count`` functions below ``root`` with instructions that fit them, kinds taking turns."""
     places = [place for path in _python_files(root) for place in _edit_places_in(path)]
     by_kind: dict[str, list[EditPlace]] = {}
     for place in places:
         by_kind.setdefault(place.instruction.split()[0], []).append(place)
-    per_kind = -(-count // max(1, len(by_kind)))
-    return [place for group in by_kind.values() for place in _spread(group, per_kind)][:count]
+    spread = [_spread(group, count) for group in by_kind.values()]
+    turns = (place for row in zip_longest(*spread) for place in row if place is not None)
+    return list(islice(turns, count))
 
 
 def _spread(places: list[Place], count: int) -> list[Place]:
@@ -118,6 +121,7 @@ def _edit_places_in(path: Path) -> list[EditPlace]:
     return [
         EditPlace(path, text, function.lineno - 1, function.end_lineno or 0, instruction)
         for function in _functions(text)
+        if _line_count(function) <= MAX_EDITED_LINES
         for instruction in _instructions(function)
     ]
 
@@ -130,6 +134,9 @@ def _instructions(function: ast.FunctionDef) -> list[str]:
         instructions.append(f"rename the parameter {names[0]} to {names[0]}_value")
     if _is_docstring(function.body[0]):
         instructions.append("remove the docstring")
+    else:
+        words = function.name.strip("_").replace("_", " ")
+        instructions.append(f'add the docstring "{words.capitalize()}."')
     return instructions
 
 
