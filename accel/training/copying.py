@@ -3,7 +3,8 @@
 Most of an edit is a copy. Small models find the circuit for it late (Olsson et al. 2022), after
 far more tokens than a CPU reads in an evening, so it is written into the initial weights, and
 training goes on from there. Layer 0 attends to the three tokens before and notes which they were;
-layer 2 looks for the place that the same three tokens precede and brings its token forward.
+layer 2, or the last one of a shallower model, looks for the place that the same three tokens
+precede and brings its token forward.
 
 Layout of the width: dimension 0 is constant, then the tokens' content, then three notes.
 """
@@ -22,13 +23,13 @@ _SHARPNESS = (10.0, 8.0, 6.0, 5.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0)
 _MATCH = 12.0
 _SLOW_PAIR = 14
 _COPY_GAIN = 0.5
-_COPY_LAYERS = (2,)
+_COPY_LAYER = 2
 
 
 def fits_copying(config: LlamaConfig) -> bool:
     """Whether a shape has room for the circuit."""
     heads = config.num_attention_heads >= _NOTES and config.num_key_value_heads == 1
-    deep = config.num_hidden_layers > max(_COPY_LAYERS)
+    deep = config.num_hidden_layers > 1
     return bool(heads and deep and config.head_dim == 64 and config.hidden_size >= 6 * _NOTE)
 
 
@@ -61,24 +62,24 @@ def install_copying(model: LlamaForCausalLM, seed: int) -> None:
     notes = [slice(width - _NOTE * (n + 1), width - _NOTE * n) for n in range(_NOTES)]
     project = torch.randn(_NOTE, count, generator=generator) / count**0.5
     _attend_to_previous(model, project, notes, content)
-    for number in _COPY_LAYERS:
-        attention = model.model.layers[number].self_attn
-        query, key = attention.q_proj.weight, attention.k_proj.weight
-        query[:size].zero_()
-        key.zero_()
-        slow = [*range(_SLOW_PAIR, half), *range(half + _SLOW_PAIR, size)]
-        scale = (_MATCH * 8.0 / len(slow)) ** 0.5 / 0.9
-        seen = [project, *(torch.eye(_NOTE) for _ in range(_NOTES - 1))]
-        places = [content, *notes[:-1]]
-        for note, matrix, place in zip(notes, seen, places, strict=True):
-            spread = scale * torch.randn(len(slow), _NOTE, generator=generator) / _NOTE**0.5
-            key[slow, note] = spread
-            query[slow, place] = spread @ matrix
-        bring = _orthogonal(size, count, generator)
-        attention.v_proj.weight.zero_()
-        attention.v_proj.weight[:, content] = bring
-        attention.o_proj.weight[:, :size] = 0.0
-        attention.o_proj.weight[content, :size] = _COPY_GAIN * bring.T
+    copying = model.model.layers[min(_COPY_LAYER, config.num_hidden_layers - 1)]
+    attention = copying.self_attn
+    query, key = attention.q_proj.weight, attention.k_proj.weight
+    query[:size].zero_()
+    key.zero_()
+    slow = [*range(_SLOW_PAIR, half), *range(half + _SLOW_PAIR, size)]
+    scale = (_MATCH * 8.0 / len(slow)) ** 0.5 / 0.9
+    seen = [project, *(torch.eye(_NOTE) for _ in range(_NOTES - 1))]
+    places = [content, *notes[:-1]]
+    for note, matrix, place in zip(notes, seen, places, strict=True):
+        spread = scale * torch.randn(len(slow), _NOTE, generator=generator) / _NOTE**0.5
+        key[slow, note] = spread
+        query[slow, place] = spread @ matrix
+    bring = _orthogonal(size, count, generator)
+    attention.v_proj.weight.zero_()
+    attention.v_proj.weight[:, content] = bring
+    attention.o_proj.weight[:, :size] = 0.0
+    attention.o_proj.weight[content, :size] = _COPY_GAIN * bring.T
     model.model.norm.weight.fill_(1.3)
 
 

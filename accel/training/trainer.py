@@ -135,8 +135,8 @@ def row_length_at(plan: Plan, chunk: int, progress: float) -> int:
 
 
 def mix_at(plan: Plan, progress: float) -> Mix:
-    """What a chunk is made of: copy drills are many in the first half and few later."""
-    drills = plan.drill_share * (1.0 if progress < 0.5 else 0.2)
+    """What a chunk is made of: copy drills are many at first and few in the last fifth."""
+    drills = plan.drill_share * (1.0 if progress < 0.8 else 0.25)
     return Mix(plan.seed, plan.chunk_characters, plan.edit_share, drills)
 
 

@@ -15,6 +15,7 @@ before the cursor divides the two.
 from __future__ import annotations
 
 import ast
+import math
 import random
 import re
 import textwrap
@@ -28,7 +29,8 @@ from accel.training.edits import Edit, draw_kind, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS
 
 MIDDLE_WEIGHT = 2.0
-CHANGED_WEIGHT = 3.0
+CHANGED_WEIGHT = 4.0
+COPIED_WEIGHT = 2.0
 BEFORE_WEIGHT = 0.5
 INSTRUCTION_WEIGHT = 0.2
 SUFFIX_FIRST_SHARE = 0.6
@@ -103,12 +105,15 @@ class UnitMaker:
     def copy_drill(self, rng: random.Random, longest: int = 100) -> Unit:
         """Tokens by chance to be copied, half the time with one run of tokens replaced throughout.
 
-        Nothing but looking back predicts them. longest: tokens to copy, a few inserted ones aside.
+        Nothing but looking back predicts them, and where they are drawn from few, as many a drill
+        does, only looking far back. longest: tokens to copy, a few inserted ones aside.
         """
         first = self.ordinary
-        before = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(6, longest))]
+        few = round(math.exp(rng.uniform(math.log(4), math.log(400))))
+        pool = [rng.randrange(first, self.vocabulary) for _ in range(few)]
+        before = [rng.choice(pool) for _ in range(rng.randint(6, longest))]
         instruction: list[int] = self._encode(rng.choice(("keep", "copy", "no change", "same")))
-        after, weights = list(before), [1.0] * len(before)
+        after, weights = list(before), [COPIED_WEIGHT] * len(before)
         if rng.random() < 0.5:
             old = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
             new = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
@@ -129,7 +134,7 @@ class UnitMaker:
         weights = [
             CHANGED_WEIGHT
             if any(start < stop + 1 and begin < end for begin, stop in edit.changed)
-            else 1.0
+            else COPIED_WEIGHT
             for start, end in after.offsets
         ]
         ids = [self._instruction, *instruction, self.before, *before, self.after, *after.ids]

@@ -18,6 +18,7 @@ from accel.training.packing import Mix, chunk_of_rows, pack
 from accel.training.tokenizer import load_tokenizer
 from accel.training.units import (
     CHANGED_WEIGHT,
+    COPIED_WEIGHT,
     MIDDLE_WEIGHT,
     Unit,
     UnitMaker,
@@ -94,7 +95,7 @@ def test_edit_format_and_weights(maker: UnitMaker) -> None:
         f"<|edit_after|>{edit.after}{_END}"
     )
     split = unit.ids.index(maker.after) + 1
-    heavy = [n for n, w in zip(unit.ids[split:], unit.weights[split:], strict=True) if w > 1.0]
+    heavy = [n for n, w in zip(unit.ids[split:], unit.weights[split:], strict=True) if w > COPIED_WEIGHT]
     assert len(heavy) < len(unit.ids) - split
     start, end = edit.changed[0]
     name = edit.after[start:end]
