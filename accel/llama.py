@@ -109,7 +109,7 @@ class LlamaModel(Model):
 
         The module's layers give up their weights, so that no model is held twice.
         """
-        return cls(module) if _is_built_like_llama(module) else None
+        return cls(module) if is_built_like_llama(module) else None
 
     def new_cache(self, capacity: int) -> KVCache:
         shape = (len(self._layers), self._kv_heads, self._head_dim)
@@ -224,7 +224,8 @@ def _taken(module: Any) -> _Layer:
     return layer
 
 
-def _is_built_like_llama(module: Any) -> bool:
+def is_built_like_llama(module: Any) -> bool:
+    """Whether a causal LM of transformers has Llama's parts and no others."""
     config = module.config
     base: Any = getattr(module, "model", None)
     parts = {name for name, _ in base.named_children()} if base is not None else set()

