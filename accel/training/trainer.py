@@ -85,7 +85,7 @@ class Plan:
     flat_share: float = 0.35
     final_rate: float = 0.02
     edit_share: float = 0.40
-    drill_share: float = 0.08
+    drill_share: float = 0.15
     chunk_characters: int = 300_000
     checkpoint_seconds: float = 180.0
     held_out_seconds: float = 300.0

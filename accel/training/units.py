@@ -109,7 +109,7 @@ class UnitMaker:
         does, only looking far back. longest: tokens to copy, a few inserted ones aside.
         """
         first = self.ordinary
-        few = round(math.exp(rng.uniform(math.log(4), math.log(400))))
+        few = round(math.exp(rng.uniform(math.log(4), math.log(100))))
         pool = [rng.randrange(first, self.vocabulary) for _ in range(few)]
         before = [rng.choice(pool) for _ in range(rng.randint(6, longest))]
         instruction: list[int] = self._encode(rng.choice(("keep", "copy", "no change", "same")))
