@@ -50,9 +50,12 @@ def fim_prompt(
     path: str = "",
     snippets: Sequence[Snippet] = (),
     budget: int = 2048,
+    snippet_budget: int | None = None,
     order: Order | None = None,
 ) -> Prompt:
     """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens.
+
+    ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others.
 
     The prompt stops at a border between tokens: the rest of what is typed becomes
     ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
@@ -65,7 +68,8 @@ def fim_prompt(
             "the model has no fill-in-the-middle tokens; use a code model that has, or leave the "
             "text after the cursor out"
         )
-    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, budget // 4)])
+    share = budget // 4 if snippet_budget is None else snippet_budget
+    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
     room = budget - len(head) - 3
     if room < 16:
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
@@ -73,7 +77,7 @@ def fim_prompt(
     after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
     before = _last_lines(tokenizer, prefix, room - len(after))
     if suffix and form is not None:
-        body = _fill(form, order or form.order, before, after)
+        body = around_hole(form, order or form.order, before, after)
     elif len(head) + len(before) == 0:
         body, typed = tokenizer.encode(typed), ""
     else:
@@ -159,7 +163,10 @@ _PIECE = 256
 """Characters in which the last piece is looked for."""
 
 
-def _fill(form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray) -> TokenArray:
+def around_hole(
+    form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
+) -> TokenArray:
+    """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
     if form.middle is None:
         return _joined(form.suffix, suffix, form.prefix, prefix)
     if order == Order.SUFFIX_FIRST:

@@ -15,21 +15,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from lsp_server.borrowing import Spares
 from lsp_server.completion import stopping
+from lsp_server.completion.cross_file import CrossFile
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.framing import Frame
 from lsp_server.generating import (
     answer,
     completion_prompt,
+    context_tokens,
     edit_prompt,
     joined,
     result_of,
     sound,
 )
-from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 from lsp_server.spans import SpanBuilder
 from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of
 
 if TYPE_CHECKING:
+    from accel.draft_tree import TokenArray
     from accel.engine import Engine
     from accel.generation import GenerationRequest
     from accel.prompts import Prompt
@@ -87,7 +90,14 @@ class EngineService:
         self._history: History | None = None
         self._learnt_file = Path()
         self._completions = 0
+        self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
+
+    def _encode(self, text: str) -> TokenArray:
+        return self.engine.tokenizer.encode(sound(text))
+
+    def _decode(self, tokens: TokenArray) -> str:
+        return self.engine.tokenizer.decode(tokens)
 
     @property
     def engine(self) -> Engine:
@@ -137,6 +147,7 @@ class EngineService:
     def close_workspace(self, folder: str) -> None:
         """Forget a workspace."""
         self.indexes.forget(folder)
+        self._cross_file.forget(folder)
 
     def set_buffer(self, workspace: str, path: str, text: str) -> None:
         """An open document reads ``text`` now; it counts in place of its file."""
@@ -162,7 +173,7 @@ class EngineService:
 
     def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
         """A completion that yields after every forward, so that others can go between."""
-        prompt = completion_prompt(self.engine, job)
+        prompt = self._completion_prompt(job)
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
         key = ("complete", job.workspace, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
@@ -170,6 +181,15 @@ class EngineService:
         result = yield from self._generate(key, request, job.plain, self._mixture)
         self._keep_learnt()
         return result
+
+    def _completion_prompt(self, job: CompletionJob) -> Prompt:
+        """The prompt of a completion, with text of other files where it is wanted."""
+        budget = context_tokens(self.engine, job)
+        snippets: list[Snippet] = []
+        if budget:
+            snapshot = self.indexes.snapshot(job.workspace)
+            snippets = self._cross_file.snippets(job, snapshot, budget)
+        return completion_prompt(self.engine, job, snippets)
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
         """An edit that yields after every forward; a long selection piece by piece."""
@@ -201,7 +221,7 @@ class EngineService:
         if isinstance(job, EditJob):
             prompt, key = edit_prompt(self.engine, job), EDIT_KEY
         else:
-            prompt, key = completion_prompt(self.engine, job), ("complete", job.workspace, job.path)
+            prompt, key = self._completion_prompt(job), ("complete", job.workspace, job.path)
         with self._sessions.lend(key, self.engine.session) as session:
             self.engine.prefill(prompt.tokens, session, cancelled)
             return session.length

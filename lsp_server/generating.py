@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lsp_server.editing.checks import with_end_of
-from lsp_server.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet
 from lsp_server.spans import SpanBuilder
 
 if TYPE_CHECKING:
@@ -16,21 +16,40 @@ if TYPE_CHECKING:
 
 CONTEXT_TOKENS = 1024
 """Prompt of a completion. Longer ones cost more to compute cold than they help a small model."""
+CONTEXT_S = 0.06
+"""Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
+MOST_CONTEXT_TOKENS = 1024
+CONTEXT_STEP = 64
+PROBED_ROWS = 128
+"""Rows of the forward from whose time the speed of a prefill is taken."""
 
 
-def completion_prompt(engine: Engine, job: CompletionJob) -> Prompt:
-    """The prompt of a completion. Raises AccelError."""
+def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet]) -> Prompt:
+    """The prompt of a completion, with text of other files. Raises AccelError."""
     from accel.prompts import fim_prompt
 
+    context = context_tokens(engine, job)
     return fim_prompt(
         engine.tokenizer,
         sound(job.prefix),
         sound(job.suffix),
         path=job.path,
-        snippets=job.snippets,
-        budget=min(engine.max_positions - job.max_tokens - 1, CONTEXT_TOKENS),
+        snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
+        budget=min(engine.max_positions - job.max_tokens - 1, CONTEXT_TOKENS + context),
+        snippet_budget=context,
         order=engine.fim_order,
     )
+
+
+def context_tokens(engine: Engine, job: CompletionJob) -> int:
+    """Tokens of other files in the prompt of a job: what was asked for, or what is computed in
+    :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
+    most = (engine.max_positions - job.max_tokens) // 4
+    if job.context_tokens >= 0:
+        return min(job.context_tokens, most)
+    rate = PROBED_ROWS / engine.planner.seconds(PROBED_ROWS, CONTEXT_TOKENS)
+    affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
+    return min(affordable, MOST_CONTEXT_TOKENS, most)
 
 
 def edit_prompt(engine: Engine, job: EditJob) -> Prompt:

@@ -25,6 +25,11 @@ class CompletionJob:
     suffix: str
     language: str = ""
     snippets: list[Snippet] = field(default_factory=list)
+    """Open files of the client. What the index adds to them is chosen by the engine."""
+    context_tokens: int = 0
+    """At most so many tokens of other files; -1: as many as are computed quickly."""
+    head: str = ""
+    """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     max_tokens: int = 64
     single_line: bool = False
     temperature: float = 0.0

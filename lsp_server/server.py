@@ -13,7 +13,7 @@ from pygls.lsp.server import LanguageServer
 
 from lsp_server.background import in_background
 from lsp_server.client_features import ClientFeatures
-from lsp_server.completion.context import snippets_for
+from lsp_server.completion.context import OpenFiles
 from lsp_server.completion.provider import CompletionProvider
 from lsp_server.completion.request import Ask
 from lsp_server.daemon.hub import Hub
@@ -56,6 +56,7 @@ class RedraftServer(LanguageServer):
         self.performance = Performance()
         self.last_reason = ""
         self.progresses: dict[str | int, Progress] = {}
+        self._open_files = OpenFiles(self.documents, self.folders)
         self.completion = CompletionProvider(
             self.client_name,
             lambda: self.settings,
@@ -141,7 +142,7 @@ class RedraftServer(LanguageServer):
         return self.hub.engine(self.settings)
 
     def _snippets(self, ask: Ask) -> list[Snippet]:
-        return snippets_for(ask, self.documents, self.folders, self.settings.context)
+        return self._open_files.snippets(ask, self.settings.context)
 
     def engine_changed(self, engine: EngineClient) -> None:
         """The hub tells that an engine's state changed."""

@@ -27,6 +27,10 @@ def _documented(
     return {"doc": doc, "choices": choices, "low": low, "high": high}
 
 
+EMBEDDED_CONTEXT_TOKENS = 128
+"""Of other files, for the embedded model: it writes no better with more."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Which model runs and how. A change starts another engine process."""
@@ -103,7 +107,17 @@ class ContextSettings:
     """What the model is told about other files."""
 
     cross_file: bool = _setting(True, "Put text of other files before the text at the cursor.")
-    tokens: int = _setting(384, "At most so many tokens of other files.", low=0, high=16384)
+    tokens: int = _setting(
+        0,
+        "At most so many tokens of other files; 0: for the embedded model 128, for others as many "
+        "as are computed in 60 ms.",
+        low=0,
+        high=16384,
+    )
+    models: dict[str, int] = field(
+        default_factory=dict,
+        metadata=_documented("The same by model, named as in `model.path` or `embedded`; 0: none."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +151,16 @@ class Settings:
             "Switch folders on or off: absolute paths; the longest that fits counts."
         ),
     )
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of other files in a prompt of the chosen model; -1: what is computed quickly."""
+        if not self.context.cross_file:
+            return 0
+        own = self.context.models.get(self.model.path or "embedded")
+        if own is not None:
+            return max(0, own)
+        return self.context.tokens or (-1 if self.model.path else EMBEDDED_CONTEXT_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)

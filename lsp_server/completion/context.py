@@ -1,88 +1,59 @@
-"""Text of other files that helps: what the document imports, then what else is open.
+"""Open documents that help to complete another: what they define, in an order that stays.
 
-Order and cuts depend on little that changes while one types, so that the prompt's start, and with
-it the KV cache, stays.
+The engine process adds files that only the index knows (``cross_file``) and keeps the budget.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
+from lsp_server.completion.outline import outline
 from lsp_server.completion.request import Ask
 from lsp_server.documents import Document, Documents
 from lsp_server.folders import Folders
 from lsp_server.jobs import Snippet
 from lsp_server.settings import ContextSettings
+from repo_index.secrets import secret_content, secret_name
 
-CHARACTERS_PER_TOKEN = 3
-MAX_SNIPPETS = 4
-MIN_CHARACTERS = 200
-SCANNED_CHARACTERS = 20_000
-
-_IMPORT = re.compile(
-    r"^\s*(?:from\s+([.\w]+)\s+import|import\s+([.\w]+)"
-    r"|(?:import|export)\b.*?from\s+['\"]([^'\"]+)['\"]|#include\s+\"([^\"]+)\")",
-    re.MULTILINE,
-)
-_HEADING = re.compile(r"^(?:\s*(?:async\s+def|def|class|function|export|func|fn|pub|impl|type|interface|struct)\b.*|[A-Z_][A-Z0-9_]* *[:=].*)$", re.MULTILINE)  # fmt: skip  # noqa: E501
+MOST_FILES = 6
+CHARACTERS = 1_600
+"""Of one open document."""
 
 
-def snippets_for(
-    ask: Ask, documents: Documents, folders: Folders, settings: ContextSettings
-) -> list[Snippet]:
-    """Snippets within the token budget, the most helpful last, next to the text itself."""
-    if not settings.cross_file or settings.tokens <= 0:
-        return []
-    room = settings.tokens * CHARACTERS_PER_TOKEN
-    snippets: list[Snippet] = []
-    for document in _helpful(ask, documents):
-        share = room // 2 if len(snippets) + 1 < MAX_SNIPPETS else room
-        if share < MIN_CHARACTERS or len(snippets) == MAX_SNIPPETS:
-            break
-        text = outline(document, share)
-        if text:
-            snippets.append(Snippet(folders.place(document.uri).path, text))
-            room -= len(text)
-    return snippets[::-1]
+class OpenFiles:
+    """Outlines of one client's open documents, made once for each version."""
 
+    def __init__(self, documents: Documents, folders: Folders) -> None:
+        self._documents = documents
+        self._folders = folders
+        self._known: dict[str, tuple[Document, int, str]] = {}
 
-def _helpful(ask: Ask, documents: Documents) -> Iterator[Document]:
-    """Other open documents of the language: imported ones first, each group by name."""
-    others = sorted(
-        (
-            document
-            for document in documents
-            if document.uri != ask.document
-            and document.language == ask.language
-            and documents.notebook_of(document.uri) is None
-        ),
-        key=lambda document: document.uri,
-    )
-    imported = imported_names(ask.prefix[:SCANNED_CHARACTERS])
-    yield from (document for document in others if _stem(document.uri) in imported)
-    yield from (document for document in others if _stem(document.uri) not in imported)
+    def snippets(self, ask: Ask, settings: ContextSettings) -> list[Snippet]:
+        """Other open documents of the language, by name. None that may hold secrets."""
+        if not settings.cross_file:
+            return []
+        self._forget_closed()
+        found: list[Snippet] = []
+        for document in sorted(self._documents, key=lambda document: document.uri):
+            if document.uri == ask.document or document.language != ask.language:
+                continue
+            if self._documents.notebook_of(document.uri) is not None:
+                continue
+            path = self._folders.place(document.uri).path
+            if not secret_name(path) and (text := self._outline(document)):
+                found.append(Snippet(path, text))
+            if len(found) == MOST_FILES:
+                break
+        return found
 
-
-def imported_names(text: str) -> set[str]:
-    """Last parts of the names of the modules that a text imports."""
-    names = (next(filter(None, found.groups())) for found in _IMPORT.finditer(text))
-    return {re.split(r"[./]", name.removesuffix(".h"))[-1] for name in names if name}
-
-
-def _stem(uri: str) -> str:
-    return uri.rsplit("/", 1)[-1].split(".", 1)[0]
-
-
-def outline(document: Document, room: int) -> str:
-    """What the document defines, one line each; the whole text when it is short."""
-    text = document.text
-    if len(text) <= room:
+    def _outline(self, document: Document) -> str:
+        known = self._known.get(document.uri)
+        if known is not None and known[0] is document and known[1] == document.version:
+            return known[2]
+        text = outline(document.text.replace("\r\n", "\n"), CHARACTERS)
+        if secret_content(text):
+            text = ""
+        self._known[document.uri] = document, document.version, text
         return text
-    kept: list[str] = []
-    for found in _HEADING.finditer(text):
-        room -= len(found.group()) + 1
-        if room < 0:
-            break
-        kept.append(found.group())
-    return "\n".join(kept)
+
+    def _forget_closed(self) -> None:
+        for uri in [uri for uri in self._known if self._documents.find(uri) is None]:
+            del self._known[uri]

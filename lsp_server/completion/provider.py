@@ -13,8 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lsp_server.completion.cache import Found, SuggestionCache
+from lsp_server.completion.imports import SCANNED_CHARACTERS
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
-from lsp_server.completion.request import Ask, windowed_prefix, windowed_suffix
+from lsp_server.completion.request import (
+    PREFIX_CHARACTERS,
+    Ask,
+    windowed_prefix,
+    windowed_suffix,
+)
 from lsp_server.completion.running import Running
 from lsp_server.engine_client import EngineClient
 from lsp_server.engine_loop import COMPLETION, PREFETCH, PREFILL
@@ -133,6 +139,8 @@ class CompletionProvider:
             suffix=windowed_suffix(ask.suffix),
             language=ask.language,
             snippets=self._snippets(ask),
+            context_tokens=self._settings().context_tokens,
+            head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,
             temperature=settings.temperature,

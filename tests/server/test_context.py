@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from lsp_server.completion.context import CHARACTERS_PER_TOKEN, imported_names, snippets_for
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lsp_server.completion import cross_file
+from lsp_server.completion.context import MOST_FILES, OpenFiles
+from lsp_server.completion.cross_file import CrossFile
+from lsp_server.completion.imports import imports_of
+from lsp_server.completion.outline import outline
 from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
     STEP,
@@ -13,55 +24,251 @@ from lsp_server.completion.request import (
 )
 from lsp_server.documents import Documents
 from lsp_server.folders import Folders
-from lsp_server.settings import ContextSettings
+from lsp_server.jobs import CompletionJob, Snippet
+from lsp_server.settings import ContextSettings, read_settings
+from repo_index.datastore import Datastore
+
+SHAPES = """import math
 
 
-def documents() -> Documents:
-    made = Documents()
-    body = "def {0}_function():\n    pass\n" * 12
-    for name in ("zebra", "apple", "mango"):
-        made.open(f"file:///w/{name}.py", "python", 1, body.format(name))
-    made.open("file:///w/other.lua", "lua", 1, body.format("lua"))
-    made.open("file:///w/here.py", "python", 1, "from zebra import x\n")
-    return made
+class Circle:
+    def __init__(self, radius):
+        self.radius = radius
+
+    def area(self):
+        return math.pi * self.radius ** 2
 
 
-def ask(prefix: str = "from zebra import x\n") -> Ask:
-    return Ask("file:///w/here.py", "here.py", "/w", "python", prefix, "")
-
-
-def paths(tokens: int, prefix: str = "from zebra import x\n") -> list[str]:
-    settings = ContextSettings(tokens=tokens)
-    return [one.path for one in snippets_for(ask(prefix), documents(), Folders(), settings)]
-
-
-def test_what_is_imported_stands_next_to_the_text_and_other_languages_nowhere() -> None:
-    assert paths(10_000) == ["mango.py", "apple.py", "zebra.py"]
-
-
-def test_the_budget_is_kept() -> None:
-    for tokens in (0, 50, 100, 300, 1000):
-        settings = ContextSettings(tokens=tokens)
-        found = snippets_for(ask(), documents(), Folders(), settings)
-        assert sum(len(one.text) for one in found) <= tokens * CHARACTERS_PER_TOKEN
-
-
-def test_switched_off() -> None:
-    settings = ContextSettings(cross_file=False)
-    assert snippets_for(ask(), documents(), Folders(), settings) == []
-
-
-def test_typing_changes_nothing() -> None:
-    assert paths(300) == paths(300, "from zebra import x\n\ndef f():\n    return ")
-
-
-def test_imports_of_several_languages() -> None:
-    text = """import os.path
-from .shapes import Circle
-import {a} from './lib/tools'
-#include "geometry.h"
+class Square:
+    def perimeter(self):
+        return 4 * self.side
 """
-    assert {"path", "shapes", "tools", "geometry"} <= imported_names(text)
+
+
+class Words:
+    """A tokenizer of words and single other characters, for indexes that tests can read."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def encode(self, text: str) -> np.ndarray[Any, np.dtype[np.int32]]:
+        words = re.findall(r"\w+|\W", text)
+        return np.array([self._ids.setdefault(word, len(self._ids)) for word in words], np.int32)
+
+    def decode(self, tokens: np.ndarray[Any, Any]) -> str:
+        spelt = list(self._ids)
+        return "".join(spelt[token] for token in tokens.tolist())
+
+
+FILES = {
+    "shop/shapes.py": SHAPES,
+    "shop/prices.py": "def price_of(shape):\n    return shape.area() * 3\n",
+    "shop/__init__.py": "VERSION = 1\n",
+    "far/report.py": (
+        "def unrelated():\n    pass\n\n" * 20
+        + "def total_price(basket):\n    total = 0\n    for shape in basket.shapes:\n"
+        + "        total += price_of(shape) * basket.count(shape)\n    return total\n"
+    ),
+    "far/other.py": "x = 1\n" * 50,
+}
+PREFIX = """from .shapes import Circle
+from shop.prices import price_of
+import os
+
+
+def total(basket):
+    total = 0
+    for shape in basket.shapes:
+        total += """
+
+
+class Engine:
+    """Cross-file context over an index in memory."""
+
+    def __init__(self, files: dict[str, str] | None = None) -> None:
+        self.words = Words()
+        encoded = {path: self.words.encode(text) for path, text in (files or FILES).items()}
+        self.snapshot = Datastore.from_token_files(encoded).snapshot()
+        self.cross_file = CrossFile(self.words.encode, self.words.decode)
+
+    def snippets(self, budget: int = 800, **changes: Any) -> list[Snippet]:
+        job = CompletionJob("/w", "shop/basket.py", PREFIX, "\n    return total\n")
+        return self.cross_file.snippets(replace(job, **changes), self.snapshot, budget)
+
+    def paths(self, budget: int = 800, **changes: Any) -> list[str]:
+        return [one.path for one in self.snippets(budget, **changes)]
+
+
+def test_imported_files_come_first_then_open_ones_then_similar_places() -> None:
+    opened = [Snippet("shop/apple.py", "APPLE = 1"), Snippet("shop/zebra.py", "ZEBRA = 1")]
+    paths = Engine().paths(snippets=opened)
+    assert paths == ["shop/shapes.py", "shop/prices.py", "shop/apple.py", "shop/zebra.py",
+                     "far/report.py"]  # fmt: skip
+
+
+def test_an_open_file_that_is_imported_stands_once_as_it_is_in_the_editor() -> None:
+    opened = [Snippet("shop/prices.py", "def price_of(shape, discount): ...")]
+    found = {one.path: one.text for one in Engine().snippets(snippets=opened)}
+    assert found["shop/prices.py"] == opened[0].text
+
+
+def test_the_similar_place_is_the_part_that_is_alike_in_whole_lines() -> None:
+    (found,) = (one for one in Engine().snippets() if one.path == "far/report.py")
+    assert "total += price_of(shape)" in found.text
+    assert all(line in FILES["far/report.py"].split("\n") for line in found.text.split("\n"))
+
+
+def test_the_file_itself_is_no_context_of_itself() -> None:
+    engine = Engine({**FILES, "shop/basket.py": PREFIX})
+    assert "shop/basket.py" not in engine.paths()
+
+
+def test_the_budget_is_kept_in_tokens() -> None:
+    engine = Engine()
+    for budget in (0, 20, 30, 60, 120, 400):
+        found = engine.snippets(budget)
+        cost = sum(len(engine.words.encode(f"{one.path}\n{one.text}")) + 1 for one in found)
+        assert cost <= budget
+    assert engine.snippets(60)
+
+
+def test_typing_changes_nothing_until_the_cursor_is_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, looked = Engine(), 0
+    search = cross_file.similar_places
+
+    def counted(*args: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return search(*args)
+
+    monkeypatch.setattr(cross_file, "similar_places", counted)
+    first = engine.snippets()
+    for typed in ("p", "price", "price_of(shape)\n        x = 1\n"):
+        assert engine.snippets(prefix=PREFIX + typed) is first
+    assert looked == 1
+    engine.snippets(prefix=PREFIX + "\n" * 100)
+    assert looked == 2
+
+
+def test_a_new_import_and_a_file_indexed_anew_change_the_choice() -> None:
+    engine = Engine()
+    before = engine.paths()
+    assert "far/other.py" not in before
+    assert "far/other.py" in engine.paths(prefix="import far.other\n" + PREFIX)
+    engine.snapshot = Datastore.from_token_files({}).snapshot()
+    assert "shop/shapes.py" not in engine.paths()
+
+
+def test_without_an_index_the_open_files_remain() -> None:
+    engine = Engine()
+    job = CompletionJob("", "basket.py", PREFIX, "", snippets=[Snippet("a.py", "A = 1")])
+    assert [one.path for one in engine.cross_file.snippets(job, None, 400)] == ["a.py"]
+
+
+def paths_of(text: str, path: str) -> list[str]:
+    return [path for one in imports_of(text, path) for path in one.paths]
+
+
+def test_imports_of_python() -> None:
+    text = (
+        "import os.path as p, json\nfrom ..core import (one,  # first\n    two)\nfrom . import x\n"
+    )
+    found = paths_of(text, "pkg/sub/here.py")
+    for wanted in ("os/path.py", "json.py", "pkg/core.py", "pkg/core/one.py", "pkg/sub/x.py"):
+        assert wanted in found
+    names = [one.names for one in imports_of(text, "pkg/sub/here.py")]
+    assert ("one", "two") in names
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "wanted"),
+    [
+        ("src/app.ts", "import { a, b } from './lib/tools'\n", "src/lib/tools.ts"),
+        ("src/app.ts", "export * from '../up'\n", "up/index.ts"),
+        ("src/app.js", "const x = require('./y')\n", "src/y.js"),
+        ("src/main.c", '#include "geometry.h"\n', "src/geometry.h"),
+        ("src/lib.rs", "pub mod shapes;\n", "src/shapes.rs"),
+    ],
+)
+def test_imports_of_other_languages(path: str, text: str, wanted: str) -> None:
+    assert wanted in paths_of(text, path)
+
+
+def test_no_import_leads_out_of_the_workspace_into_a_file() -> None:
+    engine = Engine({**FILES, "secret.py": "S = 1\n"})
+    assert engine.paths(prefix="from ....etc import passwd\n", suffix="") == []
+
+
+def test_an_outline_keeps_the_files_order_and_prefers_what_is_imported() -> None:
+    text = SHAPES * 3
+    assert outline(SHAPES, 10_000) == SHAPES
+    short = outline(SHAPES + "\n" * 500, 45, ["Square"])
+    assert short == "class Square:\n    def perimeter(self):"
+    for room in range(0, len(text), 17):
+        assert len(outline(text, room)) <= room
+
+
+def opened(**texts: str) -> tuple[Documents, OpenFiles]:
+    documents = Documents()
+    for name, text in texts.items():
+        documents.open(f"file:///w/{name}.py", "python", 1, text)
+    documents.open("file:///w/other.lua", "lua", 1, "function f() end\n")
+    return documents, OpenFiles(documents, Folders())
+
+
+ASK = Ask("file:///w/here.py", "here.py", "/w", "python", "", "")
+
+
+def test_open_files_of_the_language_by_name_and_no_secrets() -> None:
+    body = "\n".join(
+        "MIIEpAIBAAKCAQEA7bq3vX9zYt1Kc0Jm5rPqWnLx2dVhUfGs8aTeyRwQ4uIoZkCj" for _ in range(6)
+    )
+    key = "-----BEGIN RSA " + f"PRIVATE KEY-----\n{body}\n-----END RSA " + "PRIVATE KEY-----\n"
+    texts = {"zebra": "Z = 1\n", "apple": "A = 1\n", "here": "H = 1\n", "hidden": key}
+    _, files = opened(**texts)
+    assert [one.path for one in files.snippets(ASK, ContextSettings())] == ["apple.py", "zebra.py"]
+    assert files.snippets(ASK, ContextSettings(cross_file=False)) == []
+
+
+def test_an_outline_is_made_once_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsp_server.completion import context
+
+    documents, files = opened(apple="A = 1\n", zebra="Z = 1\n")
+    made: list[str] = []
+    monkeypatch.setattr(context, "outline", lambda text, room: made.append(text) or text)
+    for _ in range(5):
+        files.snippets(ASK, ContextSettings())
+    assert len(made) == 2
+    document = documents.get("file:///w/zebra.py")
+    document.replace_all("Z = 2\n")
+    document.version = 2
+    assert "Z = 2\n" in [one.text for one in files.snippets(ASK, ContextSettings())]
+    assert len(made) == 3
+    documents.close("file:///w/apple.py")
+    assert len(files.snippets(ASK, ContextSettings())) == 1
+
+
+def test_many_open_files_are_bounded() -> None:
+    _, files = opened(**{f"f{number}": "X = 1\n" for number in range(30)})
+    assert len(files.snippets(ASK, ContextSettings())) == MOST_FILES
+
+
+@pytest.mark.parametrize(
+    ("values", "tokens"),
+    [
+        ({}, 128),
+        ({"model": {"path": "/m"}}, -1),
+        ({"context": {"tokens": 300}}, 300),
+        ({"context": {"crossFile": False, "tokens": 300}}, 0),
+        ({"context": {"models": {"embedded": 0}}}, 0),
+        ({"context": {"models": {"/m": 900}}, "model": {"path": "/m"}}, 900),
+        ({"context": {"models": {"/m": 900}, "tokens": 7}}, 7),
+    ],
+)
+def test_the_budget_is_set_for_all_models_or_for_one(values: dict[str, Any], tokens: int) -> None:
+    assert read_settings(values).settings.context_tokens == tokens
 
 
 def test_the_window_of_a_long_text_begins_at_a_line_and_stays_while_typing() -> None:

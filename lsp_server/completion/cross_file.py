@@ -1,0 +1,163 @@
+"""Text of other files for a prompt, chosen from the index within a token budget.
+
+First the files that this one imports, then the other open ones, then the places of the workspace
+most like the text at the cursor. Only what the index holds is read, so what it leaves out (ignored
+files, secrets) never comes into a prompt. The choice stays while the user types, and with it the
+beginning of the prompt and its KV cache.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
+from lsp_server.completion.indexed_files import IndexedFiles
+from lsp_server.completion.outline import outline
+from lsp_server.completion.similar_places import similar_places
+from lsp_server.jobs import CompletionJob, Snippet
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from repo_index.datastore import Snapshot
+
+MOST_SNIPPETS = 6
+SMALLEST_TOKENS = 24
+"""A snippet that would have less room is left out, and so is all that comes after it."""
+CHARACTERS_PER_TOKEN = 3
+STAY_LINES = 40
+"""Similar places are looked for again when the cursor has moved so far."""
+DOCUMENTS = 64
+
+Encode = Callable[[str], "NDArray[np.int32]"]
+Decode = Callable[["NDArray[np.int32]"], str]
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """What was chosen for a document, and what it was chosen for."""
+
+    line: int
+    similar: list[Snippet]
+    key: tuple[object, ...] = ()
+    snippets: list[Snippet] = field(default_factory=list)
+
+
+class CrossFile:
+    """Snippets for the documents of one model. Used by the thread that decodes."""
+
+    def __init__(self, encode: Encode, decode: Decode) -> None:
+        self._encode = encode
+        self._decode = decode
+        self._chosen: OrderedDict[tuple[str, str], _Chosen] = OrderedDict()
+
+    def snippets(self, job: CompletionJob, snapshot: Snapshot | None, budget: int) -> list[Snippet]:
+        """Snippets of at most ``budget`` tokens for a job, in the order of the prompt."""
+        if budget < SMALLEST_TOKENS:
+            return []
+        files = None if snapshot is None else IndexedFiles(snapshot)
+        head = job.head or job.prefix[:SCANNED_CHARACTERS]
+        key = (budget, _import_part(head), [(one.path, one.text) for one in job.snippets],
+               () if files is None else files.state)  # fmt: skip
+        line = job.prefix.count("\n")
+        document = job.workspace, job.path
+        known = self._chosen.pop(document, None)
+        if known is None or abs(line - known.line) > STAY_LINES:
+            known = _Chosen(line, [] if files is None else self._similar(job, files))
+        if known.key != key:
+            known.key = key
+            known.snippets = self._within(budget, self._candidates(job, head, files, known))
+        self._chosen[document] = known
+        while len(self._chosen) > DOCUMENTS:
+            self._chosen.popitem(last=False)
+        return known.snippets
+
+    def forget(self, workspace: str) -> None:
+        """A workspace was closed."""
+        for key in [key for key in self._chosen if key[0] == workspace]:
+            del self._chosen[key]
+
+    def _similar(self, job: CompletionJob, files: IndexedFiles) -> list[Snippet]:
+        """Whole lines of the places most like the text around the cursor."""
+        query = self._encode(job.prefix[-_QUERY:] + job.suffix[: _QUERY // 4])
+        texts = (
+            (path, self._decode(tokens)) for path, tokens in similar_places(files, query, job.path)
+        )
+        return [Snippet(path, _whole_lines(text)) for path, text in texts]
+
+    def _candidates(
+        self, job: CompletionJob, head: str, files: IndexedFiles | None, known: _Chosen
+    ) -> Iterator[tuple[Snippet, tuple[str, ...]]]:
+        """Snippets and the names that matter in them, the most helpful first, each path once."""
+        opened = {one.path: one for one in job.snippets}
+        told = {job.path}
+        for one in imports_of(head, job.path):
+            for path in one.paths:
+                if path in told:
+                    break
+                snippet = opened.get(path) or self._indexed(files, path)
+                if snippet is not None:
+                    told.add(path)
+                    yield snippet, one.names
+                    break
+        for path, snippet in opened.items():
+            if path not in told:
+                told.add(path)
+                yield snippet, ()
+        for snippet in known.similar:
+            # A file may have left the index since: deleted, ignored, or it holds a secret now.
+            gone = files is None or files.tokens(snippet.path) is None
+            if snippet.path not in told and not gone:
+                told.add(snippet.path)
+                yield snippet, ()
+
+    def _indexed(self, files: IndexedFiles | None, path: str) -> Snippet | None:
+        """A file of the workspace as the index holds it."""
+        tokens = None if files is None else files.tokens(path)
+        return None if tokens is None else Snippet(path, self._decode(tokens))
+
+    def _within(
+        self, budget: int, candidates: Iterator[tuple[Snippet, tuple[str, ...]]]
+    ) -> list[Snippet]:
+        """Outlines that fit: each gets at most half of what is left, the last all of it."""
+        chosen: list[Snippet] = []
+        for snippet, names in candidates:
+            share = budget // 2 if len(chosen) + 1 < MOST_SNIPPETS else budget
+            if share < SMALLEST_TOKENS:
+                break
+            room = share * CHARACTERS_PER_TOKEN
+            fitting = Snippet(snippet.path, outline(snippet.text, room, names))
+            while (cost := self._cost(fitting)) > share and room > _SHORTEST:
+                room = room * share // cost - 1
+                fitting = Snippet(snippet.path, outline(snippet.text, room, names))
+            if cost > share or not fitting.text.strip():
+                continue
+            budget -= cost
+            chosen.append(fitting)
+            if len(chosen) == MOST_SNIPPETS:
+                break
+        return chosen
+
+    def _cost(self, snippet: Snippet) -> int:
+        """Tokens in the prompt, as ``accel.prompts`` writes it."""
+        return len(self._encode(f"{snippet.path}\n{snippet.text}")) + 1
+
+
+_QUERY = 1_200
+_SHORTEST = 30
+
+
+def _import_part(head: str) -> str:
+    """The lines of a text that may import: all that the choice of files depends on."""
+    words = ("import", "from ", "#include", "mod ", "pub mod", "require(", "export")
+    return "\n".join(line for line in head.split("\n") if any(word in line for word in words))
+
+
+def _whole_lines(text: str) -> str:
+    """Without the beginnings of a first line and a last line that are cut."""
+    first, last = text.find("\n") + 1, text.rfind("\n")
+    return text[first:last] if 0 < first < last else text

@@ -1,0 +1,120 @@
+"""What a text imports, and where in a workspace those files may stand. Standard library only.
+
+Nothing is resolved as an interpreter would: a path is a guess, and the index says whether it has
+such a file. Python, JavaScript and TypeScript, C and C++, Rust's ``mod`` and Go's paths are read.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SCANNED_CHARACTERS = 8_000
+"""Imports stand at the beginning of a file."""
+MOST_IMPORTS = 64
+
+_ALIASED = r"[\w.]+(?:[ \t]+as[ \t]+\w+)?"
+_PYTHON = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]+"
+    r"(?:\((?P<several>[^)]*)\)?|(?P<names>[^\n#;]*))"
+    rf"|import[ \t]+(?P<modules>{_ALIASED}(?:[ \t]*,[ \t]*{_ALIASED})*)[ \t]*$)",
+    re.MULTILINE,
+)
+_SCRIPT = re.compile(
+    r"^[ \t]*(?:import|export)\b(?P<names>[^'\"\n;]*(?:\{[^}]*\})?[^'\"\n;]*)"
+    r"['\"](?P<path>[^'\"\n]+)['\"]"
+    r"|\brequire\([ \t]*['\"](?P<required>[^'\"\n]+)['\"]",
+    re.MULTILINE,
+)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+\"([^\"\n]+)\"", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*(?:pub[ \t]+)?mod[ \t]+(\w+)[ \t]*;", re.MULTILINE)
+_SCRIPT_ENDINGS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".vue", ".svelte")
+_SOURCE_ROOTS = ("", "src", "lib", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: where its file may stand, likeliest first, and the names taken from it."""
+
+    paths: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+def imports_of(text: str, path: str) -> list[Import]:
+    """What ``text``, a file at ``path`` in its workspace, imports, in order."""
+    text = text[:SCANNED_CHARACTERS]
+    ending = posixpath.splitext(path)[1].lower()
+    folder = posixpath.dirname(path)
+    if ending in (".py", ".pyi", ".ipynb", ""):
+        found = _python(text, folder)
+    elif ending in _SCRIPT_ENDINGS:
+        found = _script(text, folder)
+    elif ending == ".rs":
+        found = (
+            Import((_join(folder, f"{name}.rs"), _join(folder, f"{name}/mod.rs")))
+            for name in _MODULE.findall(text)
+        )
+    else:
+        found = (
+            Import((_join(folder, name), name, _join("include", name), _join("src", name)))
+            for name in _INCLUDE.findall(text)
+        )
+    return [one for one, _ in zip(found, range(MOST_IMPORTS), strict=False)]
+
+
+def _python(text: str, folder: str) -> Iterator[Import]:
+    for found in _PYTHON.finditer(text):
+        if found["modules"]:
+            for module in found["modules"].split(","):
+                yield Import(tuple(_python_paths(module.split()[0], folder)))
+            continue
+        names = _names(found["several"] or found["names"] or "")
+        module = found["module"]
+        # A name may itself be a module: `from package import module`.
+        for name in names:
+            inner = f"{module}{'' if module.endswith('.') else '.'}{name}"
+            yield Import(tuple(_python_paths(inner, folder)))
+        if module.strip("."):
+            yield Import(tuple(_python_paths(module, folder)), names)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    parts = re.sub(r"#[^\n]*", "", text).split(",")
+    first = (part.split()[0] for part in parts if part.split())
+    return tuple(name for name in first if name.isidentifier())
+
+
+def _python_paths(module: str, folder: str) -> Iterator[str]:
+    dots = len(module) - len(module.lstrip("."))
+    inside = module.strip(".").replace(".", "/")
+    if dots:
+        base = folder
+        for _ in range(dots - 1):
+            base = posixpath.dirname(base)
+        bases = [base]
+    else:
+        # The file's own folder, those above it, and the usual places of sources.
+        bases = [folder]
+        while bases[-1]:
+            bases.append(posixpath.dirname(bases[-1]))
+        bases += [root for root in _SOURCE_ROOTS if root not in bases]
+    for base in bases:
+        for ending in (".py", "/__init__.py", ".pyi"):
+            yield _join(base, inside + ending)
+
+
+def _script(text: str, folder: str) -> Iterator[Import]:
+    for found in _SCRIPT.finditer(text):
+        path = found["path"] or found["required"]
+        base = _join(folder, path) if path.startswith(".") else _join("src", path.lstrip("@/~"))
+        stem = re.sub(r"\.(?:js|jsx|mjs)$", "", base)
+        paths = [base, *(stem + ending for ending in _SCRIPT_ENDINGS)]
+        paths += [f"{stem}/index{ending}" for ending in _SCRIPT_ENDINGS]
+        yield Import(tuple(paths), tuple(re.findall(r"\w+", found["names"] or "")))
+
+
+def _join(folder: str, path: str) -> str:
+    """A path in the workspace; one that leaves it names no file."""
+    return posixpath.normpath(posixpath.join(folder, path))

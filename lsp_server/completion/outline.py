@@ -1,0 +1,48 @@
+"""What a file defines, line by line, in little text. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_HEADING = re.compile(
+    r"^(?P<indent>[ \t]*)(?:"
+    r"(?:export\s+)?(?:default\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?"
+    r"(?:def|class|function|func|fn|impl|trait|type|interface|struct|enum|module)\b"
+    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?P<name>\w*)[^\n]*"
+    r"|(?P<constant>[A-Z_][A-Z0-9_]*)[ \t]*[:=][^\n]*)$",
+    re.MULTILINE,
+)
+LONGEST_LINE = 160
+
+
+def outline(text: str, room: int, names: Iterable[str] = ()) -> str:
+    """At most ``room`` characters: the whole text when it fits, else its definitions.
+
+    Where not all fit, those of ``names`` with what they hold come before the others; the order
+    stays that of the file.
+    """
+    if len(text) <= room:
+        return text
+    wanted = frozenset(names)
+    lines: list[str] = []
+    first: list[int] = []
+    inside = -1
+    for found in _HEADING.finditer(text):
+        indent = len(found["indent"].expandtabs(8))
+        if (found["name"] or found["constant"]) in wanted:
+            inside = indent
+            first.append(len(lines))
+        elif inside >= 0 and indent > inside:
+            first.append(len(lines))
+        else:
+            inside = -1
+        lines.append(found.group()[:LONGEST_LINE].rstrip())
+    kept: set[int] = set()
+    chosen = frozenset(first)
+    for number in [*first, *(one for one in range(len(lines)) if one not in chosen)]:
+        room -= len(lines[number]) + 1
+        if room < 0:
+            break
+        kept.add(number)
+    return "\n".join(lines[number] for number in sorted(kept))
