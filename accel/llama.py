@@ -7,6 +7,7 @@ is built this way is read from its parts and confirmed by comparing logits, neve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn.functional import embedding, scaled_dot_product_attention, silu
 from accel.attention import repeat_rows
 from accel.kv_cache import KVCache
 from accel.linear import Linear
+from accel.mask_tokens import MaskTokens, Paths
 from accel.model import Capability, Model, attention_windows
 from accel.rows import BLOCKED, Rows
 
@@ -25,6 +27,10 @@ FEW_ROWS = 8
 SCORE_BYTES = 1 << 26
 """Few rows, and scores too large to be written out, are left to torch's attention kernel. In
 between plain products are faster: 32 bf16 rows of 5 heads over 512 columns 268 -> 131 us."""
+
+HEAD_STEP = 4
+"""Rows whose logits are computed come in steps where mask rows stand behind, for the same reason
+as columns."""
 
 COLUMN_STEP = 128
 """oneDNN compiles a bf16 product for every new shape, which takes a millisecond: columns come in
@@ -52,7 +58,7 @@ class _Norm:
 
     def __init__(self, module: Any) -> None:
         width = module.weight.shape[-1]
-        self.eps = _eps_of(module)
+        self.eps = eps_of(module)
         self._weight = module.weight.float() * width**0.5
         self._floor = torch.tensor((width * self.eps) ** 0.5, device=module.weight.device)
 
@@ -99,9 +105,14 @@ class LlamaModel(Model):
         self._head = Linear(module.lm_head.weight.data)
         self._activation = base.layers[0].mlp.act_fn
         self._silu = isinstance(self._activation, nn.SiLU)
-        self._frequencies = base.rotary_emb.inv_freq.float()
-        self._rope_scaling = float(base.rotary_emb.attention_scaling)
+        self._rotary = base.rotary_emb
         self._rotations = torch.empty(0, 2, 1, self._head_dim)
+        self.mask_tokens: MaskTokens | None = None
+        """What mask rows are, where the model has them."""
+
+    def read_mask_tokens(self, weights: dict[str, Tensor]) -> None:
+        """Take over weights of mask tokens. Raises BrokenModel when they do not fit."""
+        self.mask_tokens = MaskTokens(weights, self._embedding, self._head)
 
     @classmethod
     def from_module(cls, module: nn.Module) -> LlamaModel | None:
@@ -116,6 +127,11 @@ class LlamaModel(Model):
         return LlamaCache(shape, capacity, self._embedding)
 
     def forward(self, rows: Rows, cache: KVCache) -> Tensor:
+        return self.forward_with_masks(rows, cache)[0]
+
+    def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
+        """Logits [masks_from - logits_from or more, vocabulary] as ``forward`` gives them, and
+        normalised states [M, width] of the mask rows."""
         past = cache.length
         columns = self._columns(len(rows), past)
         cache.reserve(columns - past)
@@ -123,22 +139,37 @@ class LlamaModel(Model):
         cos, sin = self._rotation(rows, past)
         tokens = torch.from_numpy(rows.tokens).to(self.device)
         x = embedding(tokens, self._embedding)
-        for layer, (keys, values) in zip(
-            self._layers, cast("LlamaCache", cache).layers, strict=True
+        masks = slice(rows.masks_from, rows.masks_from + len(rows.mask_places))
+        paths: Sequence[Paths | None] = [None] * len(self._layers)
+        if len(rows.mask_places):
+            assert self.mask_tokens is not None, "the model has no mask tokens"
+            x[masks] = self.mask_tokens.rows(torch.from_numpy(rows.mask_places).to(self.device))
+            paths = self.mask_tokens.paths
+        for layer, path, (keys, values) in zip(
+            self._layers, paths, cast("LlamaCache", cache).layers, strict=True
         ):
             h = layer.attention_norm(x)
-            x = x + layer.output(
-                self._attend(layer, h, cos, sin, keys[:, :columns], values[:, :columns], past, mask)
+            qkv = _with_path(layer.qkv(h), h, path, "qkv", masks)
+            h = self._attend(
+                layer, qkv, cos, sin, keys[:, :columns], values[:, :columns], past, mask
             )
-            x = x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
+            x = x + _with_path(layer.output(h), h, path, "output", masks)
+            h = layer.mlp_norm(x)
+            h = self._gated(_with_path(layer.gate_up(h), h, path, "gate_up", masks))
+            x = x + _with_path(layer.down(h), h, path, "down", masks)
         if rows.logits_from == len(rows):
-            return x.new_empty(0, self.vocabulary_size)
-        return self._head(self._norm(x[rows.logits_from :]))
+            return x.new_empty(0, self.vocabulary_size), x[:0]
+        states = self._norm(x[rows.logits_from :])
+        first = rows.masks_from - rows.logits_from
+        if not len(rows.mask_places):
+            return self._head(states), states[:0]
+        judged = min(-(-first // HEAD_STEP) * HEAD_STEP, len(states))
+        return self._head(states[:judged]), states[first : first + len(rows.mask_places)]
 
     def _attend(
         self,
         layer: _Layer,
-        h: Tensor,
+        qkv: Tensor,
         cos: Tensor,
         sin: Tensor,
         keys: Tensor,
@@ -146,10 +177,10 @@ class LlamaModel(Model):
         past: int,
         mask: Tensor | None,
     ) -> Tensor:
-        """Attention output [T, heads * D] of normalised rows [T, width], which also write theirs
-        into keys and values [kv_heads, columns, D]."""
-        rows, heads, kv_heads, depth = len(h), self._heads, self._kv_heads, self._head_dim
-        qkv = layer.qkv(h).view(rows, heads + 2 * kv_heads, depth)
+        """Attention output [T, heads * D] of projected rows [T, (heads + 2 * kv_heads) * D], which
+        also write theirs into keys and values [kv_heads, columns, D]."""
+        rows, heads, kv_heads, depth = len(qkv), self._heads, self._kv_heads, self._head_dim
+        qkv = qkv.view(rows, heads + 2 * kv_heads, depth)
         turned = qkv[:, : heads + kv_heads]
         if layer.head_norms is not None:
             query_norm, key_norm = layer.head_norms
@@ -209,11 +240,27 @@ class LlamaModel(Model):
 
     def _rotation_table(self, positions: int) -> Tensor:
         """[positions, 2, 1, D]. The sine is negative for the first half (rotate_half)."""
-        places = torch.arange(positions, device=self.device).float()
-        angles = torch.outer(places, self._frequencies)
-        cos, sin = angles.cos() * self._rope_scaling, angles.sin() * self._rope_scaling
+        cos, sin = rotation_angles(self._rotary, positions)
         table = torch.stack([torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)], 1)
         return table[:, :, None].to(self.dtype)
+
+
+def rotation_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the first positions. float32 [positions, D / 2] both."""
+    frequencies = rotary.inv_freq.float()
+    places = torch.arange(positions, device=frequencies.device).float()
+    angles = torch.outer(places, frequencies)
+    scaling = float(rotary.attention_scaling)
+    return angles.cos() * scaling, angles.sin() * scaling
+
+
+def _with_path(
+    output: Tensor, inputs: Tensor, path: Paths | None, name: str, masks: slice
+) -> Tensor:
+    """Add the low-rank path of mask rows to their outputs; no other row changes."""
+    if path is not None:
+        path[name].add_to(output[masks], inputs[masks])
+    return output
 
 
 def _taken(module: Any) -> _Layer:
@@ -260,13 +307,18 @@ def _is_llama_layer(layer: Any, rotary: Any) -> bool:
     )
 
 
-def _eps_of(norm: Any) -> float:
+def eps_of(norm: Any) -> float:
     return float(getattr(norm, "variance_epsilon", getattr(norm, "eps", 1e-6)))
+
+
+def fused_weights(*projections: nn.Linear) -> Tensor:
+    """The weights of several projections of the same input as one matrix."""
+    return torch.cat([projection.weight.data for projection in projections])
 
 
 def _fused(*projections: nn.Linear) -> Linear:
     """Several projections of the same input as one; the weights survive the module's."""
-    weight = torch.cat([projection.weight.data for projection in projections])
+    weight = fused_weights(*projections)
     if all(projection.bias is None for projection in projections):
         return Linear(weight)
     biases = [

@@ -1,11 +1,13 @@
 """The rows of one forward: pending tokens in a chain, and the draft tree that hangs from the last.
 
-Row ``pending - 1`` is the root of the tree; node ``i`` of the tree is row ``pending + i``.
+Row ``pending - 1`` is the root of the tree; node ``i`` of the tree is row ``pending + i``. Groups
+of mask rows may hang behind the root and the nodes: they see what is above them, and no other row
+sees them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +15,26 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+
+NO_MASKS = np.empty(0, np.int32)
+
+
+@dataclass(slots=True)
+class MaskGroups:
+    """Where mask rows hang. nodes: int32 [groups], -1 for the root; ``size`` rows each."""
+
+    nodes: TokenArray
+    size: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of all groups."""
+        return len(self.nodes) * self.size
+
+    @classmethod
+    def none(cls) -> MaskGroups:
+        """No mask rows."""
+        return cls(NO_MASKS, 0)
 
 
 @dataclass(slots=True)
@@ -22,7 +44,8 @@ class Rows:
     tokens: int32 [T]; offsets: int32 [T], position of every row counted from the first; mask:
     float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere; all rows attend the
     committed text. ``is_chain`` when every row follows the one before it. Logits are wanted from
-    row ``logits_from`` on.
+    row ``logits_from`` on. mask_places: int32 [M], place of every mask row in its group; these rows
+    begin at ``masks_from``, and their tokens count for nothing.
     """
 
     tokens: TokenArray
@@ -30,6 +53,8 @@ class Rows:
     mask: NDArray[np.float32]
     is_chain: bool
     logits_from: int
+    masks_from: int = 0
+    mask_places: TokenArray = field(default_factory=lambda: NO_MASKS)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -44,18 +69,34 @@ def chain_rows(tokens: TokenArray, logits_from: int) -> Rows:
     return Rows(tokens, np.arange(count, dtype=np.int32), _causal(count), True, logits_from)
 
 
-def tree_rows(pending: TokenArray, tree: DraftTree, padding: int = 0) -> Rows:
-    """Rows of ``pending`` (at least one token) and ``tree``, and ``padding`` rows of no meaning
-    that bring the count to one that the device computes fast."""
-    count = len(pending) + len(tree)
-    if not padding and not len(tree):
+def tree_rows(
+    pending: TokenArray, tree: DraftTree, padding: int = 0, groups: MaskGroups | None = None
+) -> Rows:
+    """Rows of ``pending`` (at least one token), ``tree`` and the mask rows of ``groups``, in this
+    order, and ``padding`` rows of no meaning that bring the count to one that the device computes
+    fast."""
+    groups = groups or MaskGroups.none()
+    nodes = len(pending) + len(tree)
+    count = nodes + groups.rows
+    if not padding and count == len(pending):
         return chain_rows(pending, len(pending) - 1)
     tokens = np.zeros(count + padding, np.int32)
     tokens[: len(pending)] = pending
-    tokens[len(pending) : count] = tree.tokens
-    offsets, mask = _tree_layout(len(pending), tree.parents.astype(np.int32), padding, BLOCKED)
-    is_chain = not padding and bool((tree.parents == np.arange(-1, len(tree) - 1)).all())
-    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1)
+    tokens[len(pending) : nodes] = tree.tokens
+    parents = tree.parents.astype(np.int32)
+    if groups.rows:
+        parents = np.concatenate([parents, _hanging(groups, len(tree))])
+    offsets, mask = _tree_layout(len(pending), parents, padding, BLOCKED)
+    is_chain = not padding and bool((parents == np.arange(-1, len(parents) - 1)).all())
+    places = np.tile(np.arange(groups.size, dtype=np.int32), len(groups.nodes))
+    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, places)
+
+
+def _hanging(groups: MaskGroups, nodes: int) -> TokenArray:
+    """Parents of mask rows: the node of the group, then the row before."""
+    parents = np.arange(nodes - 1, nodes - 1 + groups.rows, dtype=np.int32)
+    parents[:: groups.size] = groups.nodes
+    return parents
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,135 @@
+"""Mask rows: gated, invisible to all other rows, and the same as in training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import VOCABULARY, save
+
+from accel.draft_tree import DraftTree, Source
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.llama import LlamaModel
+from accel.loading import load_module
+from accel.mask_tokens import FILE, read_weights, save_weights, sha256_of_base
+from accel.rows import MaskGroups, chain_rows, tree_rows
+from accel.training.frozen_base import FrozenBase
+from accel.training.mask_rows import (
+    Parameters,
+    fresh_parameters,
+    group_states,
+    sampled_states,
+)
+
+MASKS = 3
+CPU = torch.device("cpu")
+
+
+def trained(base: FrozenBase, seed: int = 1) -> Parameters:
+    """Parameters that all do something."""
+    random = torch.Generator().manual_seed(seed)
+    return {
+        name: value + 0.1 * torch.randn(value.shape, generator=random)
+        for name, value in fresh_parameters(base, MASKS, 4, seed).items()
+    }
+
+
+def lean(folder: Path, parameters: Parameters | None = None) -> LlamaModel:
+    model = LlamaModel.from_module(load_module(folder, torch.float32, CPU, "eager"))
+    assert model is not None
+    if parameters is not None:
+        model.read_mask_tokens(parameters)
+    return model
+
+
+def tree_of(seed: int) -> DraftTree:
+    random = np.random.default_rng(seed)
+    nodes = 9
+    parents = np.array([random.integers(-1, node) for node in range(nodes)], np.int32)
+    tokens = random.integers(0, VOCABULARY, nodes).astype(np.int32)
+    return DraftTree(
+        tokens, parents, np.ones(nodes, np.float32), np.full(nodes, Source.PROMPT, np.int8)
+    )
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama-scaled", "qwen2", "qwen3"])
+def test_inference_and_training_agree_on_mask_rows(kind: str, tmp_path: Path) -> None:
+    folder = save(tmp_path, kind)
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    parameters = trained(base)
+    tokens = torch.randint(0, VOCABULARY, (1, 24), generator=torch.Generator().manual_seed(3))
+    text = base.read(tokens)
+    wanted = group_states(base, parameters, text, torch.tensor([[9, 19]]))[0]
+    model = lean(folder, parameters)
+    cache = model.new_cache(64)
+    given = tokens[0].numpy().astype(np.int32)
+    with torch.inference_mode():
+        model.forward(chain_rows(given[:10], 10), cache)
+        cache.keep(list(range(10)))
+        chain = DraftTree.chain(given[11:20], Source.PROMPT)
+        rows = tree_rows(given[10:11], chain, 2, MaskGroups(np.array([8], np.int32), MASKS))
+        logits, states = model.forward_with_masks(rows, cache)
+        torch.testing.assert_close(states, wanted[1], atol=1e-4, rtol=1e-4)
+        cache.trim(9)
+        rows = tree_rows(
+            given[9:10], DraftTree.empty(), 0, MaskGroups(np.array([-1], np.int32), MASKS)
+        )
+        _, states = model.forward_with_masks(rows, cache)
+        torch.testing.assert_close(states, wanted[0], atol=1e-4, rtol=1e-4)
+    ordinary = base.choices(text.states)[0]
+    assert logits[:10].argmax(-1).tolist() == ordinary[10:20].tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ordinary_rows_are_the_same_to_the_last_bit(seed: int, tmp_path: Path) -> None:
+    """fp32: with mask rows behind, and with as many rows of no meaning."""
+    folder = save(tmp_path, "llama")
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    model = lean(folder, trained(base))
+    tree, pending = tree_of(seed), np.array([5], np.int32)
+    groups = MaskGroups(np.array([-1, 2, 7], np.int32), MASKS)
+    prompt = np.arange(20, dtype=np.int32)
+    found = []
+    with torch.inference_mode():
+        for rows in (
+            tree_rows(pending, tree, groups.rows),
+            tree_rows(pending, tree, 0, groups),
+        ):
+            cache = model.new_cache(64)
+            model.forward(chain_rows(prompt, len(prompt)), cache)
+            cache.keep(list(range(len(prompt))))
+            logits, _ = model.forward_with_masks(rows, cache)
+            kept = [buffer[..., : 20 + 10, :].clone() for buffer in cache.buffers]
+            found.append((logits[:10], kept))
+    (plain, plain_kept), (masked, masked_kept) = found
+    assert torch.equal(plain, masked)
+    assert all(torch.equal(a, b) for a, b in zip(plain_kept, masked_kept, strict=True))
+
+
+def test_the_sampler_of_training_and_of_inference_agree(tmp_path: Path) -> None:
+    folder = save(tmp_path, "llama")
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    parameters = trained(base)
+    model = lean(folder, parameters)
+    assert model.mask_tokens is not None
+    states = torch.randn(MASKS, base.width, generator=torch.Generator().manual_seed(2))
+    previous = torch.tensor([4, 8, 15])
+    wanted = sampled_states(base, parameters, states, previous) @ base.head.T
+    known, memory = model.mask_tokens.known(states), None
+    for row, token in enumerate(previous):
+        logits, memory = model.mask_tokens.sample(states[row], known[row], token[None], memory)
+        torch.testing.assert_close(logits[0], wanted[row], atol=1e-4, rtol=1e-4)
+
+
+def test_weights_are_refused_beside_another_base(tmp_path: Path) -> None:
+    one, other = save(tmp_path / "one", "llama"), save(tmp_path / "other", "llama", seed=1)
+    base = FrozenBase(load_module(one, torch.float32, CPU, "eager"))
+    save_weights(one / FILE, trained(base), sha256_of_base(one))
+    assert set(read_weights(one / FILE, sha256_of_base(one))) == set(trained(base))
+    with pytest.raises(UnsupportedModel, match="belongs to other weights"):
+        read_weights(one / FILE, sha256_of_base(other))
+    (one / FILE).write_bytes(b"damaged")
+    with pytest.raises(BrokenModel, match="train it again"):
+        read_weights(one / FILE, sha256_of_base(one))
