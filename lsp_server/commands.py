@@ -34,9 +34,17 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     if params.command == "redraft.runEdit":
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
-        ls.performance.accepted += 1
-        return None
+        return _accepted(ls, first)
     raise RedraftError(f"unknown command {params.command}")
+
+
+def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
+    """``redraft.accepted``: counted and learnt from here, told to nobody."""
+    ls.performance.accepted += 1
+    taken = ls.offers.accepted(told)
+    if taken is not None:
+        ls.completion.accepted(*taken)
+    ls.status.changed()
 
 
 def _reindex(ls: RedraftServer) -> None:

@@ -124,6 +124,10 @@ class EngineClient:
         self._dirty.pop((folder, path), None)
         self._child.send({"op": "close_buffer", "folder": folder, "path": path})
 
+    def accepted(self, folder: str, before: str, text: str) -> None:
+        """A user took ``text``, which stood after ``before``: later drafts may come from it."""
+        self._child.send({"op": "accepted", "folder": folder, "before": before, "text": text})
+
     # Requests
 
     def complete(

@@ -159,6 +159,11 @@ class EngineService:
 
     # Jobs
 
+    def remember(self, workspace: str, before: str, text: str) -> None:
+        """A user took ``text`` after ``before``: it counts twice among what was written there."""
+        if self._history is not None and workspace:
+            self._history.remember(workspace, self._encode(before), self._encode(text))
+
     def complete(
         self, job: CompletionJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
     ) -> JobResult:
@@ -318,6 +323,8 @@ class EngineService:
             self.set_buffer(frame["folder"], frame["path"], sound(frame["text"]))
         elif operation == "close_buffer":
             self.close_buffer(frame["folder"], frame["path"])
+        elif operation == "accepted":
+            self.remember(frame["folder"], frame["before"], frame["text"])
         elif operation == "status":
             return self.status()
         else:

@@ -75,7 +75,9 @@ async def inline_completion(
     selected = params.context.selected_completion_info
     cursor = cursor_at(ls, document, params.position, selected, invoked)
     answer = await _answer(ls, cursor)
-    return None if answer is None else inline_items(cursor, answer.texts)
+    if answer is None:
+        return None
+    return inline_items(cursor, answer.texts, ls.offers.show(cursor.ask, answer.texts))
 
 
 async def completion(
@@ -85,7 +87,10 @@ async def completion(
     document = ls.documents.get(params.text_document.uri)
     cursor = cursor_at(ls, document, params.position)
     answer = await _answer(ls, cursor)
-    return None if answer is None else menu_items(cursor, answer.texts, ls.features.encoding)
+    if answer is None:
+        return None
+    offer = ls.offers.show(cursor.ask, answer.texts)
+    return menu_items(cursor, answer.texts, ls.features.encoding, offer)
 
 
 async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:

@@ -14,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 from lsp_server.background import in_background
 from lsp_server.client_features import ClientFeatures
 from lsp_server.completion.context import OpenFiles
+from lsp_server.completion.offers import Offers
 from lsp_server.completion.provider import CompletionProvider
 from lsp_server.completion.request import Ask
 from lsp_server.daemon.hub import Hub
@@ -63,7 +64,9 @@ class RedraftServer(LanguageServer):
             self.engine,
             self._snippets,
             self.performance.add,
+            hub.acceptance,
         )
+        self.offers = Offers(hub.acceptance)
         self.editing = EditProvider(self.client_name, lambda: self.settings, self.engine)
         self.indexing = IndexingProgress(self)
         self.status = StatusReporter(
@@ -166,6 +169,7 @@ class RedraftServer(LanguageServer):
             engine=self.engine(),
             workspaces=[state for state in states if state is not None],
             performance=self.performance,
+            acceptance=self.hub.acceptance.by_language(),
             reason=self.last_reason,
             inactive=inactive,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lsp_server.engine_client import EngineClient
@@ -51,6 +51,8 @@ class Condition:
     engine: EngineClient
     workspaces: list[WorkspaceState]
     performance: Performance
+    acceptance: dict[str, dict[str, float]] = field(default_factory=dict)
+    """How often suggestions are taken, by language."""
     reason: str = ""
     """Why the last request had nothing to show."""
     inactive: str = ""
@@ -78,6 +80,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "speedup": condition.engine.speedup,
         "shown": performance.shown,
         "accepted": performance.accepted,
+        "acceptance": condition.acceptance,
         "queue": condition.engine.queue_length,
         "reason": condition.inactive or condition.reason,
     }

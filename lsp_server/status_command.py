@@ -41,4 +41,8 @@ def _page(status: dict[str, Any]) -> str:
             f"workspace {workspace['folder']}: {workspace['state']}, "
             f"{workspace['files']} files, {workspace['tokens']} tokens, store {workspace['store']}"
         )
+    for language, known in status["acceptance"].items():
+        lines.append(
+            f"taken     {100 * known['rate']:.0f} % of {known['shown']:.0f} suggestions in {language}"
+        )
     return "\n".join(lines)

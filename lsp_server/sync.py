@@ -57,6 +57,7 @@ def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> No
 
 def _close(ls: RedraftServer, uri: str) -> None:
     ls.completion.close(uri)
+    ls.offers.close(uri)
     ls.drop_buffer(uri)
     ls.documents.close(uri)
 

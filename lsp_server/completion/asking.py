@@ -121,23 +121,29 @@ def _cells_before(server: RedraftServer, document: Document) -> str:
     return "".join(texts)[-NOTEBOOK_CHARACTERS:]
 
 
-def inline_items(cursor: Cursor, texts: list[str]) -> types.InlineCompletionList:
-    """Texts as inline completion items."""
+def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCompletionList:
+    """Texts as inline completion items; ``offer`` is the id under which they are known."""
     return types.InlineCompletionList(
         items=[
             types.InlineCompletionItem(
                 insert_text=cursor.kept + text,
                 range=cursor.range,
-                command=types.Command(
-                    "accepted", ACCEPTED_COMMAND, arguments=[{"length": len(text)}]
-                ),
+                command=_accepted(offer, number, text),
             )
-            for text in texts
+            for number, text in enumerate(texts)
         ]
     )
 
 
-def menu_items(cursor: Cursor, texts: list[str], encoding: Encoding) -> types.CompletionList:
+def _accepted(offer: int, number: int, text: str) -> types.Command:
+    """What the editor runs once an item was taken."""
+    told = {"id": offer, "number": number, "length": len(text)}
+    return types.Command("accepted", ACCEPTED_COMMAND, arguments=[told])
+
+
+def menu_items(
+    cursor: Cursor, texts: list[str], encoding: Encoding, offer: int
+) -> types.CompletionList:
     """Texts as items of the completion menu, for clients without inline completion."""
     word_start = len(cursor.ask.line_before) - _word_length(cursor.ask.line_before)
     word = cursor.ask.line_before[word_start:]
@@ -159,6 +165,7 @@ def menu_items(cursor: Cursor, texts: list[str], encoding: Encoding) -> types.Co
                 text_edit=types.TextEdit(
                     range=_with_word(cursor, word, encoding), new_text=word + text
                 ),
+                command=_accepted(offer, number, text),
             )
         )
     return types.CompletionList(is_incomplete=True, items=items)

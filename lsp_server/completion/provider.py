@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import Found, SuggestionCache
 from lsp_server.completion.imports import SCANNED_CHARACTERS
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
@@ -36,6 +37,8 @@ PATIENCE_S = 0.25
 SINGLE_LINE_TOKENS = 48
 REST_S = 0.3
 """So long after the last change the cursor rests."""
+ACCEPTED_CONTEXT = 256
+"""Characters before a suggestion that was taken, by which it is found again."""
 ALTERNATIVE_TEMPERATURE = 0.8
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
@@ -63,12 +66,14 @@ class CompletionProvider:
         engine: Callable[[], EngineClient],
         snippets: Callable[[Ask], list[Snippet]],
         on_result: Callable[[JobResult], None] = lambda _: None,
+        rates: AcceptanceRates | None = None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._engine = engine
         self._snippets = snippets
         self._on_result = on_result
+        self._rates = rates or AcceptanceRates()
         self._cache = SuggestionCache()
         self._running: dict[str, Running] = {}
         self._ahead: dict[str, Running] = {}
@@ -129,7 +134,9 @@ class CompletionProvider:
     def _job(self, ask: Ask) -> CompletionJob:
         settings = self._settings().completion
         several = settings.multiline == "always" or (
-            settings.multiline == "auto" and wants_several_lines(ask.line_before, ask.line_after)
+            settings.multiline == "auto"
+            and wants_several_lines(ask.line_before, ask.line_after)
+            and (ask.invoked or self._rates.wants_several(ask.language))
         )
         limit = settings.max_tokens if several else min(settings.max_tokens, SINGLE_LINE_TOKENS)
         return CompletionJob(
@@ -268,6 +275,12 @@ class CompletionProvider:
             call.cancel()
             raise
         return result
+
+    def accepted(self, ask: Ask, text: str) -> None:
+        """A suggestion was taken: it is known here from now on, also when it is undone, and what
+        is written later in the workspace is drafted from it."""
+        self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
+        self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
 
     def rest(self, document: str, ask: Callable[[], Ask]) -> None:
         """The document changed: compute the prompt once the cursor rests and nobody asks."""

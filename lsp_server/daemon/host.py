@@ -151,13 +151,14 @@ def main(path: Path) -> int:
 
     start_log("daemon")
     logger.info("daemon %s starts", os.getpid())
+    from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
     from lsp_server.connection import warm_up
     from lsp_server.daemon.hub import Hub
 
     warm_up()
 
     async def serve() -> None:
-        await Host(path, Hub()).run()
+        await Host(path, Hub(acceptance=AcceptanceRates(acceptance_file()))).run()
 
     asyncio.run(serve())
     lock.release()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.engine_client import EngineClient, EngineKey
 from lsp_server.indexer_client import IndexerClient
 from lsp_server.log import log_folder
@@ -34,7 +35,9 @@ class Client(Protocol):
 class Hub:
     """Engines and indexes, shared. Windows that ask for different models get different engines."""
 
-    def __init__(self, in_thread: bool = False) -> None:
+    def __init__(self, in_thread: bool = False, acceptance: AcceptanceRates | None = None) -> None:
+        """``in_thread``: no child processes; ``acceptance``: as it was learnt before."""
+        self.acceptance = acceptance or AcceptanceRates()
         self.clients: set[Client] = set()
         self.started = time.monotonic()
         self._in_thread = in_thread
@@ -94,6 +97,7 @@ class Hub:
 
     async def close(self) -> None:
         """End all processes."""
+        self.acceptance.save()
         await asyncio.gather(
             self.indexer.close(), *(engine.close() for engine in self._engines.values())
         )
@@ -119,6 +123,7 @@ class Hub:
                 for state in self.indexer.workspaces.values()
             ],
             "indexer_pid": self.indexer.pid,
+            "acceptance": self.acceptance.by_language(),
         }
 
     def _engine_changed(self, key: EngineKey) -> None:

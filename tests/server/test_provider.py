@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lsp_server.completion import provider as provider_module
+from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import Ask
 from lsp_server.engine_client import Call
@@ -53,6 +54,7 @@ class FakeEngine:
         self.message = "loading the model"
         self.state = "ready"
         self.prefills: list[CompletionJob] = []
+        self.taken: list[tuple[str, str, str]] = []
         self._ids = itertools.count()
 
     def complete(
@@ -67,6 +69,9 @@ class FakeEngine:
     def prefill(self, job: CompletionJob, client: str, urgency: int) -> None:
         self.prefills.append(job)
 
+    def accepted(self, folder: str, before: str, text: str) -> None:
+        self.taken.append((folder, before, text))
+
     @staticmethod
     def _cancel(written: Written) -> None:
         written.cancelled = True
@@ -79,8 +84,10 @@ class Session:
     def __init__(self, **settings: Any) -> None:
         self.settings: Settings = read_settings(settings).settings
         self.engine = FakeEngine()
+        self.rates = AcceptanceRates()
         self.provider = CompletionProvider(
-            "client", lambda: self.settings, lambda: self.engine, lambda _: []  # type: ignore[arg-type,return-value]
+            "client", lambda: self.settings, lambda: self.engine, lambda _: [],  # type: ignore[arg-type,return-value]
+            rates=self.rates,
         )  # fmt: skip
 
     def ask(self, typed: str = "", **changes: Any) -> asyncio.Task[Answer | None]:
@@ -361,6 +368,30 @@ def test_the_prompt_is_computed_once_the_cursor_rests(monkeypatch: pytest.Monkey
         session.ask()
         await asyncio.sleep(0.1)
         assert len(session.engine.prefills) == 1, "a request makes it needless"
+
+    play(scene)
+
+
+def test_what_was_accepted_is_known_again_when_it_is_undone() -> None:
+    async def scene(session: Session) -> None:
+        ask = Ask("d", "d.py", "/w", "python", PREFIX, SUFFIX)
+        session.provider.accepted(ask, "path.join(path)")
+        assert texts(await session.ask()) == ["path.join(path)"]
+        assert session.fresh == []
+        assert session.engine.taken == [("/w", PREFIX[-256:], "path.join(path)")]
+
+    play(scene)
+
+
+def test_where_blocks_are_never_taken_single_lines_are_asked_for() -> None:
+    async def scene(session: Session) -> None:
+        for _ in range(60):
+            session.rates.learn("python", True, False)
+        session.ask(prefix="def f():\n    ", document="a")
+        session.ask(prefix="def f():\n    ", document="b", invoked=True)
+        session.ask(prefix="def f():\n    ", document="c", language="go")
+        await settle()
+        assert [one.job.single_line for one in session.fresh] == [True, False, False]
 
     play(scene)
 

@@ -1,0 +1,119 @@
+"""How often suggestions are taken, by language: learnt and kept on this machine, told to nobody.
+
+Where suggestions of several lines are hardly ever taken, single lines are offered, and several only
+now and then, so that a change of mind is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_dir
+
+logger = logging.getLogger(__name__)
+
+WEIGHT = 0.05
+"""Of the newest outcome; one in so many of the last twenty moves the rate."""
+FEWEST = 20
+"""Outcomes before a rate says anything."""
+HARDLY_EVER = 0.08
+TRY_AGAIN_EVERY = 8
+SAVE_EVERY = 10
+START = 0.3
+"""A rate before anything is known."""
+
+
+@dataclass(slots=True)
+class Rate:
+    """A running rate of acceptance and how many outcomes it was learnt from."""
+
+    rate: float = START
+    count: int = 0
+
+    def learn(self, taken: bool) -> None:
+        """One more outcome. The first ones count equally, later ones fade."""
+        self.count += 1
+        self.rate += (taken - self.rate) * max(WEIGHT, 1 / (self.count + 2))
+
+
+def acceptance_file() -> Path:
+    """Where the rates are kept."""
+    return Path(user_state_dir("redraft", appauthor=False)) / "acceptance.json"
+
+
+class AcceptanceRates:
+    """Rates by language and by whether a suggestion has several lines, shared by all clients."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """``file``: where they are kept; without one they are forgotten."""
+        self._file = file
+        self._rates: dict[tuple[str, bool], Rate] = _read(file) if file is not None else {}
+        self._unsaved = 0
+        self._held_back: dict[str, int] = {}
+
+    def learn(self, language: str, several: bool, taken: bool) -> None:
+        """A suggestion was taken or turned down."""
+        self._rates.setdefault((language, several), Rate()).learn(taken)
+        self._unsaved += 1
+        if self._unsaved >= SAVE_EVERY:
+            self.save()
+
+    def wants_several(self, language: str) -> bool:
+        """Whether several lines may be offered in a language just now."""
+        known = self._rates.get((language, True))
+        if known is None or known.count < FEWEST or known.rate >= HARDLY_EVER:
+            return True
+        times = self._held_back[language] = self._held_back.get(language, 0) + 1
+        return times % TRY_AGAIN_EVERY == 0
+
+    def by_language(self) -> dict[str, dict[str, float]]:
+        """For the status: ``{language: {rate, shown}}``, shown counted in outcomes."""
+        told: dict[str, dict[str, float]] = {}
+        for language in sorted({language for language, _ in self._rates}):
+            both = [rate for (name, _), rate in self._rates.items() if name == language]
+            count = sum(one.count for one in both)
+            rate = sum(one.rate * one.count for one in both) / max(1, count)
+            told[language] = {"rate": round(rate, 3), "shown": count}
+        return told
+
+    def save(self) -> None:
+        """Keep what was learnt; a full disk costs only that."""
+        self._unsaved = 0
+        if self._file is None:
+            return
+        rows = [
+            {"language": language, "several": several, "rate": one.rate, "count": one.count}
+            for (language, several), one in self._rates.items()
+        ]
+        unfinished = self._file.with_suffix(".new")
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(
+                os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+            ) as out:
+                json.dump(rows, out)
+            os.replace(unfinished, self._file)
+        except OSError as error:
+            logger.warning("acceptance rates cannot be saved: %s", error)
+
+
+def _read(file: Path) -> dict[tuple[str, bool], Rate]:
+    """What was kept; a damaged file counts as none."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
+        return {
+            (str(row["language"]), bool(row["several"])): Rate(
+                min(1.0, max(0.0, float(row["rate"]))), int(row["count"])
+            )
+            for row in rows
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("acceptance rates are begun anew: %s", error)
+        return {}
