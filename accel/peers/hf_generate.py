@@ -44,8 +44,9 @@ class HfResult:
 class HfGenerate:
     """A model loaded for ``generate``, with its default cache and attention, batch 1.
 
-    The first forward computes the prompt and the first step in one. Its time beyond that of a
-    usual step is the prefill, so that what remains is decoding alone, as in our engine.
+    The first forward computes the prompt and the first step in one, of a draft model too. Its time
+    beyond that of a usual step is the prefill, so that what remains is decoding alone, as in our
+    engine.
     """
 
     def __init__(
@@ -60,14 +61,12 @@ class HfGenerate:
         torch_dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
         self._device = torch.device(device)
         self._model: Any = load_module(folder, torch_dtype, self._device, "sdpa")
+        self._forwards = _Forwards(self._model, self._device)
         self._draft_model: Any = None
+        self._draft_forwards: _Forwards | None = None
         if draft_folder is not None:
             self._draft_model = load_module(draft_folder, torch_dtype, self._device, "sdpa")
-        self._rows: list[int] = []
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-        self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
-        self._model.register_forward_hook(self._after_forward)
+            self._draft_forwards = _Forwards(self._draft_model, self._device)
 
     def generate(
         self,
@@ -86,8 +85,9 @@ class HfGenerate:
         statistics = Statistics(prompt_tokens=len(prompt))
         inputs = torch.as_tensor(np.asarray(prompt, np.int64), device=self._device)[None]
         torch.manual_seed(sampling.seed)
-        for record in (self._rows, self._starts, self._ends):
-            record.clear()
+        clocks = [each for each in (self._forwards, self._draft_forwards) if each is not None]
+        for clock in clocks:
+            clock.clear()
         started = time.perf_counter()
         with torch.inference_mode():
             output = self._model.generate(
@@ -103,14 +103,13 @@ class HfGenerate:
         tokens = output[0, inputs.shape[1] :].cpu().numpy().astype(np.int32)
         if len(tokens) and int(tokens[-1]) in stop_tokens:
             tokens = tokens[:-1]
-        forwards = np.subtract(self._ends, self._starts)
-        step_s = float(np.median(forwards[1:])) if len(forwards) > 1 else 0.0
-        statistics.prefill_s = max(float(forwards[0]) - step_s, 0.0)
+        forwards = self._forwards.seconds()
+        statistics.prefill_s = sum(clock.prefill_s() for clock in clocks)
         statistics.decode_s = whole_s - statistics.prefill_s
-        statistics.verify_s = forwards[1:].tolist()
+        statistics.verify_s = forwards[1:]
         statistics.tokens = len(tokens)
         statistics.forwards = len(forwards)
-        statistics.nodes = sum(self._rows) - len(prompt) - len(forwards) + 1
+        statistics.nodes = sum(self._forwards.rows) - len(prompt) - len(forwards) + 1
         return HfResult(tokens, statistics)
 
     def _drafting(self, mode: Mode) -> dict[str, Any]:
@@ -122,12 +121,38 @@ class HfGenerate:
             return {"assistant_model": self._draft_model}
         return {}
 
-    def _before_forward(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+
+class _Forwards:
+    """Rows and times of the forwards of one module."""
+
+    def __init__(self, module: Any, device: torch.device) -> None:
+        self.rows: list[int] = []
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        self._device = device
+        module.register_forward_pre_hook(self._before, with_kwargs=True)
+        module.register_forward_hook(self._after)
+
+    def clear(self) -> None:
+        for record in (self.rows, self._starts, self._ends):
+            record.clear()
+
+    def seconds(self) -> list[float]:
+        """Time of every forward."""
+        return [end - start for start, end in zip(self._starts, self._ends, strict=True)]
+
+    def prefill_s(self) -> float:
+        """Time of the first forward beyond that of a usual one."""
+        seconds = self.seconds()
+        usual = float(np.median(seconds[1:])) if len(seconds) > 1 else 0.0
+        return max(seconds[0] - usual, 0.0) if seconds else 0.0
+
+    def _before(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         ids = kwargs["input_ids"] if "input_ids" in kwargs else args[0]
-        self._rows.append(ids.shape[1])
+        self.rows.append(ids.shape[1])
         self._starts.append(time.perf_counter())
 
-    def _after_forward(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
+    def _after(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         self._ends.append(time.perf_counter())

@@ -17,12 +17,19 @@ GAMMA = 7
 class DraftModelDrafter:
     """Greedy chains of at most ``gamma`` tokens of a small model with a KV cache of its own.
 
-    The model's own confidence is given as the probability of every node, so a planner may cut.
+    The model's own confidence is given as the probability of every node, so a planner may cut; a
+    chain ends behind a token whose confidence is below ``least_confidence``.
     """
 
     name = "standard-sd"
 
-    def __init__(self, engine: Engine, target_tokenizer: str, gamma: int = GAMMA) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        target_tokenizer: str,
+        gamma: int = GAMMA,
+        least_confidence: float = 0.0,
+    ) -> None:
         """``target_tokenizer``: ``Tokenizer.sha256`` of the target model.
 
         Raises UnsupportedModel when the two models do not share their tokenizer.
@@ -34,12 +41,16 @@ class DraftModelDrafter:
             )
         self._engine = engine
         self._gamma = gamma
+        self._least_confidence = least_confidence
         self._session = engine.session()
         self._context = np.empty(0, np.int32)
 
     def begin(self, request: DraftRequest) -> None:
-        """The context is the prompt; what the cache has in common with it is kept."""
+        """The context is the prompt; what the cache has in common with it is kept, the rest of it
+        computed now, so that drafting begins with the first token."""
         self._context = np.asarray(request.prompt, np.int32)
+        if 1 < len(self._context) < self._engine.max_positions:
+            self._engine.prefill(self._context, self._session)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """One chain, ended early where the model itself would end the text."""
@@ -61,7 +72,7 @@ class DraftModelDrafter:
             tokens.append(token)
             chance = float(torch.softmax(logits, -1)[token])
             chances.append(chance * (chances[-1] if chances else 1.0))
-            if token in self._engine.end_tokens:
+            if token in self._engine.end_tokens or chance < self._least_confidence:
                 break
             pending = np.array([token], np.int32)
         return DraftTree(

@@ -6,22 +6,20 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.bench.completion_targets import (
+    MODEL_METHODS,
+    REPLAY_METHODS,
+    known_methods,
+    measure_model,
+    measure_replay,
+)
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from rich.table import Table
 
-    from accel.planner import Planner
-    from accel.sampling import Sampling
-    from accel.tokenizer import Tokenizer
     from lsp_server.bench.cases import CompletionCase
-    from lsp_server.bench.datastores import CaseDatastores, TokenFiles
-    from lsp_server.bench.measurement import Measurement
-    from lsp_server.bench.methods import MakeDrafter
 
-REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
-MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
 DTYPES = ("fp32", "bf16")
 
 REPLAY_COLUMNS = {
@@ -52,7 +50,18 @@ MODEL_COLUMNS = {
     "identical_hf": "= HF",
     "repeated_16grams": "repeated",
     "edit_similarity": "similarity",
+    "pair_ratio": "time / plain",
 }
+WHOLE_COLUMNS = {
+    "prompt_s": "prompt s",
+    "generation_s": "generation s",
+    "total_s": "total s",
+    "total_speedup": "speed-up",
+    "tokens_per_forward": "tokens/forward",
+    "identical": "= plain",
+    "edit_similarity": "similarity",
+}
+"""Columns of the paper's Table III."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +78,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
     )
-    parser.add_argument("--draft-model", metavar="DIR", help="smaller model for standard-sd")
+    parser.add_argument(
+        "--draft-model",
+        metavar="DIR",
+        help="smaller model for standard-sd and draft-model; the one beside the embedded model "
+        "where that is measured",
+    )
+    parser.add_argument(
+        "--prompt",
+        choices=("file", "repocoder"),
+        default="file",
+        help="file: the text around the cursor; repocoder: the most similar windows of the "
+        "repository before it, retrieved again with what was generated (model only)",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="take every case so many times, methods interleaved"
+    )
+    parser.add_argument(
+        "--share-prompts",
+        action="store_true",
+        help="compute a prompt once for all methods of our engine; saves time, and prefill_s is "
+        "then that of the first method",
+    )
     parser.add_argument(
         "--one-dtype",
         action="store_true",
@@ -85,7 +115,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say what is completed, and where the results go."""
-    parser.add_argument("--cases", type=Path, required=True, help="JSON lines file of cases")
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        required=True,
+        help="JSON lines file of cases; random or prose makes text that no datastore knows",
+    )
     parser.add_argument(
         "--target",
         choices=("replay", "model"),
@@ -135,14 +170,18 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.bench import plots, report
     from lsp_server.bench.methods import choose
 
-    known = _known(args.target)
+    known = known_methods(args.target)
     choose(args.methods or "", known, "--methods")
     choose(args.skip, known, "--skip")
     if args.shape and args.target != "replay":
         raise BenchError("--shape projects from a replay; leave --target model out")
+    if args.prompt != "file" and args.target != "model":
+        raise BenchError(
+            "--prompt repocoder retrieves with what a model writes; use --target model"
+        )
     cases = load_cases(args)
     with report.progress() as progress:
-        measure = _measure_replay if args.target == "replay" else _measure_model
+        measure = measure_replay if args.target == "replay" else measure_model
         document, measurements, tokenizer = measure(args, cases, progress)
     if args.plots:
         plots.draw(document, measurements, tokenizer, args.plots)
@@ -158,6 +197,9 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if document["options"]["target"] == "replay":
         columns = REPLAY_COLUMNS | (SHAPE_COLUMNS if document["options"]["shape"] else {})
     made = [report.table("all cases", document["methods"], columns)]
+    if document["options"].get("prompt") == "repocoder":
+        heading = "retrieve, generate, retrieve and generate again"
+        made.append(report.table(heading, document["methods"], WHOLE_COLUMNS))
     if len(document["groups"]) > 1:
         made += [report.table(name, group, columns) for name, group in document["groups"].items()]
     if document.get("plain_decoding"):
@@ -169,175 +211,15 @@ def tables(document: dict[str, Any]) -> list[Table]:
 def load_cases(args: argparse.Namespace) -> list[CompletionCase]:
     """The cases that the options name. Raises BenchError for options without meaning."""
     from lsp_server.bench.cases import load_completion_cases
+    from lsp_server.bench.made_cases import MADE, made_cases
 
-    for name in ("limit", "max_nodes", "max_tokens", "threads"):
-        value = getattr(args, name)
+    for name in ("limit", "max_nodes", "max_tokens", "threads", "repeat"):
+        value = getattr(args, name, None)
         if value is not None and value < 1:
             raise BenchError(f"--{name.replace('_', '-')} is {value}; give 1 or more")
+    if str(args.cases) in MADE and not args.cases.exists():
+        return made_cases(str(args.cases), args.limit, args.seed)
     cases = load_completion_cases(args.cases, args.limit)
     if not cases:
         raise BenchError(f"{args.cases} holds no case; give another file")
     return cases
-
-
-def _measure_replay(
-    args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
-    """Document, measurements and tokenizer of a replay."""
-    from accel.loading import find_folder
-    from accel.tokenizer import Tokenizer
-    from lsp_server.bench import report
-    from lsp_server.bench.completion_replay import PROMPT_TOKENS, replay_cases
-
-    folder = find_folder(args.model)
-    tokenizer = Tokenizer.from_folder(folder)
-    datastores = load_datastores(args, tokenizer, progress)
-    planner = _planner(args, progress) if args.shape else None
-    methods, missing = _drafters(args, args.methods or REPLAY_METHODS, tokenizer, datastores.common)
-    task = progress.add_task("replaying", total=len(cases))
-    measurements = list(
-        replay_cases(
-            cases,
-            methods,
-            datastores,
-            tokenizer,
-            max_nodes=args.max_nodes,
-            max_tokens=args.max_tokens,
-            left_only=args.left_only,
-            planner=planner,
-            done=lambda: progress.advance(task),
-        )
-    )
-    document = {
-        **report.results(measurements, missing),
-        **_circumstances(args, folder.name, args.dtype if args.shape else "none"),
-    }
-    if planner is not None:
-        document["forward_ms"] = {
-            rows: planner.seconds(rows, PROMPT_TOKENS) * 1e3 for rows in (1, 2, 4, 8, 16, 32, 64)
-        }
-    return document, measurements, tokenizer
-
-
-def _measure_model(
-    args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
-    """Document, measurements and tokenizer of a run with a real model."""
-    from accel.engine import Engine
-    from lsp_server.bench import report
-    from lsp_server.bench.completion_decoders import make_decoders
-    from lsp_server.bench.completion_model import decode_cases
-    from lsp_server.bench.methods import PLAIN
-
-    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
-    datastores = load_datastores(args, engine.tokenizer, progress)
-    names = args.methods or MODEL_METHODS
-    drafters, missing = _drafters(args, f"{PLAIN},{names}", engine.tokenizer, datastores.common)
-    decoders, baselines = make_decoders(args, engine, drafters, _sampling(args))
-    task = progress.add_task("decoding", total=len(cases))
-    measurements = list(
-        decode_cases(
-            cases,
-            {**decoders, **baselines},
-            datastores,
-            engine,
-            stop=args.stop,
-            max_tokens=args.max_tokens,
-            left_only=args.left_only,
-            hf_decoder="hf-generate"
-            if "hf-generate" in decoders and not args.temperature
-            else None,
-            done=lambda: progress.advance(task),
-        )
-    )
-    compared = [each for each in measurements if each.method in decoders]
-    document = {
-        **report.results(compared, missing),
-        **_circumstances(args, engine.name, engine.dtype),
-    }
-    plain = [each for each in measurements if each.method in (PLAIN, "hf-generate", *baselines)]
-    report.add_speedups(document, plain)
-    return document, compared, engine.tokenizer
-
-
-def _known(target: str) -> list[str]:
-    """Methods of a target; the names alone, nothing is loaded."""
-    from lsp_server.bench.methods import DECODABLE, REPLAYABLE
-
-    return REPLAYABLE if target == "replay" else DECODABLE
-
-
-def _drafters(
-    args: argparse.Namespace,
-    names: str,
-    tokenizer: Tokenizer,
-    common: TokenFiles,
-) -> tuple[dict[str, MakeDrafter], dict[str, str]]:
-    """A maker of drafters for each method, and why methods named in ``--skip`` are missing.
-
-    Methods that transformers decodes draft nothing in our engine.
-    """
-    from accel.errors import PeerUnavailable
-    from lsp_server.bench.methods import DRAFTERS, PLAIN, MethodSetup, choose
-
-    setup = MethodSetup(tokenizer, common, args.seed)
-    known = _known(args.target)
-    skipped = choose(args.skip, known, "--skip")
-    made: dict[str, MakeDrafter] = {}
-    missing: dict[str, str] = {}
-    for name in choose(names, known, "--methods"):
-        try:
-            if name == "standard-sd" and not args.draft_model:
-                raise PeerUnavailable("standard-sd needs a smaller model; give --draft-model DIR")
-            made[name] = DRAFTERS.get(name, DRAFTERS[PLAIN])(setup)
-        except PeerUnavailable as error:
-            if name not in skipped:
-                raise BenchError(f"{error}; or leave it out with --skip {name}") from error
-            missing[name] = str(error)
-    return made, missing
-
-
-def load_datastores(
-    args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
-) -> CaseDatastores:
-    """Datastores of the cases with the common code that ``--common`` names."""
-    from lsp_server.bench.datastores import CaseDatastores, common_token_files
-
-    if args.common == "none":
-        return CaseDatastores(tokenizer, {})
-    task = progress.add_task("reading common code", total=None)
-    files = common_token_files(
-        tokenizer,
-        Path(args.common) if args.common else None,
-        lambda done, total: progress.update(task, completed=done, total=total),
-    )
-    progress.remove_task(task)
-    return CaseDatastores(tokenizer, files)
-
-
-def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
-    from accel.shapes import planner_of_shape
-
-    task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
-    planner = planner_of_shape(args.shape, args.dtype, args.threads)
-    progress.remove_task(task)
-    return planner
-
-
-def _sampling(args: argparse.Namespace) -> Sampling:
-    from accel.sampling import Sampling
-
-    return Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
-
-
-def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str, Any]:
-    from lsp_server.bench import report
-
-    options = ("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common")
-    return {
-        **report.circumstances(model=model, dtype=dtype, seed=args.seed, cases=args.cases),
-        "options": {
-            name: getattr(args, name)
-            for name in (*options, "temperature", "top_p", "threads", "shape")
-        },
-    }

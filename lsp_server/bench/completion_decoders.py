@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import get_args
 
 from accel.engine import DType, Engine
@@ -30,10 +31,12 @@ def make_decoders(
     dtype and transformers, against the fastest of which speed-ups are told."""
     assert set(HF_MODES.values()) == set(get_args(Mode))
     hf: HfGenerate | None = None
+    session = engine.session() if args.share_prompts else None
     decoders: dict[str, Decoder] = {}
     for name, make in drafters.items():
         if name in HF_MODES:
-            hf = hf or _peer(args, engine, engine.dtype, draft_model=args.draft_model)
+            draft_model = args.draft_model if "standard-sd" in drafters else None
+            hf = hf or _peer(args, engine, engine.dtype, draft_model)
             decoders[name] = HfDecoder(hf, HF_MODES[name], engine, sampling)
         else:
             decoders[name] = EngineDecoder(
@@ -42,6 +45,7 @@ def make_decoders(
                 plan=name in PLANNED,
                 max_nodes=args.max_nodes,
                 sampling=sampling,
+                session=session,
             )
     baselines: dict[str, Decoder] = {}
     if "hf-generate" not in decoders:
@@ -59,11 +63,11 @@ def make_decoders(
 
 
 def _peer(
-    args: argparse.Namespace, engine: Engine, dtype: str, draft_model: str | None = None
+    args: argparse.Namespace, engine: Engine, dtype: str, draft_model: Path | None = None
 ) -> HfGenerate:
     return HfGenerate(
         find_folder(args.model),
         dtype="bf16" if dtype == "bf16" else "fp32",
         device=str(engine.model.device),
-        draft_folder=find_folder(draft_model) if draft_model else None,
+        draft_folder=draft_model,
     )

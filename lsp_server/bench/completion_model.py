@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
 
 if TYPE_CHECKING:
+    from accel.session import Session
     from accel.tokenizer import Tokenizer
 
 WARM_UP_TOKENS = 8
@@ -33,6 +34,7 @@ WARM_UP_TOKENS = 8
 class Task:
     """One case as every decoder is given it."""
 
+    case: CompletionCase
     prompt: Prompt
     draft_request: DraftRequest
     files: TokenFiles
@@ -46,6 +48,10 @@ class Decoded:
 
     tokens: TokenArray
     statistics: Statistics
+    prompt_s: float = 0.0
+    """Time of making prompts, where that belongs to the method."""
+    prompt: Prompt | None = None
+    """The last prompt, where it is another than the task's."""
 
 
 class Decoder(Protocol):
@@ -57,7 +63,7 @@ class Decoder(Protocol):
 
 
 class EngineDecoder:
-    """Our engine with a drafter, on a session of its own for every task."""
+    """Our engine with a drafter, on a session of its own for every task unless one is given."""
 
     def __init__(
         self,
@@ -67,7 +73,10 @@ class EngineDecoder:
         plan: bool,
         max_nodes: int,
         sampling: Sampling,
+        session: Session | None = None,
     ) -> None:
+        """``session``: holds the prompt that another method has computed."""
+        self._session = session
         self._engine = engine
         self._make_drafter = make_drafter
         self._plan = plan
@@ -90,7 +99,7 @@ class EngineDecoder:
             plan=self._plan,
             ignore_end=True,
         )
-        generation = self._engine.generate(request).finish()
+        generation = self._engine.generate(request, self._session).finish()
         return Decoded(generation.tokens, generation.statistics)
 
 
@@ -168,7 +177,7 @@ def make_task(
         case.prefix,
         "" if left_only else case.suffix,
         path=case.path,
-        budget=min(PROMPT_TOKENS, engine.max_positions - max_tokens),
+        budget=prompt_budget(engine, max_tokens),
     )
     wanted = max_tokens
     if stop == "reference":
@@ -176,6 +185,7 @@ def make_task(
         wanted = min(len(engine.tokenizer.encode(typed + case.reference)), max_tokens)
     index = datastores.snapshot(case, left_only=left_only)
     return Task(
+        case=case,
         prompt=prompt,
         draft_request=DraftRequest(
             prompt.tokens,
@@ -188,8 +198,13 @@ def make_task(
     )
 
 
+def prompt_budget(engine: Engine, max_tokens: int) -> int:
+    """Tokens of a prompt after which so many fit."""
+    return min(PROMPT_TOKENS, engine.max_positions - max_tokens)
+
+
 def _shortened(task: Task) -> Task:
-    return Task(task.prompt, task.draft_request, task.files, WARM_UP_TOKENS)
+    return replace(task, max_tokens=WARM_UP_TOKENS)
 
 
 def _measurement(
@@ -200,10 +215,8 @@ def _measurement(
     wall_s: float,
     tokenizer: Tokenizer,
 ) -> Measurement:
-    ends = np.isin(decoded.tokens, list(task.prompt.stop_tokens))
-    until = int(ends.argmax()) if ends.any() else len(decoded.tokens)
-    spelt = tokenizer.decode_bytes(decoded.tokens[:until])
-    spelt = spelt.removeprefix(task.prompt.required_prefix)
+    prompt = decoded.prompt or task.prompt
+    spelt = spelt_after(prompt, decoded.tokens, tokenizer)
     text = spelt.decode("utf-8", errors="replace")
     return Measurement(
         method=name,
@@ -215,4 +228,12 @@ def _measurement(
         wall_s=wall_s,
         exact=text == case.reference,
         similarity=similarity(text, case.reference),
+        prompt_s=decoded.prompt_s,
     )
+
+
+def spelt_after(prompt: Prompt, tokens: TokenArray, tokenizer: Tokenizer) -> bytes:
+    """What ``tokens`` spell up to the first end token, without the bytes typed already."""
+    ends = np.isin(tokens, list(prompt.stop_tokens))
+    until = int(ends.argmax()) if ends.any() else len(tokens)
+    return tokenizer.decode_bytes(tokens[:until]).removeprefix(prompt.required_prefix)

@@ -81,10 +81,16 @@ class CaseDatastores:
         return self._files
 
     def _own_files(self, case: CompletionCase, *, left_only: bool) -> TokenFiles:
-        own = {case.path: self._tokenizer.encode(case.prefix)}
+        before, after = own_paths(case)
+        own = {before: self._tokenizer.encode(case.prefix)}
         if case.suffix and not left_only:
-            own[f"{case.path} after the cursor"] = self._tokenizer.encode(case.suffix)
+            own[after] = self._tokenizer.encode(case.suffix)
         return own
+
+
+def own_paths(case: CompletionCase) -> tuple[str, str]:
+    """Under which paths a case's own file stands in its index, before and after the cursor."""
+    return case.path, f"{case.path} after the cursor"
 
 
 def common_token_files(

@@ -15,8 +15,8 @@ from lsp_server.bench.completion import (
     add_case_arguments,
     add_model_arguments,
     load_cases,
-    load_datastores,
 )
+from lsp_server.bench.completion_targets import load_datastores
 
 if TYPE_CHECKING:
     from accel.sources.fastcoder import FastCoderParameters

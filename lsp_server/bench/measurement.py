@@ -37,6 +37,8 @@ class Measurement:
     text_bytes: int
     """Length of the text that the tokens stand for."""
     wall_s: float
+    prompt_s: float = 0.0
+    """Time of making the prompts, where that belongs to the method."""
     identical: bool = True
     """Same tokens as ``plain``."""
     identical_hf: bool | None = None
@@ -74,6 +76,7 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "wall_s": sum(each.wall_s for each in measurements),
         "decode_s": decode_s,
         "prefill_s": sum(each.prefill_s for each in statistics),
+        "prompt_s": sum(each.prompt_s for each in measurements),
         "tokens_per_s": _ratio(tokens, decode_s),
         "identical": sum(each.identical for each in measurements),
         "identical_hf": sum(compared) if compared else None,
@@ -83,6 +86,23 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "sources": _tokens_by_source(statistics),
         **(_projected(projections, tokens) if projections else {}),
     }
+
+
+def pair_ratio(measured: Sequence[Measurement], plain: Sequence[Measurement]) -> float:
+    """Median over pairs of the same case of decoding time per token over that of plain decoding.
+
+    The two run right after one another, so that what else the machine does hits both.
+    """
+    ratios = [
+        _per_token(one.statistics) / _per_token(other.statistics)
+        for one, other in zip(measured, plain, strict=True)
+        if one.statistics.decode_s and other.statistics.decode_s
+    ]
+    return float(np.median(ratios)) if ratios else 0.0
+
+
+def _per_token(statistics: Statistics) -> float:
+    return statistics.decode_s / max(statistics.tokens, 1)
 
 
 def _projected(projections: Sequence[Projection], tokens: int) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
+    from accel.engine import Engine
     from accel.sources.fastcoder import FastCoderParameters
     from accel.sources.protocol import Drafter
     from accel.tokenizer import Tokenizer
@@ -31,6 +33,12 @@ class MethodSetup:
     tokenizer: Tokenizer
     common: TokenFiles
     seed: int = 0
+    engine: Engine | None = None
+    """The loaded target, None in a replay."""
+    model: str | None = None
+    """Where the target was loaded from, None for the embedded one."""
+    draft_model: Path | None = None
+    """Folder of a smaller model of the same tokenizer."""
 
 
 MakeDrafter = Callable[[], "Drafter | None"]
@@ -50,6 +58,17 @@ def choose(names: str, known: list[str], option: str) -> list[str]:
     if unknown:
         raise BenchError(f"{option} {unknown[0]}: no such method; known are {', '.join(known)}")
     return list(dict.fromkeys(chosen))
+
+
+def find_draft_model(given: str | Path | None, model: str | None) -> Path | None:
+    """Folder of the draft model: the one ``given``, else the one that is shipped beside the
+    embedded model where that is the target; None where there is none. Raises accel's errors."""
+    from accel.loading import DEFAULT_MODEL, find_folder
+
+    if given is not None:
+        return find_folder(given)
+    shipped = DEFAULT_MODEL / "draft"
+    return shipped if model is None and (shipped / "config.json").is_file() else None
 
 
 def tell_files(drafter: Drafter | None, files: TokenFiles) -> None:
@@ -119,6 +138,59 @@ def _suffix_decoding_path(setup: MethodSetup) -> MakeDrafter:
     return lambda: SuffixDecodingDrafter(store, tree=False)
 
 
+def _draft_model(setup: MethodSetup) -> MakeDrafter:
+    """Standard speculative decoding in our engine."""
+    from accel.engine import Engine
+
+    target = _target(setup, "draft-model")
+    if setup.draft_model is None:
+        raise _unavailable("draft-model needs a smaller model; give --draft-model DIR")
+    draft = Engine.load(
+        setup.draft_model,
+        dtype="bf16" if target.dtype == "bf16" else "fp32",
+        threads=target.threads,
+        device=str(target.model.device),
+    )
+    return _chains_of(draft, setup)
+
+
+def _self_speculative(setup: MethodSetup) -> MakeDrafter:
+    """The target with half of its layers left out drafts for it."""
+    from accel.peers.self_speculative import SelfSpeculativeModel
+
+    target = _target(setup, "self-speculative")
+    half = SelfSpeculativeModel(setup.model)
+    draft = half.engine(target.dtype, target.threads, str(target.model.device))
+    return _chains_of(draft, setup)
+
+
+def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
+    from accel.errors import UnsupportedModel
+    from accel.peers.self_speculative import LEAST_CONFIDENCE, MOST_TOKENS
+    from accel.sources.draft_model import DraftModelDrafter
+
+    def make() -> DraftModelDrafter:
+        return DraftModelDrafter(draft, setup.tokenizer.sha256, MOST_TOKENS, LEAST_CONFIDENCE)
+
+    try:
+        make()
+    except UnsupportedModel as error:
+        raise _unavailable(str(error)) from error
+    return make
+
+
+def _target(setup: MethodSetup, name: str) -> Engine:
+    if setup.engine is None:
+        raise _unavailable(f"{name} drafts with a model; use --target model")
+    return setup.engine
+
+
+def _unavailable(why: str) -> Exception:
+    from accel.errors import PeerUnavailable
+
+    return PeerUnavailable(why)
+
+
 def _redraft(setup: MethodSetup) -> MakeDrafter:
     from accel.sources import default_drafter
     from accel.sources.mixture import warm_up
@@ -142,5 +214,6 @@ DRAFTERS.update(
 
 REPLAYABLE = list(DRAFTERS)
 """Methods of a replay; prompt lookup is there by transformers' rule."""
+DRAFTERS.update({"draft-model": _draft_model, "self-speculative": _self_speculative})
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))
 """Methods on a model."""

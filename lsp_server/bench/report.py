@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lsp_server.bench.measurement import Measurement, summarise
+from lsp_server.bench.measurement import Measurement, pair_ratio, summarise
 from lsp_server.version import VERSION
 
 STANDARD_OUTPUT = "-"
@@ -57,6 +57,28 @@ def add_speedups(document: dict[str, Any], plain: Sequence[Measurement]) -> None
     for group, methods in document["groups"].items():
         within = [each for each in plain if each.group == group]
         _relate(methods, {name: summarise(_of(within, name)) for name in names})
+
+
+def add_pairs(document: dict[str, Any], measurements: Sequence[Measurement], plain: str) -> None:
+    """Add ``pair_ratio`` to every method, in total and by group: the median over cases of its time
+    per token over that of ``plain``, which ran in turn with it."""
+    for group, methods in {None: document["methods"], **document["groups"]}.items():
+        within = [each for each in measurements if group in (None, each.group)]
+        for name, fields in methods.items():
+            if "unavailable" not in fields:
+                fields["pair_ratio"] = pair_ratio(_of(within, name), _of(within, plain))
+
+
+def add_whole_times(document: dict[str, Any], plain: str) -> None:
+    """Add what the paper's Table III has: time of making prompts, of generation (prefill and
+    decoding), of both, and the speed-up of both over ``plain``."""
+    for methods in (document["methods"], *document["groups"].values()):
+        measured = {name: each for name, each in methods.items() if "unavailable" not in each}
+        for fields in measured.values():
+            fields["generation_s"] = fields["prefill_s"] + fields["decode_s"]
+            fields["total_s"] = fields["prompt_s"] + fields["generation_s"]
+        for fields in measured.values():
+            fields["total_speedup"] = measured[plain]["total_s"] / fields["total_s"]
 
 
 def _relate(methods: dict[str, Any], plain: dict[str, Any]) -> None:

@@ -30,8 +30,9 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
     from accel.errors import PeerUnavailable
     from accel.sampling import Sampling
     from lsp_server.bench import report
-    from lsp_server.bench.completion import load_cases, load_datastores
+    from lsp_server.bench.completion import load_cases
     from lsp_server.bench.completion_model import EngineDecoder, make_task
+    from lsp_server.bench.completion_targets import load_datastores
     from lsp_server.bench.methods import DRAFTERS, PLANNED, MethodSetup
 
     cases = load_cases(args)

@@ -1,0 +1,212 @@
+"""What a completion bench measures on: a replayed reference, or a loaded model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.errors import BenchError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from accel.engine import Engine
+    from accel.planner import Planner
+    from accel.sampling import Sampling
+    from accel.tokenizer import Tokenizer
+    from lsp_server.bench.cases import CompletionCase
+    from lsp_server.bench.completion_model import Decoder
+    from lsp_server.bench.datastores import CaseDatastores, TokenFiles
+    from lsp_server.bench.measurement import Measurement
+    from lsp_server.bench.methods import MakeDrafter
+
+REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
+MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
+OPTIONS = (
+    *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
+    *("temperature", "top_p", "threads", "shape", "repeat", "prompt", "draft_model"),
+)
+"""Options that stand in the document."""
+
+
+def measure_replay(
+    args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
+) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
+    """Document, measurements and tokenizer of a replay."""
+    from accel.loading import find_folder
+    from accel.tokenizer import Tokenizer
+    from lsp_server.bench import report
+    from lsp_server.bench.completion_replay import PROMPT_TOKENS, replay_cases
+    from lsp_server.bench.methods import MethodSetup
+
+    folder = find_folder(args.model)
+    tokenizer = Tokenizer.from_folder(folder)
+    datastores = load_datastores(args, tokenizer, progress)
+    planner = _planner(args, progress) if args.shape else None
+    setup = MethodSetup(tokenizer, datastores.common, args.seed)
+    methods, missing = _drafters(args, args.methods or REPLAY_METHODS, setup)
+    task = progress.add_task("replaying", total=len(cases))
+    measurements = list(
+        replay_cases(
+            cases,
+            methods,
+            datastores,
+            tokenizer,
+            max_nodes=args.max_nodes,
+            max_tokens=args.max_tokens,
+            left_only=args.left_only,
+            planner=planner,
+            done=lambda: progress.advance(task),
+        )
+    )
+    document = {
+        **report.results(measurements, missing),
+        **_circumstances(args, folder.name, args.dtype if args.shape else "none"),
+    }
+    if planner is not None:
+        document["forward_ms"] = {
+            rows: planner.seconds(rows, PROMPT_TOKENS) * 1e3 for rows in (1, 2, 4, 8, 16, 32, 64)
+        }
+    return document, measurements, tokenizer
+
+
+def measure_model(
+    args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
+) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
+    """Document, measurements and tokenizer of a run with a real model."""
+    from accel.engine import Engine
+    from lsp_server.bench import report
+    from lsp_server.bench.completion_decoders import make_decoders
+    from lsp_server.bench.completion_model import decode_cases
+    from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model
+
+    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    datastores = load_datastores(args, engine.tokenizer, progress)
+    args.draft_model = find_draft_model(args.draft_model, args.model)
+    setup = MethodSetup(
+        engine.tokenizer, datastores.common, args.seed, engine, args.model, args.draft_model
+    )
+    drafters, missing = _drafters(args, f"{PLAIN},{args.methods or MODEL_METHODS}", setup)
+    decoders, baselines = make_decoders(args, engine, drafters, sampling_of(args))
+    every: dict[str, Decoder] = {**decoders, **baselines}
+    if args.prompt == "repocoder":
+        every = _iterated(every, args, engine, datastores)
+    task = progress.add_task("decoding", total=len(cases) * args.repeat)
+    measurements = list(
+        decode_cases(
+            cases * args.repeat,
+            every,
+            datastores,
+            engine,
+            stop=args.stop,
+            max_tokens=args.max_tokens,
+            left_only=args.left_only,
+            hf_decoder="hf-generate"
+            if "hf-generate" in decoders and not args.temperature
+            else None,
+            done=lambda: progress.advance(task),
+        )
+    )
+    compared = [each for each in measurements if each.method in decoders]
+    document = {
+        **report.results(compared, missing),
+        **_circumstances(args, engine.name, engine.dtype),
+    }
+    plain = [each for each in measurements if each.method in (PLAIN, "hf-generate", *baselines)]
+    report.add_speedups(document, plain)
+    report.add_pairs(document, compared, PLAIN)
+    if args.prompt == "repocoder":
+        report.add_whole_times(document, PLAIN)
+    return document, compared, engine.tokenizer
+
+
+def load_datastores(
+    args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
+) -> CaseDatastores:
+    """Datastores of the cases with the common code that ``--common`` names."""
+    from lsp_server.bench.datastores import CaseDatastores, common_token_files
+
+    if args.common == "none":
+        return CaseDatastores(tokenizer, {})
+    task = progress.add_task("reading common code", total=None)
+    files: TokenFiles = common_token_files(
+        tokenizer,
+        Path(args.common) if args.common else None,
+        lambda done, total: progress.update(task, completed=done, total=total),
+    )
+    progress.remove_task(task)
+    return CaseDatastores(tokenizer, files)
+
+
+def known_methods(target: str) -> list[str]:
+    """Methods of a target; the names alone, nothing is loaded."""
+    from lsp_server.bench.methods import DECODABLE, REPLAYABLE
+
+    return REPLAYABLE if target == "replay" else DECODABLE
+
+
+def sampling_of(args: argparse.Namespace) -> Sampling:
+    """How tokens are chosen, by the options."""
+    from accel.sampling import Sampling
+
+    return Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
+
+
+def _drafters(
+    args: argparse.Namespace, names: str, setup: Any
+) -> tuple[dict[str, MakeDrafter], dict[str, str]]:
+    """A maker of drafters for each method, and why methods named in ``--skip`` are missing.
+
+    Methods that transformers decodes draft nothing in our engine.
+    """
+    from accel.errors import PeerUnavailable
+    from lsp_server.bench.methods import DRAFTERS, PLAIN, choose
+
+    known = known_methods(args.target)
+    skipped = choose(args.skip, known, "--skip")
+    made: dict[str, MakeDrafter] = {}
+    missing: dict[str, str] = {}
+    for name in choose(names, known, "--methods"):
+        try:
+            if name == "standard-sd" and setup.draft_model is None:
+                raise PeerUnavailable("standard-sd needs a smaller model; give --draft-model DIR")
+            made[name] = DRAFTERS.get(name, DRAFTERS[PLAIN])(setup)
+        except PeerUnavailable as error:
+            if name not in skipped:
+                raise BenchError(f"{error}; or leave it out with --skip {name}") from error
+            missing[name] = str(error)
+    return made, missing
+
+
+def _iterated(
+    decoders: dict[str, Decoder],
+    args: argparse.Namespace,
+    engine: Engine,
+    datastores: CaseDatastores,
+) -> dict[str, Decoder]:
+    from lsp_server.bench.completion_repocoder import Prompts, RepoCoderDecoder
+
+    prompts = Prompts(engine, datastores, left_only=args.left_only, max_tokens=args.max_tokens)
+    return {name: RepoCoderDecoder(decode, prompts) for name, decode in decoders.items()}
+
+
+def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
+    from accel.shapes import planner_of_shape
+
+    task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
+    planner = planner_of_shape(args.shape, args.dtype, args.threads)
+    progress.remove_task(task)
+    return planner
+
+
+def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str, Any]:
+    from lsp_server.bench import report
+
+    values = {name: getattr(args, name) for name in OPTIONS}
+    if values["draft_model"] is not None:
+        values["draft_model"] = Path(values["draft_model"]).name
+    return {
+        **report.circumstances(model=model, dtype=dtype, seed=args.seed, cases=args.cases),
+        "options": values,
+    }
