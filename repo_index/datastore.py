@@ -8,8 +8,7 @@ thread while the set changes, and never waits. The README beside this file shows
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from repo_index.errors import DamagedStore
 from repo_index.manifest import SegmentEntry
 from repo_index.matching import (
+    Source,
     drop_dead_rings,
     gather_rows,
     longest_first,
@@ -30,7 +30,7 @@ from repo_index.matching import (
 from repo_index.merging import merge_segments
 from repo_index.ordering import DEPTH, HEAD_STRIDE, stream_type
 from repo_index.overlay import Overlay
-from repo_index.residence import Residence
+from repo_index.residence import release, sources_of
 from repo_index.segment import Segment
 from repo_index.splicing import splice
 from repo_index.store import StoredSegment, load_segments, state_of
@@ -73,6 +73,8 @@ class Part:
     layer: int
     dead: NDArray[np.bool_]
     first_file: int
+    source: Source
+    """Where its order and tokens are read."""
 
 
 class Snapshot:
@@ -90,8 +92,9 @@ class Snapshot:
         self._hidden = np.array(hidden, np.int64)
         self.parts: list[Part] = []
         self.file_count = 0
-        for segment, layer, dead in parts:
-            self.parts.append(Part(segment, layer, dead, self.file_count))
+        sources = sources_of([segment for segment, _, _ in parts])
+        for (segment, layer, dead), source in zip(parts, sources, strict=True):
+            self.parts.append(Part(segment, layer, dead, self.file_count, source))
             self.file_count += len(segment.paths)
         by_layer: dict[int, list[Part]] = {}
         for part in self.parts:
@@ -138,6 +141,7 @@ class Snapshot:
                     segment.tokens,
                     segment.separator,
                     segment.order,
+                    part.source,
                     segment.heads,
                     HEAD_STRIDE,
                     context,
@@ -146,7 +150,13 @@ class Snapshot:
                 )
                 if len(part.dead):
                     longest[i] = drop_dead_rings(
-                        segment.order, segment.starts, part.dead, ranges[i], longest[i], limit
+                        segment.order,
+                        part.source,
+                        segment.starts,
+                        part.dead,
+                        ranges[i],
+                        longest[i],
+                        limit,
                     )
             rows = np.zeros((DEPTH + 2, 2), np.int64)
             if not plan_rows(ranges, longest, limit, max(1, limit // 32), rows):
@@ -158,6 +168,7 @@ class Snapshot:
                     segment.tokens,
                     segment.separator,
                     segment.order,
+                    part.source,
                     segment.starts,
                     part.dead,
                     ranges[i],
@@ -211,7 +222,6 @@ class Datastore:
         self._snapshot: Snapshot | None = None
         self._overlay_version = -1
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
-        self._residence = Residence()
 
     @classmethod
     def from_token_files(
@@ -261,7 +271,6 @@ class Datastore:
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
-        self._residence.keep_small(self._mappings())
         if cursor is not None and self.overlay is not None:
             return Snapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1
@@ -272,10 +281,7 @@ class Datastore:
 
     def release(self) -> None:
         """Let go of mapped memory, as when nothing was asked for some time. Lookups go on."""
-        self._residence.release(self._mappings())
-
-    def _mappings(self) -> Iterator[mmap.mmap | None]:
-        return (stored.segment.mapping for layer in self._layers for stored in layer.segments)
+        release(stored.segment for layer in self._layers for stored in layer.segments)
 
     def repository_files(self) -> dict[str, int]:
         """Paths of the repository's files as indexed, and how many tokens each has."""

@@ -1,15 +1,79 @@
-"""Longest-suffix lookup in one ordered stream, and the choice of continuations, compiled."""
+"""Longest-suffix lookup in one ordered stream, and the choice of continuations, compiled.
+
+What is mapped counts as resident, and one touch maps up to two megabytes of a file. So the order of
+a stored segment, which every lookup touches in distant places, is not touched in its mapping but
+read, ``WINDOW`` places at a time; where tokens are too many to be mapped, they are read as well.
+"""
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numpy.typing import NDArray
 
 from repo_index.ordering import DEPTH, Order, Tokens
 
 Ranges = NDArray[np.int64]
 """int64 [segments, DEPTH + 1, 2]: at index k the part of the order that matches k tokens."""
+
+Source = NDArray[np.int64]
+"""int64 [3]: where a segment is read. The descriptor of its file, in which the order and the tokens
+begin so many bytes behind the start; -1 in place of an offset for an array to be used as it is."""
+
+WINDOW = 256
+"""Places of the order that are read together; a search that began in the heads needs no more."""
+_NO_WINDOW = 0xFFFFFFFF
+
+READS = hasattr(os, "pread")
+"""Whether the system can read so; else all arrays are used as they are."""
+
+# pread of the C library: a read that moves no file position, so that threads may share the file.
+_pread: Any = (
+    types.ExternalFunction(
+        "pread", types.intp(types.int32, types.voidptr, types.uintp, types.int64)
+    )
+    if READS
+    else njit(lambda file, target, size, offset: 0)
+)
+
+
+@njit(nogil=True, cache=True)
+def _read_window(source: Source, number: int, window: Order) -> None:
+    size = 4 * WINDOW
+    read = _pread(source[0], window.ctypes.data, size, source[1] + size * number)
+    # A file that somebody cut short holds nothing there; the separator at 0 stands for it.
+    window[max(0, read >> 2) : WINDOW] = 0
+    window[WINDOW] = number
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _position(order: Order, source: Source, window: Order, place: int) -> int:
+    """The position at a place of the order. window: uint32 [WINDOW + 1], the places last read and
+    which they are."""
+    if source[1] < 0:
+        return np.int64(order[place])
+    if window[WINDOW] != place // WINDOW:
+        _read_window(source, place // WINDOW, window)
+    return np.int64(window[place % WINDOW])
+
+
+@njit(nogil=True, cache=True)
+def _read_tokens(source: Source, position: int, found: Tokens) -> None:
+    size = found.itemsize
+    read = _pread(source[0], found.ctypes.data, size * len(found), source[2] + size * position)
+    found[max(0, read // size) :] = 0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
+    """The token at a position. found: room for what is read, of the stream's type."""
+    if source[2] < 0:
+        return np.int64(tokens[position])
+    _read_tokens(source, position, found)
+    return np.int64(found[0])
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -25,11 +89,22 @@ def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> in
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _first_place(tokens: Tokens, order: Order, low: int, high: int, length: int, least: int) -> int:
+def _first_place(
+    tokens: Tokens,
+    order: Order,
+    source: Source,
+    window: Order,
+    found: Tokens,
+    low: int,
+    high: int,
+    length: int,
+    least: int,
+) -> int:
     """First place in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
     while low < high:
         middle = (low + high) >> 1
-        if tokens[order[middle] - length] < least:
+        position = _position(order, source, window, middle)
+        if _token(tokens, source, found, position - length) < least:
             low = middle + 1
         else:
             high = middle
@@ -41,6 +116,7 @@ def match_ranges(
     tokens: Tokens,
     separator: int,
     order: Order,
+    source: Source,
     heads: Tokens,
     stride: int,
     context: NDArray[np.int32],
@@ -56,6 +132,9 @@ def match_ranges(
     """
     low = 0
     high = len(order)
+    found = np.empty(1, tokens.dtype)
+    low_window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
+    high_window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
     for length in range(1, min(longest, DEPTH, len(context)) + 1):
         wanted = np.int64(context[len(context) - length])
         if low >= high or wanted < 0 or wanted >= separator:
@@ -66,14 +145,24 @@ def match_ranges(
         end = _first_head(heads, begin, last, length - 1, wanted + 1)
         a = low if begin == first else (begin - 1) * stride + 1
         b = high if begin == last else begin * stride
-        a = _first_place(tokens, order, a, b, length, wanted)
-        if a >= high or tokens[order[a] - length] != wanted:
+        a = _first_place(tokens, order, source, low_window, found, a, b, length, wanted)
+        if a >= high:
+            return length - 1
+        if begin < last and a == begin * stride:
+            present = np.int64(heads[begin, length - 1])
+        else:
+            position = _position(order, source, low_window, a)
+            present = _token(tokens, source, found, position - length)
+        if present != wanted:
             return length - 1
         low = a
         a = max(low, low if end == first else (end - 1) * stride + 1)
         b = high if end == last else end * stride
-        if tokens[order[b - 1] - length] != wanted:
-            b = _first_place(tokens, order, a, b - 1, length, wanted + 1)
+        position = _position(order, source, high_window, b - 1)
+        if _token(tokens, source, found, position - length) != wanted:
+            b = _first_place(
+                tokens, order, source, high_window, found, a, b - 1, length, wanted + 1
+            )
         high = b
         ranges[length, 0] = low
         ranges[length, 1] = high
@@ -96,19 +185,31 @@ def _file_of(starts: NDArray[np.uint32], position: int) -> int:
 
 @njit(nogil=True, cache=True, inline="always")
 def _copy_until_separator(
-    tokens: Tokens, separator: int, position: int, out: NDArray[np.int32]
+    tokens: Tokens,
+    separator: int,
+    source: Source,
+    found: Tokens,
+    position: int,
+    out: NDArray[np.int32],
 ) -> None:
-    """What follows ``position`` in its file, -1 behind its end."""
+    """What follows ``position`` in its file, -1 behind its end. found: as long as ``out``."""
     copied = 0
-    while copied < len(out) and tokens[position + copied] != separator:
-        out[copied] = tokens[position + copied]
-        copied += 1
+    if source[2] < 0:
+        while copied < len(out) and tokens[position + copied] != separator:
+            out[copied] = tokens[position + copied]
+            copied += 1
+    else:
+        _read_tokens(source, position, found)
+        while copied < len(out) and found[copied] != separator:
+            out[copied] = found[copied]
+            copied += 1
     out[copied:] = -1
 
 
 @njit(nogil=True, cache=True)
 def drop_dead_rings(
     order: Order,
+    source: Source,
     starts: NDArray[np.uint32],
     dead: NDArray[np.bool_],
     ranges: Ranges,
@@ -120,6 +221,7 @@ def drop_dead_rings(
     Only rings (occurrences of exactly one match length) of at most ``limit`` are looked through; a
     larger one is taken to live.
     """
+    window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
     for length in range(longest, 0, -1):
         inner_low = ranges[length + 1, 0] if length < longest else ranges[length, 1]
         inner_high = ranges[length + 1, 1] if length < longest else ranges[length, 1]
@@ -130,7 +232,7 @@ def drop_dead_rings(
         for i in range(low, high):
             if inner_low <= i < inner_high:
                 continue
-            if not dead[_file_of(starts, order[i])]:
+            if not dead[_file_of(starts, _position(order, source, window, i))]:
                 return length
     return 0
 
@@ -164,11 +266,21 @@ def plan_rows(
     return limit - left
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _fraction(seed: int, length: int) -> float:
+    """A number from 0 to 1 that looks random."""
+    mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.float64(mixed >> np.uint64(11)) / 9007199254740992.0
+
+
 @njit(nogil=True, cache=True)
 def gather_rows(
     tokens: Tokens,
     separator: int,
     order: Order,
+    source: Source,
     starts: NDArray[np.uint32],
     dead: NDArray[np.bool_],
     ranges: Ranges,
@@ -176,7 +288,7 @@ def gather_rows(
     rows: NDArray[np.int64],
     seen: NDArray[np.int64],
     seed: int,
-    source: int,
+    layer: int,
     first_file: int,
     hidden: NDArray[np.int64],
     first_row: int,
@@ -194,6 +306,8 @@ def gather_rows(
     before. Occurrences in dead files are left out, which keeps the sample unbiased.
     """
     row = first_row
+    found = np.empty(out_tokens.shape[1], tokens.dtype)
+    window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
     for length in range(longest, 0, -1):
         low = ranges[length, 0]
         high = ranges[length, 1]
@@ -210,12 +324,7 @@ def gather_rows(
         if wanted == 0 or count == 0:
             continue
         step = total / wanted
-        start = 0.0
-        if wanted < total:
-            mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
-            mixed *= np.uint64(0xBF58476D1CE4E5B9)
-            start = np.float64(mixed >> np.uint64(11)) / 9007199254740992.0 * step
+        start = _fraction(seed, length) * step if wanted < total else 0.0
         sample = np.int64(max(0.0, np.ceil((before - start) / step)))
         while sample > 0 and np.int64(start + (sample - 1) * step) >= before:
             sample -= 1
@@ -230,16 +339,16 @@ def gather_rows(
             place = low + index
             if place >= inner_low:
                 place += inner_high - inner_low
-            position = np.int64(order[place])
+            position = _position(order, source, window, place)
             if hidden[0] <= position < hidden[1]:
                 continue
             file = _file_of(starts, position)
             if len(dead) and dead[file]:
                 continue
-            _copy_until_separator(tokens, separator, position, out_tokens[row])
+            _copy_until_separator(tokens, separator, source, found, position, out_tokens[row])
             out_lengths[row] = length
             out_counts[row] = step
-            out_sources[row] = source
+            out_sources[row] = layer
             out_files[row] = first_file + file
             row += 1
     return row

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 DEPTH = 16
 """Longest context that the order distinguishes, in tokens (n_max of the FastCoder paper)."""
 
-HEAD_STRIDE = 128
+HEAD_STRIDE = 256
 """Positions of the order for each context that is kept in memory."""
 
 Tokens = NDArray[np.unsignedinteger]

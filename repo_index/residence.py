@@ -1,49 +1,48 @@
-"""Keeps small what mapped segments hold resident.
+"""How much of the segments' files a process holds resident.
 
 Pages of a mapped file count as the process's own while they are mapped, although the system's cache
-holds them once for all. Letting go of them costs a soft fault when they are next needed, and Linux
-maps far more than the page that is asked for (whole large folios of its cache): a lookup in 60
-million tokens maps 90 MB at once. So they are let go of when the process idles, and while it works
-only where they are very many.
+holds them once for all, and Linux maps far more than the page that is touched (whole large folios
+of its cache, up to 2 MB): lookups that touch tokens and order in distant places soon hold all of
+both. So lookups read the order (see :mod:`repo_index.matching`), and the tokens too where they are
+more than may be mapped. What is mapped is let go of when the process idles.
 """
 
 from __future__ import annotations
 
 import mmap
-import os
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
-MAX_RESIDENT = 512 << 20
-"""Bytes of files that may be mapped resident, beyond those when the datastore was opened."""
+import numpy as np
 
-_STATM = Path("/proc/self/statm")
+from repo_index.matching import READS, Source
+from repo_index.segment import Segment
 
-
-def resident_file_bytes() -> int:
-    """Bytes of files that this process has resident; 0 where the system does not say."""
-    try:
-        return int(_STATM.read_text().split()[2]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+MAX_MAPPED = 125 << 20
+"""Bytes of tokens that lookups may touch in mappings."""
+SMALL = 1 << 20
+"""Bytes of an order that is mapped like the tokens, being no more than a folio."""
 
 
-class Residence:
-    """Lets go of mapped pages when they have become many. Called between requests."""
+def sources_of(segments: Sequence[Segment]) -> list[Source]:
+    """Where lookups read each segment: the smallest are mapped, as far as ``MAX_MAPPED`` goes."""
+    left = MAX_MAPPED
+    sources: list[Source] = [np.full(3, -1, np.int64) for _ in segments]
+    for i in sorted(range(len(segments)), key=lambda i: segments[i].tokens.nbytes):
+        segment = segments[i]
+        if segment.file is None or not READS:
+            continue
+        sources[i][0] = segment.file.descriptor
+        if segment.order.nbytes > SMALL:
+            sources[i][1] = segment.file.order
+        if segment.tokens.nbytes > left:
+            sources[i][2] = segment.file.tokens
+        else:
+            left -= segment.tokens.nbytes
+    return sources
 
-    def __init__(self, limit: int = MAX_RESIDENT) -> None:
-        self._limit = limit
-        self._base = resident_file_bytes()
 
-    def keep_small(self, mappings: Iterable[mmap.mmap | None]) -> None:
-        """Costs some microseconds, and some milliseconds when there is much to let go of."""
-        if resident_file_bytes() - self._base > self._limit:
-            self.release(mappings)
-
-    def release(self, mappings: Iterable[mmap.mmap | None]) -> None:
-        """Let go of all that is mapped of these files. They stay usable."""
-        for mapping in mappings:
-            if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
-                mapping.madvise(mmap.MADV_DONTNEED)
-        # What is left is not ours: libraries that were loaded meanwhile.
-        self._base = resident_file_bytes()
+def release(segments: Iterable[Segment]) -> None:
+    """Let go of all that is mapped of these segments. They stay usable."""
+    for segment in segments:
+        if segment.file is not None and hasattr(mmap, "MADV_DONTNEED"):
+            segment.file.mapping.madvise(mmap.MADV_DONTNEED)

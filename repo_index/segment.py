@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,22 @@ FACTS = np.dtype(
 
 
 @dataclass(frozen=True, eq=False)
+class SegmentFile:
+    """An open and mapped segment file, closed when nothing refers to it any more.
+
+    tokens, order: bytes before these arrays.
+    """
+
+    descriptor: int
+    mapping: mmap.mmap
+    tokens: int
+    order: int
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True, eq=False)
 class Segment:
     """Files as one token stream between separators, and all its positions in context order.
 
@@ -48,8 +65,8 @@ class Segment:
     """Contexts of some places of the order (``ordering.heads_of``); may be none."""
     name: str = ""
     """File name in the store, empty for a segment that lives in memory."""
-    mapping: mmap.mmap | None = None
-    """The mapped file that the arrays lie in."""
+    file: SegmentFile | None = None
+    """The file that the arrays lie in."""
 
     @classmethod
     def from_files(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 from repo_index.errors import DamagedStore
 from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, frozen
-from repo_index.segment import FACTS, Segment
+from repo_index.segment import FACTS, Segment, SegmentFile
 
-MAGIC = b"REDRAFT\x02"
+MAGIC = b"REDRAFT\x03"
 ALIGNMENT = 64
+_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 
 
 def write_segment(
@@ -60,33 +62,46 @@ def _pieces(header: bytes, blobs: list[memoryview]) -> Iterator[bytes | memoryvi
 def read_segment(path: Path, tokenizer_hash: str) -> Segment:
     """Map a segment. Its checksum is the caller's to compare. Raises DamagedStore."""
     try:
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if data[:8] != MAGIC:
-            raise DamagedStore(f"{path} is of another version; it is built again")
-        length = int.from_bytes(data[8:16], "little")
-        header = json.loads(data[16 : 16 + length])
-        if header["tokenizer"] != tokenizer_hash:
-            raise DamagedStore(f"{path} was made with another tokenizer; it is built again")
-        base = -(-(16 + length) // ALIGNMENT) * ALIGNMENT
-        arrays = {
-            name: _array(data, kind, base + offset, size)
-            for name, (kind, offset, size) in header["arrays"].items()
-        }
-        return Segment(
-            tokens=arrays["tokens"],
-            order=arrays["order"],
-            starts=arrays["starts"],
-            paths=_split(arrays["paths"]),
-            facts=arrays["facts"],
-            reasons=_split(arrays["reasons"]),
-            # In memory, where a search finds them together and no page has to be mapped for them.
-            heads=frozen(np.array(arrays["heads"]).reshape(-1, DEPTH)),
-            name=path.name,
-            mapping=data,
-        )
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | _CLOSE_ON_EXEC)
+        try:
+            return _mapped(path, descriptor, tokenizer_hash)
+        except BaseException:
+            os.close(descriptor)
+            raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedStore(f"{path} is damaged ({error}); it is built again") from error
+
+
+def _mapped(path: Path, descriptor: int, tokenizer_hash: str) -> Segment:
+    data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    if data[:8] != MAGIC:
+        raise DamagedStore(f"{path} is of another version; it is built again")
+    length = int.from_bytes(data[8:16], "little")
+    header = json.loads(data[16 : 16 + length])
+    if header["tokenizer"] != tokenizer_hash:
+        raise DamagedStore(f"{path} was made with another tokenizer; it is built again")
+    base = -(-(16 + length) // ALIGNMENT) * ALIGNMENT
+    places = {name: base + offset for name, (_, offset, _) in header["arrays"].items()}
+    arrays = {
+        name: _array(data, kind, places[name], size)
+        for name, (kind, _, size) in header["arrays"].items()
+    }
+    segment = Segment(
+        tokens=arrays["tokens"],
+        order=arrays["order"],
+        # In memory, where a search finds them together and no page has to be mapped for them.
+        starts=frozen(arrays["starts"].copy()),
+        heads=frozen(arrays["heads"].reshape(-1, DEPTH).copy()),
+        paths=_split(arrays["paths"]),
+        facts=arrays["facts"],
+        reasons=_split(arrays["reasons"]),
+        name=path.name,
+        file=SegmentFile(descriptor, data, places["tokens"], places["order"]),
+    )
+    if hasattr(mmap, "MADV_DONTNEED"):
+        # What was looked at just now, the heads above all, is not needed again.
+        data.madvise(mmap.MADV_DONTNEED)
+    return segment
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

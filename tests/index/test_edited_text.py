@@ -9,7 +9,7 @@ import pytest
 
 from repo_index.edited_text import EditedText
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import source_text
+from tests.index.conftest import long_count, source_text
 
 _PIECES = [
     *("\n", "\n\n", "    ", "\n        ", " ", "\t", "\r\n", "\r", "x", "foo_bar", "def f(x):\n"),
@@ -48,7 +48,7 @@ def test_edits_equal_a_fresh_encoding(any_tokenizer: TextTokenizer, seed: int) -
 @pytest.mark.parametrize("seed", range(100, 104))
 @pytest.mark.timeout(1200)
 def test_many_edits_equal_a_fresh_encoding(any_tokenizer: TextTokenizer, seed: int) -> None:
-    check_edits(any_tokenizer, seed, rounds=2500)
+    check_edits(any_tokenizer, seed, rounds=long_count(2500))
 
 
 def check_edits(tokenizer: TextTokenizer, seed: int, rounds: int) -> None:

@@ -17,7 +17,7 @@ from repo_index.indexer import Indexer
 from repo_index.overlay import Overlay
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import source_text
+from tests.index.conftest import long_count, source_text
 
 
 def open_indexer(workspace: Path, store: Path, tokenizer: TextTokenizer) -> Indexer:
@@ -141,7 +141,7 @@ def test_random_changes_are_followed(tmp_path: Path, tokenizer: TextTokenizer, s
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_five_hundred_random_sequences(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    for seed in range(1000, 1500):
+    for seed in range(1000, 1000 + long_count(500)):
         folder = tmp_path / str(seed)
         (folder / "work").mkdir(parents=True)
         follow_random_changes(seed, 40, folder / "work", folder / "store", tokenizer)

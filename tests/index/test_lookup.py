@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from repo_index import datastore, ordering
-from repo_index.datastore import COMMON, REPOSITORY, Datastore, Snapshot
+from repo_index import datastore, ordering, residence
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, Snapshot
+from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, sort_positions
 from repo_index.segment import Segment, join_files
+from repo_index.segment_file import read_segment, write_segment
 
 Files = dict[str, NDArray[np.int32]]
 
@@ -87,6 +91,49 @@ def test_a_search_that_begins_in_the_heads_finds_the_same(
             context = np.concatenate([rng.integers(0, vocabulary, 20), own[:11]]).astype(np.int32)
             found = rows_of(snapshot, context, REPOSITORY, limit=2000, depth=7)
             assert found == occurrences(files, context, 7)
+
+
+@pytest.mark.parametrize("vocabulary", [3, 300, 70_000])
+@pytest.mark.parametrize("mapped", [0, 1 << 20])
+def test_what_is_read_from_a_file_is_what_is_in_memory(
+    vocabulary: int, mapped: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the order read, and with the tokens read too; some of the files dead."""
+    monkeypatch.setattr(residence, "SMALL", 0)
+    monkeypatch.setattr(residence, "MAX_MAPPED", mapped)
+    rng = np.random.default_rng(vocabulary)
+    files = random_files(rng, 40, vocabulary, 400)
+    made = Segment.from_files(files)
+    write_segment(FileLayer(), tmp_path / "a.segment", made, "hash")
+    read = read_segment(tmp_path / "a.segment", "hash")
+    dead = rng.random(len(files)) < 0.2
+    in_memory = Snapshot([(made, REPOSITORY, dead)])
+    in_file = Snapshot([(read, REPOSITORY, dead)])
+    assert [offset >= 0 for offset in in_file.parts[0].source[1:]] == [True, not mapped]
+    for limit in (5, 64, 5000):
+        for _ in range(60):
+            own = list(files.values())[rng.integers(len(files))]
+            context = np.concatenate([rng.integers(0, vocabulary, 8), own[:9]]).astype(np.int32)
+            for depth in (1, 16, 40):
+                expected = in_memory.lookup(context, limit=limit, depth=depth)
+                found = in_file.lookup(context, limit=limit, depth=depth)
+                for field in ("tokens", "lengths", "counts", "files"):
+                    assert (getattr(found, field) == getattr(expected, field)).all()
+
+
+def test_a_file_that_somebody_cut_short_kills_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(residence, "SMALL", 0)
+    monkeypatch.setattr(residence, "MAX_MAPPED", 0)
+    path = tmp_path / "a.segment"
+    files = random_files(np.random.default_rng(1), 40, 3, 400)
+    write_segment(FileLayer(), path, Segment.from_files(files), "hash")
+    snapshot = Snapshot([(read_segment(path, "hash"), REPOSITORY, NO_FILES_DEAD)])
+    for size in range(path.stat().st_size, -1, -997):
+        os.truncate(path, size)
+        for ids in files.values():
+            snapshot.lookup(ids[:16])
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])

@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repo_index.datastore import Datastore
+from repo_index import residence
+from repo_index.datastore import Datastore, warm_up
+from repo_index.file_layer import FileLayer
 from repo_index.overlay import Overlay
-from repo_index.residence import Residence, resident_file_bytes
 from repo_index.segment import Segment
-from repo_index.segment_file import read_segment
+from repo_index.segment_file import read_segment, write_segment
 from repo_index.store import folder_bytes
 from repo_index.store_writer import StoreWriter
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import source_text
+from tests.index.conftest import long_count, source_text
 from tests.index.test_indexer import expected_texts, indexed_texts, open_indexer, piece
 
 
@@ -73,21 +74,46 @@ def test_use_leaves_nothing_behind(tmp_path: Path, tokenizer: TextTokenizer) -> 
 @pytest.mark.long
 @pytest.mark.timeout(3400)
 def test_long_use_leaves_nothing_behind(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    soak(tmp_path, tokenizer, edits=1_000_000, reopenings=100)
+    soak(tmp_path, tokenizer, edits=long_count(1_000_000), reopenings=100)
     shutil.rmtree(tmp_path)
 
 
-def test_mapped_pages_are_let_go_of(tmp_path: Path) -> None:
+def resident_file_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[2]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_lookups_map_no_more_than_the_tokens(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    files = {"a": rng.integers(0, 500, 1_500_000).astype(np.int32)}
+    ids = (rng.zipf(1.3, 3_000_000) % 4000).astype(np.int32)
     writer = StoreWriter(tmp_path, "hash")
-    writer.commit(Segment.from_files(files, dtype=np.uint16))
+    writer.commit(Segment.from_files({"a": ids}, dtype=np.uint16))
     writer.close()
-    segment = read_segment(next(tmp_path.glob("*.segment")), "hash")
+    warm_up(4000)
     base = resident_file_bytes()
-    residence = Residence(limit=4 << 20)
-    total = int(segment.order.astype(np.int64).sum())
-    assert resident_file_bytes() - base > 5 << 20
-    residence.keep_small([segment.mapping, None])
-    assert resident_file_bytes() - base < 2 << 20
-    assert int(segment.order.astype(np.int64).sum()) == total
+    datastore = Datastore.open(tmp_path, "hash")
+    tokens = datastore.snapshot().parts[0].segment.tokens.nbytes
+    for place in rng.integers(16, len(ids), 3000):
+        assert len(datastore.snapshot().lookup(ids[place - 16 : place]))
+    # The order alone is twice as large. 2 MB: the last folio that tokens lie in.
+    assert tokens // 2 < resident_file_bytes() - base < tokens + (2 << 20)
+    datastore.release()
+    assert resident_file_bytes() - base < 1 << 20
+    assert len(datastore.snapshot().lookup(ids[:16]))
+
+
+def test_more_tokens_than_may_be_mapped_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The small segments are mapped, as far as there is room."""
+    monkeypatch.setattr(residence, "MAX_MAPPED", 5000)
+    monkeypatch.setattr(residence, "SMALL", 100)
+    segments = []
+    for number, length in enumerate((1000, 4000, 1200, 20)):
+        path = tmp_path / f"{number}.segment"
+        files = {"a": np.arange(length, dtype=np.int32)}
+        write_segment(FileLayer(), path, Segment.from_files(files), "hash")
+        segments.append(read_segment(path, "hash"))
+    in_memory = Segment.from_files({"b": np.arange(9000, dtype=np.int32)})
+    sources = residence.sources_of([*segments, in_memory])
+    assert [bool(source[1] >= 0) for source in sources] == [True, True, True, False, False]
+    assert [bool(source[2] >= 0) for source in sources] == [False, True, False, False, False]

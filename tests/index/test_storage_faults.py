@@ -20,7 +20,7 @@ import pytest
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreUnwritable
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import DEFAULT_MODEL
+from tests.index.conftest import DEFAULT_MODEL, long_count
 from tests.index.faulty_files import Died, DyingFiles, FullDisk
 from tests.index.store_place import Place, manifest_of
 
@@ -65,7 +65,7 @@ def test_a_crash_leaves_the_old_or_the_new_state(tmp_path: Path, tokenizer: Text
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_five_thousand_crashes(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_crash_schedules(tmp_path, tokenizer, range(10_000, 15_000))
+    run_crash_schedules(tmp_path, tokenizer, range(10_000, 10_000 + long_count(5000)))
 
 
 def damage(path: Path, kind: str, generator: random.Random) -> None:
@@ -118,7 +118,7 @@ def test_damage_is_found_and_rebuilt(tmp_path: Path, tokenizer: TextTokenizer) -
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_a_thousand_damages(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_damage(tmp_path, tokenizer, range(20_000, 21_000))
+    run_damage(tmp_path, tokenizer, range(20_000, 20_000 + long_count(1000)))
 
 
 def test_a_full_disk_leaves_the_old_index(tmp_path: Path, tokenizer: TextTokenizer) -> None:
@@ -217,7 +217,7 @@ def test_killed_writers_leave_a_sound_store(tmp_path: Path, tokenizer: TextToken
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_two_hundred_kills(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_kills(tmp_path, tokenizer, 200)
+    run_kills(tmp_path, tokenizer, long_count(200))
 
 
 def replace_under_readers(folder: Path, tokenizer: TextTokenizer, replacements: int) -> None:
@@ -263,9 +263,9 @@ def test_segments_are_replaced_under_a_reader(tmp_path: Path, tokenizer: TextTok
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3000)
 def test_five_hundred_replacements(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    replace_under_readers(tmp_path, tokenizer, 500)
+    replace_under_readers(tmp_path, tokenizer, long_count(500))
 
 
 _READER = """

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 from repo_index import folder_watch
-from repo_index.datastore import Datastore
+from repo_index.datastore import Datastore, warm_up
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 from repo_index.watcher import Watcher
-from tests.index.conftest import DEFAULT_MODEL
+from tests.index.conftest import DEFAULT_MODEL, long_count
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
 
 LONG_WAIT_S = 20.0
@@ -93,7 +93,7 @@ def test_changes_of_every_kind_are_followed(tmp_path: Path, tokenizer: TextToken
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_many_sequences_are_followed(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    for seed in range(100):
+    for seed in range(long_count(500)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         with followed(folder, tokenizer, quiet=0.02) as place:
@@ -128,6 +128,7 @@ def test_a_checkout_is_one_batch(tmp_path: Path, tokenizer: TextTokenizer) -> No
 @pytest.mark.timeout(1800)
 def test_a_checkout_of_twenty_thousand_files(tmp_path: Path, tokenizer: TextTokenizer) -> None:
     with followed(tmp_path, tokenizer, quiet=1.0, longest_wait=120.0) as place:
+        warm_up(tokenizer.vocabulary_size)
         slow: list[float] = []
         ended = threading.Event()
 
@@ -137,31 +138,43 @@ def test_a_checkout_of_twenty_thousand_files(tmp_path: Path, tokenizer: TextToke
             while not ended.is_set():
                 datastore.reload_if_changed()
                 snapshot = datastore.snapshot()
-                started = time.perf_counter()
+                started = time.thread_time()
                 snapshot.lookup(context)
-                slow.append(time.perf_counter() - started)
+                slow.append(time.thread_time() - started)
                 ended.wait(0.01)
 
         reader = threading.Thread(target=look)
         reader.start()
-        checkout(place, 20_000)
+        checkout(place, long_count(20_000))
         ended.set()
         reader.join()
         assert place.in_line()
-        print(f"lookup p95 {sorted(slow)[int(len(slow) * 0.95)] * 1e6:.0f} us meanwhile")
+        # By the thread's own clock: how long others hold the processor is not ours to promise.
+        assert sorted(slow)[int(len(slow) * 0.95)] < 300e-6
+
+
+def save_and_tell(folder: Path, tokenizer: TextTokenizer, saves: int) -> None:
+    """Write, tell, look up: no quiet time passes, and the event that follows finds it done."""
+    with followed(folder, tokenizer, quiet=600.0, longest_wait=1200.0) as place:
+        for i in range(saves):
+            (place.work / "a.py").write_text(f"value = {i}\n")
+            place.watcher.feed(["a.py"], at_once=True)
+            wait_for(lambda i=i: len(place.indexed) > i)
+            assert place.in_line()
+            place.indexer.merge()
+        assert len(place.indexed) == saves
 
 
 def test_saves_that_an_editor_tells_of_are_visible_at_once(
     tmp_path: Path, tokenizer: TextTokenizer
 ) -> None:
-    """Write, tell, look up: no quiet time passes, and the event that follows finds it done."""
-    with followed(tmp_path, tokenizer, quiet=30.0, longest_wait=60.0) as place:
-        for i in range(20):
-            (place.work / "a.py").write_text(f"value = {i}\n")
-            place.watcher.feed(["a.py"], at_once=True)
-            wait_for(lambda i=i: len(place.indexed) > i)
-            assert place.in_line()
-        assert len(place.indexed) == 20
+    save_and_tell(tmp_path, tokenizer, 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_thousand_saves_are_visible_at_once(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+    save_and_tell(tmp_path, tokenizer, long_count(1000))
 
 
 def test_ignore_rules_that_change_are_obeyed(tmp_path: Path, tokenizer: TextTokenizer) -> None:
