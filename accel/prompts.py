@@ -13,6 +13,7 @@ from accel.chat import chat_tokens
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.formats import FillFormat, Order, edit_format, file_separator, fill_format
+from accel.instructions import trained_wording
 from accel.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
@@ -106,17 +107,17 @@ def edit_prompt(
 ) -> Prompt:
     """Rewrite ``selection`` by ``instruction``: edit tokens, or else the chat template.
 
-    Models with edit tokens are given instruction and selection; chat models the text around it
-    as well. Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
+    Models with edit tokens are given instruction and selection, the instruction in a wording that
+    they were trained on where it says a known kind of edit; chat models the text around it as well.
+    Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
     does not fit the budget.
     """
     original = tokenizer.encode(selection)
     form = edit_format(tokenizer)
     fence = ""
     if form is not None:
-        tokens = _joined(
-            form.instruction, tokenizer.encode(instruction), form.before, original, form.after
-        )
+        wording = tokenizer.encode(trained_wording(instruction, selection))
+        tokens = _joined(form.instruction, wording, form.before, original, form.after)
     elif tokenizer.chat_template is not None:
         fence = _fence_for(selection)
         room = max(budget - len(original) - 256, 0) // 2

@@ -173,7 +173,7 @@ def test_snippets_stand_before_with_their_paths() -> None:
 def test_edits_with_edit_tokens() -> None:
     prompt = edit_prompt(EMBEDDED, "Rename x to y", "x = 1\n")
     text = EMBEDDED.decode(prompt.tokens)
-    assert text == "<|edit_instruction|>Rename x to y<|edit_before|>x = 1\n<|edit_after|>"
+    assert text == "<|edit_instruction|>rename x to y<|edit_before|>x = 1\n<|edit_after|>"
     assert prompt.original_tokens is not None
     assert EMBEDDED.decode(prompt.original_tokens) == "x = 1\n"
     assert prompt.fence == ""
