@@ -43,6 +43,7 @@ COMMANDS: dict[str, Command] = {
         {
             "completion": Command("lsp_server.bench.completion", "completion against its peers"),
             "edit": Command("lsp_server.bench.edit", "edits against their peers"),
+            "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
             "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),

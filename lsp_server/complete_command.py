@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.documents import Document
 from lsp_server.errors import RedraftError
+from lsp_server.generating import CONTEXT_TOKENS
 from lsp_server.jobs import CompletionJob, JobResult, Span
 from lsp_server.output import add_json_argument, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lsp_server.engine_process import EngineService
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
     parser.add_argument("--plain", action="store_true", help="decode without drafts")
+    parser.add_argument(
+        "--retrieve",
+        type=int,
+        default=0,
+        metavar="ROUNDS",
+        help="put similar code of the workspace into the prompt, retrieved anew with what was "
+        "generated in each further round (RepoCoder)",
+    )
     add_json_argument(parser)
 
 
@@ -41,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
     from lsp_server.engine_process import EngineService
 
+    if args.retrieve < 0:
+        raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
@@ -50,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         with console.status("loading the model and the index"):
             service.load()
             service.index_workspace(str(workspace))
-        result = service.complete(job)
+        result = complete_retrieving(service, job, args.retrieve)
     finally:
         service.close()
     if args.json:
@@ -58,6 +72,35 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(console, result)
     return 0
+
+
+def complete_retrieving(service: EngineService, job: CompletionJob, rounds: int) -> JobResult:
+    """A completion behind RepoCoder's prompt of so many rounds; 0 is the file's text alone."""
+    from lsp_server.completion.repocoder import iterated
+    from lsp_server.completion.similar_windows import SimilarWindows
+
+    if not rounds:
+        return service.complete(job)
+    tokenizer = service.engine.tokenizer
+    windows = SimilarWindows(tokenizer.encode, tokenizer.decode, tokenizer.byte_table)
+    snapshot = service.indexes.snapshot(job.workspace)
+    assert snapshot is not None, "the job is of a workspace"
+    results: list[JobResult] = []
+
+    def generate(prefix: str) -> str:
+        results.append(service.complete(replace(job, prefix=prefix)))
+        return results[-1].text
+
+    iterated(
+        lambda query: windows.most_similar(snapshot, query, without=(job.path,)),
+        generate,
+        job.prefix,
+        encode=tokenizer.encode,
+        decode=tokenizer.decode,
+        budget=3 * CONTEXT_TOKENS // 4,
+        rounds=rounds,
+    )
+    return results[-1]
 
 
 def workspace_of(path: Path) -> Path:

@@ -55,31 +55,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_case_arguments(parser)
     add_model_arguments(parser)
-    parser.add_argument("--part", choices=PARTS, default="ablation", help="what to rerun")
+    parser.add_argument("--part", choices=(*PARTS, "all"), default="ablation", help="what to rerun")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print the table and write the document. Raises BenchError."""
+    """Measure, print the tables and write the document. Raises BenchError."""
     from lsp_server.bench import report
 
     cases = load_cases(args)
-    if args.part == "resources":
-        from lsp_server.bench.resources import measure_resources
-
-        rows, columns = measure_resources(args), RESOURCE_COLUMNS
-    else:
-        columns = COLUMNS | (MODEL_COLUMNS if args.target == "model" else {})
-        rows = _measure(args, cases)
+    parts = PARTS if args.part == "all" else (args.part,)
+    rows = {part: _rows(args, cases, part) for part in parts}
     document = {
         "part": args.part,
         "target": args.target,
-        "rows": rows,
+        "rows": rows if args.part == "all" else rows[args.part],
         **report.circumstances(
             model=args.model or "embedded", dtype=args.dtype, seed=args.seed, cases=args.cases
         ),
     }
-    report.publish(document, args.json, [report.table(f"FastCoder, {args.part}", rows, columns)])
+    tables = [report.table(f"FastCoder, {part}", rows[part], _columns(args, part)) for part in rows]
+    report.publish(document, args.json, tables)
     return 0
+
+
+def _rows(args: argparse.Namespace, cases: list[Any], part: str) -> dict[str, Any]:
+    if part == "resources":
+        from lsp_server.bench.resources import measure_resources
+
+        return measure_resources(args)
+    return _measure(args, cases, part)
+
+
+def _columns(args: argparse.Namespace, part: str) -> dict[str, str]:
+    if part == "resources":
+        return RESOURCE_COLUMNS
+    return COLUMNS | (MODEL_COLUMNS if args.target == "model" else {})
 
 
 def variants(part: str, published: FastCoderParameters) -> dict[str, FastCoderParameters]:
@@ -101,14 +111,14 @@ def variants(part: str, published: FastCoderParameters) -> dict[str, FastCoderPa
     }
 
 
-def _measure(args: argparse.Namespace, cases: list[Any]) -> dict[str, Any]:
+def _measure(args: argparse.Namespace, cases: list[Any], part: str) -> dict[str, Any]:
     """Figures of every variant, all on the same cases in one run."""
     from lsp_server.bench import report
 
     measure = _replay if args.target == "replay" else _decode
     with report.progress() as progress:
-        task = progress.add_task(args.part, total=len(cases))
-        measured, makers = measure(args, cases, progress, lambda: progress.advance(task))
+        task = progress.add_task(part, total=len(cases))
+        measured, makers = measure(args, cases, part, progress, lambda: progress.advance(task))
     rows: dict[str, Any] = report.results(measured, {})["methods"]
     plain = rows.pop("plain", None)
     for name, fields in rows.items():
@@ -149,15 +159,15 @@ class CountingMaker:
         }
 
 
-def _makers(args: argparse.Namespace, tokenizer: Tokenizer) -> dict[str, CountingMaker]:
+def _makers(args: argparse.Namespace, tokenizer: Tokenizer, part: str) -> dict[str, CountingMaker]:
     from lsp_server.bench.methods import MethodSetup, fastcoder_parameters
 
     published = fastcoder_parameters(MethodSetup(tokenizer, {}, args.seed))
-    return {name: CountingMaker(each) for name, each in variants(args.part, published).items()}
+    return {name: CountingMaker(each) for name, each in variants(part, published).items()}
 
 
 def _replay(
-    args: argparse.Namespace, cases: list[Any], progress: Any, done: Callable[[], None]
+    args: argparse.Namespace, cases: list[Any], part: str, progress: Any, done: Callable[[], None]
 ) -> tuple[list[Any], dict[str, CountingMaker]]:
     from accel.loading import find_folder
     from accel.tokenizer import Tokenizer
@@ -165,7 +175,7 @@ def _replay(
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
     datastores = load_datastores(args, tokenizer, progress)
-    makers = _makers(args, tokenizer)
+    makers = _makers(args, tokenizer, part)
     methods: dict[str, MakeDrafter] = dict(makers)
     measured = replay_cases(
         cases,
@@ -181,7 +191,7 @@ def _replay(
 
 
 def _decode(
-    args: argparse.Namespace, cases: list[Any], progress: Any, done: Callable[[], None]
+    args: argparse.Namespace, cases: list[Any], part: str, progress: Any, done: Callable[[], None]
 ) -> tuple[list[Any], dict[str, CountingMaker]]:
     from accel.engine import Engine
     from accel.sampling import Sampling
@@ -190,7 +200,7 @@ def _decode(
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
-    makers = _makers(args, engine.tokenizer)
+    makers = _makers(args, engine.tokenizer, part)
     greedy = Sampling()
     methods: dict[str, MakeDrafter] = {PLAIN: lambda: None, **makers}
     decoders = {

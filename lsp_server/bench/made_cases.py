@@ -12,6 +12,7 @@ MADE = ("random", "prose")
 CASES = 40
 PREFIX_LINES, REFERENCE_LINES = 30, 12
 SHORTEST_PARAGRAPH = 200
+LEAST_LETTERS = 0.9
 
 
 def made_cases(kind: str, limit: int | None, seed: int) -> list[CompletionCase]:
@@ -57,6 +58,9 @@ def _prose(chance: random.Random, lines: int) -> list[str]:
 
 
 def _is_prose(paragraph: str) -> bool:
-    return len(paragraph) >= SHORTEST_PARAGRAPH and not any(
-        line.startswith((" ", ">>>")) for line in paragraph.splitlines()
+    plain = sum(letter.isalpha() or letter.isspace() for letter in paragraph)
+    return (
+        len(paragraph) >= SHORTEST_PARAGRAPH
+        and plain >= LEAST_LETTERS * len(paragraph)
+        and not any(line.startswith((" ", ">>>")) for line in paragraph.splitlines())
     )

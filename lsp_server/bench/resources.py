@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
-import resource
+import threading
 import time
 from typing import Any
 
+from lsp_server.errors import BenchError
+
+EVERY_S = 0.05
+"""Between two looks at the memory."""
 METHODS = ("plain", "rest", "suffix-decoding", "fastcoder", "redraft")
 
 
 def measure_resources(args: argparse.Namespace) -> dict[str, Any]:
-    """Row name to figures; a peer that is not installed says so."""
+    """Row name to figures; a peer that is not installed says so. BenchError without psutil."""
+    try:
+        importlib.import_module("psutil")
+    except ImportError as error:
+        raise BenchError("resources need psutil; install redraft[bench]") from error
     fresh = multiprocessing.get_context("spawn")
     rows: dict[str, Any] = {}
     for method in METHODS:
@@ -50,23 +59,50 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
     )
     tokens = 0
     cpu_s = wall_s = 0.0
-    for case in cases:
-        task = make_task(case, datastores, engine, args.stop, args.max_tokens, args.left_only)
-        started, cpu_started = time.perf_counter(), _cpu_s()
-        tokens += decode(task).statistics.tokens
-        wall_s += time.perf_counter() - started
-        cpu_s += _cpu_s() - cpu_started
-    peak_kb = sum(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    with _PeakMemory() as memory:
+        for case in cases:
+            task = make_task(case, datastores, engine, args.stop, args.max_tokens, args.left_only)
+            started, cpu_started = time.perf_counter(), _cpu_s()
+            tokens += decode(task).statistics.tokens
+            wall_s += time.perf_counter() - started
+            cpu_s += _cpu_s() - cpu_started
     return {
-        "memory_mb": peak_kb / 1024,
+        "memory_mb": memory.peak / (1 << 20),
         "cpu_percent": 100 * cpu_s / wall_s,
         "tokens_per_s": tokens / wall_s,
     }
 
 
+class _PeakMemory:
+    """Largest resident memory of this process and its helpers while the block runs, in bytes."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _PeakMemory:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, sum(each.memory_info().rss for each in _processes()))
+            if self._over.wait(EVERY_S):
+                return
+
+
 def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    times = [each.cpu_times() for each in _processes()]
+    return float(sum(each.user + each.system for each in times))
+
+
+def _processes() -> list[Any]:
+    """This process and the helper processes of peers that are alive."""
+    psutil: Any = importlib.import_module("psutil")
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
