@@ -10,7 +10,7 @@ from lsp_server.bench.cases import CompletionCase, evenly_spread
 MADE = ("random", "prose")
 """Names of the kinds, in place of a file of cases."""
 CASES = 40
-PREFIX_LINES, REFERENCE_LINES = 30, 12
+PREFIX_LINES, REFERENCE_LINES = 20, 12
 SHORTEST_PARAGRAPH = 200
 LEAST_LETTERS = 0.9
 
@@ -19,10 +19,10 @@ def made_cases(kind: str, limit: int | None, seed: int) -> list[CompletionCase]:
     """``limit`` of ``CASES`` cases without repository and suffix, the same for the same seed."""
     chance = random.Random(f"{kind} {seed}")
     lines = PREFIX_LINES + REFERENCE_LINES
-    texts = [
-        _prose(chance, lines) if kind == "prose" else [_random_line(chance) for _ in range(lines)]
-        for _ in range(CASES)
-    ]
+    if kind == "prose":
+        texts = chance.sample(_prose(lines), CASES)
+    else:
+        texts = [[_random_line(chance) for _ in range(lines)] for _ in range(CASES)]
     cases = [
         CompletionCase(
             id=f"{kind}-{number}",
@@ -44,17 +44,16 @@ def _random_line(chance: random.Random) -> str:
     return " ".join(words) + "\n"
 
 
-def _prose(chance: random.Random, lines: int) -> list[str]:
-    """Consecutive lines of English from the manual that comes with Python, without its code."""
+def _prose(lines: int) -> list[list[str]]:
+    """Stretches of so many lines of English from the manual that comes with Python, without its
+    code; topics run into one another."""
     from pydoc_data.topics import topics
 
-    while True:
-        topic = topics[chance.choice(sorted(topics))]
-        paragraphs = [part for part in topic.split("\n\n") if _is_prose(part)]
-        text = "\n\n".join(paragraphs).splitlines(keepends=True)
-        if len(text) >= lines:
-            start = chance.randint(0, len(text) - lines)
-            return text[start : start + lines]
+    paragraphs = dict.fromkeys(
+        part for name in sorted(topics) for part in topics[name].split("\n\n") if _is_prose(part)
+    )
+    text = "\n\n".join(paragraphs).splitlines(keepends=True)
+    return [text[start : start + lines] for start in range(0, len(text) - lines, lines)]
 
 
 def _is_prose(paragraph: str) -> bool:

@@ -16,20 +16,6 @@ from repo_index.segment import Segment
 
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
 NAMES = ("load", "save", "parse", "table", "index", "token", "cache", "draft", "tree", "value")
-    "load",
-    "save",
-    "parse",
-    "write",
-    "table",
-    "index",
-    "token",
-    "model",
-    "cache",
-    "draft",
-    "tree",
-    "range",
-    "value",
-]
 
 
 def written(chance: random.Random, lines: int) -> str:
