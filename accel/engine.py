@@ -165,9 +165,13 @@ class Engine:
 
     def forward(self, rows: Rows, session: Session) -> Tensor:
         """Logits of ``rows`` after the session's text. Raises OutOfMemory."""
+        return self.forward_with_masks(rows, session)[0]
+
+    def forward_with_masks(self, rows: Rows, session: Session) -> tuple[Tensor, Tensor]:
+        """Logits of ``rows``, and normalised states of its mask rows. Raises OutOfMemory."""
         try:
             with torch.inference_mode():
-                return self.model.forward(rows, session.cache)
+                return self.model.forward_with_masks(rows, session.cache)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

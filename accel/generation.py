@@ -13,13 +13,14 @@ from torch import Tensor
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.healing import prune, rest_after
+from accel.mask_planner import fit_with_masks
 from accel.model import Capability
 from accel.planner import Trust
 from accel.profile import best
 from accel.request import Chunk, GenerationRequest, StoppedBy
-from accel.rows import tree_rows
+from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
-from accel.sources.protocol import Drafter, DraftRequest, Recycler
+from accel.sources.protocol import Drafter, DraftRequest, Guesser, Recycler
 from accel.statistics import Statistics
 from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
 
@@ -67,6 +68,9 @@ class Generation:
         self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
+        has_masks = engine.model.mask_tokens is not None
+        self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
+        self._groups = MaskGroups.none()
         self._prompt_set = np.unique(request.prompt)
         self._finished = False
         self._chunks = self._run()
@@ -120,6 +124,7 @@ class Generation:
     def _draft(self, pending: int) -> DraftTree:
         """The draft tree that pays on this device, empty when none does."""
         drafter, planner, context = self.request.drafter, self._engine.planner, self._session.length
+        self._groups = MaskGroups.none()
         room = self._room(pending)
         if drafter is None or room < 1 or not self._engine.takes_chains:
             return DraftTree.empty()
@@ -129,11 +134,27 @@ class Generation:
         tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
         if self._engine.model.capability == Capability.CHAIN:
             tree = main_branch(tree)
-        if self.request.plan:
-            tree = planner.fit(tree, pending, context, self._trust.factor, OVERHEAD_S)
+        tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
         elapsed = time.perf_counter() - started
         self._trust.drafted(elapsed, bool(len(tree)))
         self.statistics.draft_s.append(elapsed)
+        return tree
+
+    def _planned(self, tree: DraftTree, pending: int) -> DraftTree:
+        """What pays of a tree, and of mask rows behind it."""
+        planner, context, guesser = self._engine.planner, self._session.length, self._guesser
+        trust = self._trust.factor
+        if guesser is None:
+            return planner.fit(tree, pending, context, trust, OVERHEAD_S)
+        tree, self._groups = fit_with_masks(
+            tree, pending, planner.by_rows(context), trust, OVERHEAD_S, guesser.gain, guesser.size
+        )
+        return tree
+
+    def _with_masks(self, tree: DraftTree) -> DraftTree:
+        """The tree as it is, with the mask rows that its drafter wants."""
+        if self._guesser is not None:
+            self._groups = self._guesser.groups(tree)
         return tree
 
     def _room(self, pending: int) -> int:
@@ -156,10 +177,11 @@ class Generation:
     def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], list[int]]:
         """One forward, and the walk along what the model chooses."""
         started = time.perf_counter()
-        count = len(pending) + len(tree)
+        count = len(pending) + len(tree) + self._groups.rows
         padding = self._engine.planner.padding(count, self._session.length)
-        rows = tree_rows(pending, tree, padding)
-        logits = self._engine.forward(rows, self._session)[: len(tree) + 1]
+        rows = tree_rows(pending, tree, padding, self._groups)
+        all_logits, states = self._engine.forward_with_masks(rows, self._session)
+        logits = all_logits[: len(tree) + 1]
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
         if self.request.sampling.plain_greedy and not constrained:
             chosen = best(logits)
@@ -169,8 +191,23 @@ class Generation:
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
         if self._recycler is not None:
             self._recycle(self._recycler, rows.tokens[len(pending) - 1 :], path, logits)
+        if self._guesser is not None and self._groups.rows:
+            self._guess(self._guesser, all_logits[len(logits) :], states, path, tokens[-1])
         self.statistics.verify_s.append(time.perf_counter() - started)
         return path, tokens
+
+    def _guess(
+        self, drafter: Guesser, logits: Tensor, states: Tensor, path: list[int], token: int
+    ) -> None:
+        """Tell what the mask rows found that stand where the text stopped, if any do."""
+        self.statistics.mask_rows += self._groups.rows
+        here = np.flatnonzero(self._groups.nodes == (path[-1] if path else -1))
+        if len(here):
+            first = int(here[0]) * self._groups.size
+            group = slice(first, first + self._groups.size)
+            drafter.guess(
+                logits[group].float().cpu().numpy(), states[group].float().cpu().numpy(), token
+            )
 
     def _recycle(
         self, drafter: Recycler, tokens: TokenArray, path: list[int], logits: Tensor

@@ -17,7 +17,7 @@ from torch.nn.functional import embedding, scaled_dot_product_attention, silu
 from accel.attention import repeat_rows
 from accel.kv_cache import KVCache
 from accel.linear import Linear
-from accel.mask_tokens import MaskTokens, Paths
+from accel.mask_tokens import Paths
 from accel.model import Capability, Model, attention_windows
 from accel.rows import BLOCKED, Rows
 
@@ -27,10 +27,6 @@ FEW_ROWS = 8
 SCORE_BYTES = 1 << 26
 """Few rows, and scores too large to be written out, are left to torch's attention kernel. In
 between plain products are faster: 32 bf16 rows of 5 heads over 512 columns 268 -> 131 us."""
-
-HEAD_STEP = 4
-"""Rows whose logits are computed come in steps where mask rows stand behind, for the same reason
-as columns."""
 
 COLUMN_STEP = 128
 """oneDNN compiles a bf16 product for every new shape, which takes a millisecond: columns come in
@@ -107,12 +103,6 @@ class LlamaModel(Model):
         self._silu = isinstance(self._activation, nn.SiLU)
         self._rotary = base.rotary_emb
         self._rotations = torch.empty(0, 2, 1, self._head_dim)
-        self.mask_tokens: MaskTokens | None = None
-        """What mask rows are, where the model has them."""
-
-    def read_mask_tokens(self, weights: dict[str, Tensor]) -> None:
-        """Take over weights of mask tokens. Raises BrokenModel when they do not fit."""
-        self.mask_tokens = MaskTokens(weights, self._embedding, self._head)
 
     @classmethod
     def from_module(cls, module: nn.Module) -> LlamaModel | None:
@@ -130,8 +120,6 @@ class LlamaModel(Model):
         return self.forward_with_masks(rows, cache)[0]
 
     def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
-        """Logits [masks_from - logits_from or more, vocabulary] as ``forward`` gives them, and
-        normalised states [M, width] of the mask rows."""
         past = cache.length
         columns = self._columns(len(rows), past)
         cache.reserve(columns - past)
@@ -143,8 +131,8 @@ class LlamaModel(Model):
         paths: Sequence[Paths | None] = [None] * len(self._layers)
         if len(rows.mask_places):
             assert self.mask_tokens is not None, "the model has no mask tokens"
-            x[masks] = self.mask_tokens.rows(torch.from_numpy(rows.mask_places).to(self.device))
-            paths = self.mask_tokens.paths
+            x[masks] = self.mask_tokens.rows(rows.mask_places)
+            paths = self.mask_tokens.paths or paths
         for layer, path, (keys, values) in zip(
             self._layers, paths, cast("LlamaCache", cache).layers, strict=True
         ):
@@ -161,10 +149,7 @@ class LlamaModel(Model):
             return x.new_empty(0, self.vocabulary_size), x[:0]
         states = self._norm(x[rows.logits_from :])
         first = rows.masks_from - rows.logits_from
-        if not len(rows.mask_places):
-            return self._head(states), states[:0]
-        judged = min(-(-first // HEAD_STEP) * HEAD_STEP, len(states))
-        return self._head(states[:judged]), states[first : first + len(rows.mask_places)]
+        return self._head(states), states[first : first + len(rows.mask_places)]
 
     def _attend(
         self,

@@ -7,7 +7,8 @@
                                         down, as ``accel.llama`` fuses them
     sampler.state, .token, .memory, .out  [width, width]
 
-and, as metadata, the sha256 of the base that it was trained on; it is worth nothing on another.
+(embeddings alone where the base itself learnt what to do with them) and, as metadata, the sha256
+of the base that it was trained on; it is worth nothing on another.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn.functional import embedding, linear, silu
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.linear import Linear
 
 FILE = "adaptive.safetensors"
 PROJECTIONS = ("qkv", "output", "gate_up", "down")
@@ -45,64 +47,67 @@ class LowRank:
 Paths = dict[str, LowRank]
 """What one layer's projections get for mask rows, by name."""
 
+Floats = NDArray[np.float32]
+
+
+class Sampler(NamedTuple):
+    """The recurrent network that joins mask rows with known tokens. All float32.
+
+    state, memory, out: [width, width]; by_token: [vocabulary, width], what each token adds.
+    """
+
+    state: Floats
+    memory: Floats
+    out: Floats
+    by_token: Floats
+
 
 class MaskTokens:
     """Mask tokens in the dtype and on the device of their base."""
 
-    def __init__(self, weights: dict[str, Tensor], embeddings: Tensor, head: Linear) -> None:
-        """``weights`` by name; ``embeddings`` and ``head`` of the base.
+    def __init__(self, weights: dict[str, Tensor], base: Tensor, head: Tensor) -> None:
+        """``weights`` by name; ``base`` and ``head``: embeddings [vocabulary, width] of the base
+        before and after its layers.
 
         Raises BrokenModel where weights are missing or do not fit the base.
         """
-        kind = {"dtype": embeddings.dtype, "device": embeddings.device}
+        kind = {"dtype": base.dtype, "device": base.device}
+        layers = sum(name.endswith(".qkv.down") for name in weights)
         try:
             self.embeddings = weights["embeddings"].to(**kind)
-            count = sum(name.endswith(".qkv.down") for name in weights)
             self.paths: list[Paths] = [
                 {name: _low_rank(weights, f"layers.{number}.{name}", kind) for name in PROJECTIONS}
-                for number in range(count)
+                for number in range(layers)
             ]
-            self._state, self._token, self._memory, self._out = (
-                weights[f"sampler.{name}"].to(**kind) for name in _SAMPLER
-            )
+            self.sampler = _sampler(weights, base) if "sampler.out" in weights else None
         except KeyError as error:
             raise BrokenModel(f"{FILE} lacks {error}; train it again") from error
-        if self.embeddings.shape[1] != embeddings.shape[1]:
+        if self.embeddings.shape[1] != base.shape[1]:
             raise BrokenModel(f"{FILE} is of another width than its base; train it again")
-        self._embeddings = embeddings
         self._head = head
 
     @property
     def count(self) -> int:
-        """Mask tokens of a group at most, for guesses of trained quality."""
+        """Rows of a group that were trained."""
         return len(self.embeddings)
 
-    def rows(self, places: Tensor) -> Tensor:
-        """Embeddings of mask tokens by their place in the group, int64 [rows]. Places beyond the
+    def rows(self, places: NDArray[np.int32]) -> Tensor:
+        """Embeddings [rows, width] of mask tokens by their places in a group. Places beyond the
         last trained one take its embedding."""
-        return self.embeddings[places.clamp(max=self.count - 1)]
+        known = torch.from_numpy(np.minimum(places, self.count - 1))
+        return self.embeddings[known.to(self.embeddings.device)]
 
-    def logits(self, states: Tensor) -> Tensor:
-        """Guesses of normalised states [rows, width] alone: logits [rows, vocabulary]."""
-        return self._head(states)
+    def head_of(self, tokens: NDArray[np.int32]) -> Floats:
+        """Rows [n, width] of the base's head."""
+        rows = self._head[torch.from_numpy(tokens).to(self._head.device)]
+        found: Floats = rows.float().cpu().numpy()
+        return found
 
-    def known(self, states: Tensor) -> Tensor:
-        """What the sampler takes from states [rows, width], once for a group."""
-        return linear(states, self._state)
 
-    def sample(
-        self, state: Tensor, known: Tensor, tokens: Tensor, memory: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Logits [n, vocabulary] after each of ``tokens`` (int64 [n]), and the new memory.
-
-        state, known: [width] of the row that guesses; memory: [n, width] of each token's path,
-        None for the first row of a group.
-        """
-        inner = linear(embedding(tokens, self._embeddings), self._token) + known
-        if memory is not None:
-            inner = inner + linear(memory, self._memory)
-        memory = silu(inner)
-        return self._head(state + linear(memory, self._out)), memory
+def _sampler(weights: dict[str, Tensor], base: Tensor) -> Sampler:
+    state, token, memory, out = (weights[f"sampler.{name}"].float() for name in _SAMPLER)
+    by_token = torch.nn.functional.linear(base.float().cpu(), token)
+    return Sampler(state.numpy(), memory.numpy(), out.numpy(), by_token.numpy())
 
 
 _SAMPLER = ("state", "token", "memory", "out")

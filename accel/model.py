@@ -13,6 +13,7 @@ from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
 from accel.kv_cache import KVCache
+from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
 
 
@@ -35,6 +36,8 @@ class Model(ABC):
     capability: Capability
     vocabulary_size: int
     max_positions: int
+    mask_tokens: MaskTokens | None = None
+    """What mask rows are, on models that compute them and have them."""
 
     @abstractmethod
     def new_cache(self, capacity: int) -> KVCache:
@@ -47,6 +50,12 @@ class Model(ABC):
         Keys and values of all rows are written behind the committed ones; the caller then keeps
         those that count. Rows attend everything committed and each other as their mask says.
         """
+
+    def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
+        """What ``forward`` gives, and the normalised states [M, width] of the mask rows."""
+        assert not len(rows.mask_places), "this model computes no mask rows"
+        logits = self.forward(rows, cache)
+        return logits, logits[:0]
 
 
 class TransformersModel(Model):

@@ -13,10 +13,11 @@ import torch
 from torch import nn
 
 from accel import attention
-from accel.errors import UnsupportedModel
+from accel.errors import AccelError, UnsupportedModel
 from accel.linear import Linear
 from accel.llama import LlamaModel
 from accel.loading import end_tokens, load_module
+from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
 from accel.model import Capability, Model, TransformersModel, attention_windows
 from accel.probe import Probe
 from accel.profile import Costs, measure
@@ -55,6 +56,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
     if verdict in _LADDER:
         model = _build(verdict, module)
         if model is not None:
+            give_mask_tokens(model, module, folder)
             return Opened(model, ends, verdict)
         module = load_module(folder, dtype, device, "eager")
     probe = Probe(module)
@@ -69,6 +71,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
         if found:
             assert model is not None
             store.put(key, rung)
+            give_mask_tokens(model, module, folder)
             return Opened(model, ends, rung)
         if rung == "lean" and model is not None:
             module = load_module(folder, dtype, device, "eager")
@@ -90,6 +93,19 @@ def _build(rung: str, module: nn.Module) -> Model | None:
         return TransformersModel(module, Capability.TREE)
     switch("eager")
     return TransformersModel(module, Capability.CHAIN if rung == "chain" else Capability.PLAIN)
+
+
+def give_mask_tokens(model: Model, module: Any, folder: Path) -> None:
+    """Read the mask tokens beside a model's weights where it computes mask rows. Weights that do
+    not belong to it are left alone, and the log says so."""
+    if not isinstance(model, LlamaModel) or not (folder / FILE).exists():
+        return
+    try:
+        weights = read_weights(folder / FILE, sha256_of_base(folder))
+        base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
+        model.mask_tokens = MaskTokens(weights, base, head)
+    except AccelError as error:
+        _log.warning("no adaptive tokens: %s", error)
 
 
 @dataclass(frozen=True, slots=True)

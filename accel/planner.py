@@ -39,6 +39,10 @@ class Planner:
             return 0
         return int(self._table(context)[1][rows]) - rows
 
+    def by_rows(self, context: int) -> NDArray[np.float64]:
+        """Seconds of forwards by their rows, up to the limit, each padded to what is fastest."""
+        return self._table(context)[0]
+
     def fit(
         self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float
     ) -> DraftTree:

@@ -17,6 +17,8 @@ class Statistics:
     tokens: int = 0
     forwards: int = 0
     nodes: int = 0
+    mask_rows: int = 0
+    """Rows that guessed ahead; they are no nodes."""
     prompt_tokens: int = 0
     prompt_tokens_reused: int = 0
     prefill_s: float = 0.0

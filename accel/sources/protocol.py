@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.rows import MaskGroups
 
 
 @dataclass(slots=True)
@@ -83,6 +84,27 @@ class Recycler(Protocol):
     def recycle(self, tokens: TokenArray, likely: TokenArray) -> None:
         """After ``tokens`` (int32 [n]) of the text the model's most likely next tokens were
         ``likely`` (int32 [n, 4], best first). Called after the walk, before ``commit``."""
+        ...
+
+
+@runtime_checkable
+class Guesser(Protocol):
+    """A drafter that has mask rows hung behind its trees, on models that compute them.
+
+    ``size``: rows of a group; ``gain``: accepted tokens that a group is expected to bring to the
+    next forward when the text stops at its node.
+    """
+
+    size: int
+    gain: float
+
+    def groups(self, tree: DraftTree) -> MaskGroups:
+        """Where mask rows shall hang behind ``tree`` when no planner decides."""
+        ...
+
+    def guess(self, logits: NDArray[np.float32], states: NDArray[np.float32], token: int) -> None:
+        """The text stopped at a node with a group, where ``token`` was chosen: logits [size,
+        vocabulary] and normalised states [size, width] of its rows. Called before ``commit``."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from accel.draft_tree import DraftTree, Source
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.llama import LlamaModel
 from accel.loading import load_module
-from accel.mask_tokens import FILE, read_weights, save_weights, sha256_of_base
+from accel.mask_tokens import FILE, MaskTokens, read_weights, save_weights, sha256_of_base
 from accel.rows import MaskGroups, chain_rows, tree_rows
+from accel.sources.guesses import sample
 from accel.training.frozen_base import FrozenBase
 from accel.training.mask_rows import (
     Parameters,
@@ -40,8 +42,14 @@ def lean(folder: Path, parameters: Parameters | None = None) -> LlamaModel:
     model = LlamaModel.from_module(load_module(folder, torch.float32, CPU, "eager"))
     assert model is not None
     if parameters is not None:
-        model.read_mask_tokens(parameters)
+        model.mask_tokens = MaskTokens(parameters, *tables(folder))
     return model
+
+
+def tables(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Embeddings before and after the layers."""
+    module: Any = load_module(folder, torch.float32, CPU, "eager")
+    return module.model.embed_tokens.weight.data, module.lm_head.weight.data
 
 
 def tree_of(seed: int) -> DraftTree:
@@ -114,13 +122,18 @@ def test_the_sampler_of_training_and_of_inference_agree(tmp_path: Path) -> None:
     parameters = trained(base)
     model = lean(folder, parameters)
     assert model.mask_tokens is not None
+    sampler, head = model.mask_tokens.sampler, base.head.numpy()
+    assert sampler is not None
     states = torch.randn(MASKS, base.width, generator=torch.Generator().manual_seed(2))
     previous = torch.tensor([4, 8, 15])
-    wanted = sampled_states(base, parameters, states, previous) @ base.head.T
-    known, memory = model.mask_tokens.known(states), None
-    for row, token in enumerate(previous):
-        logits, memory = model.mask_tokens.sample(states[row], known[row], token[None], memory)
-        torch.testing.assert_close(logits[0], wanted[row], atol=1e-4, rtol=1e-4)
+    wanted = (sampled_states(base, parameters, states, previous) @ base.head.T).softmax(-1)
+    before = np.zeros(base.width, np.float32)
+    for row, token in enumerate(previous.tolist()):
+        known = sampler.state @ states[row].numpy()
+        memory, chances = np.empty_like(before), np.empty(VOCABULARY, np.float32)
+        sample(sampler, states[row].numpy(), known, token, before, row == 0, head, memory, chances)
+        np.testing.assert_allclose(chances, wanted[row].numpy(), rtol=1e-3, atol=1e-6)
+        before = memory
 
 
 def test_weights_are_refused_beside_another_base(tmp_path: Path) -> None:

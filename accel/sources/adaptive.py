@@ -1,0 +1,112 @@
+"""Adaptive tokens in one forward: mask rows behind the likely ends of a draft tree guess on.
+
+While a forward verifies, rows behind the nodes where the text is likely to stop already guess what
+comes after the token that is chosen there (BiTA, Lin et al. 2024, has the idea). The next tree
+begins with these guesses, merged with what other sources know, so no forward is spent on drafting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.mask_planner import MOST_GROUPS, likely_stops
+from accel.mask_tokens import MaskTokens
+from accel.rows import MaskGroups
+from accel.sources.guesses import Floats, Group, Merged, merge, shortlist
+from accel.sources.protocol import Drafter, DraftRequest, Recycler
+
+FIRST_GAIN = 0.7
+"""Tokens that a group is taken to bring before anything is known."""
+_FADING = 0.9
+
+
+class AdaptiveDrafter:
+    """Mask rows and, where there is one, another drafter.
+
+    ``gain`` says how many more tokens a tree is expected to bring for having guesses: what a group
+    is worth at the node where the text stops.
+    """
+
+    name = "adaptive"
+
+    def __init__(
+        self,
+        mask_tokens: MaskTokens,
+        other: Drafter | None = None,
+        *,
+        size: int = 0,
+        most_groups: int = MOST_GROUPS,
+    ) -> None:
+        """``size``: mask rows of a group, as many as were trained when 0; ``most_groups``: groups
+        of a forward that no planner has decided on."""
+        assert mask_tokens.sampler is not None, "these mask tokens come without a sampler"
+        self._tokens = mask_tokens
+        self._sampler = mask_tokens.sampler
+        self._other = other
+        self._recycler = other if isinstance(other, Recycler) else None
+        self.size = size or mask_tokens.count
+        self.gain = FIRST_GAIN
+        self._most_groups = most_groups
+        self._group: Group | None = None
+        self._coming: Group | None = None
+        self._drafted: Merged | None = None
+        self._other_tree = DraftTree.empty()
+
+    def begin(self, request: DraftRequest) -> None:
+        """Begin in the other drafter; nothing is guessed yet."""
+        self._group = self._coming = self._drafted = None
+        if self._other is not None:
+            self._other.begin(request)
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """The other drafter's tree and the guesses of the last forward, merged."""
+        other = self._other.draft(max_nodes) if self._other is not None else DraftTree.empty()
+        self._other_tree = other
+        self._drafted = None
+        if self._group is None or max_nodes <= 0:
+            return other
+        tokens = shortlist(self._group, other)
+        head = self._tokens.head_of(tokens)
+        self._drafted = merge(self._group, self._sampler, tokens, head, other, max_nodes)
+        tree = self._drafted.tree
+        more = float(tree.probabilities.sum()) - float(other.probabilities.sum())
+        self.gain = max(_FADING * self.gain + (1 - _FADING) * more, 0.02)
+        return tree
+
+    def groups(self, tree: DraftTree) -> MaskGroups:
+        """Behind the nodes where the text is likeliest to stop."""
+        return likely_stops(tree, self.size, self._most_groups)
+
+    def guess(self, logits: Floats, states: Floats, token: int) -> None:
+        """A group stood where the text stopped. logits float32 [size, vocabulary] and states
+        float32 [size, width] of its rows; ``token`` is what was chosen there."""
+        self._coming = Group(logits, states, token)
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """Let the other drafter learn from that part of its tree which was verified."""
+        self._group, self._coming = self._coming, None
+        if self._other is not None:
+            self._other.commit(*self._learnt(tree, path), tokens)
+        self._drafted = None
+
+    def recycle(self, tokens: TokenArray, likely: TokenArray) -> None:
+        """Tell the other drafter what was likely, if it wants to know."""
+        if self._recycler is not None:
+            self._recycler.recycle(tokens, likely)
+
+    def _learnt(self, tree: DraftTree, path: list[int]) -> tuple[DraftTree, list[int]]:
+        """The other drafter's tree as far as all of it was verified, and the path in it."""
+        if self._drafted is None or not len(tree):
+            return (tree, path) if self._drafted is None else (DraftTree.empty(), [])
+        others = self._drafted.others[: len(tree)]
+        verified = np.zeros(len(self._other_tree) + 1, np.bool_)
+        verified[others[others >= 0]] = True
+        count = int(np.argmin(verified))
+        way: list[int] = []
+        for node in path:
+            other = int(others[node])
+            if not 0 <= other < count:
+                break
+            way.append(other)
+        return self._other_tree.prefix(count), way
