@@ -82,6 +82,8 @@ class EngineClient:
         self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         """From the cancel of a request to the engine's answer that it has stopped."""
+        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        """What of that was the rest of the forward that ran."""
         self._pace_s: dict[bool, float] = {}
         """Seconds for each token, by whether it was decoded plainly."""
         self._on_change = on_change
@@ -113,10 +115,17 @@ class EngineClient:
         self._workspaces.pop(folder, None)
         self._child.send({"op": "close_workspace", "folder": folder})
 
-    def set_buffer(self, folder: str, path: str, read: Callable[[], str]) -> None:
-        """An open document changed; ``read`` gives its text, sent with the next request."""
+    def set_buffer(
+        self, folder: str, path: str, read: Callable[[], str], opened: bool = False
+    ) -> None:
+        """An open document changed; ``read`` gives its text, sent with the next request.
+
+        That of one that was ``opened`` is sent at once: many sent together would hold others up.
+        """
         self._buffers[folder, path] = read
         self._dirty[folder, path] = None
+        if opened and self._child.alive:
+            self._send_buffer(folder, path)
 
     def close_buffer(self, folder: str, path: str) -> None:
         """A document was closed."""
@@ -180,11 +189,14 @@ class EngineClient:
             self._finish(call.id, error=EngineUnavailable("the engine does not run"))
 
     def _send_job(self, frame: Frame) -> bool:
-        for folder, path in self._dirty:
-            text = self._buffers[folder, path]()
-            self._child.send({"op": "set_buffer", "folder": folder, "path": path, "text": text})
-        self._dirty.clear()
+        for folder, path in list(self._dirty):
+            self._send_buffer(folder, path)
         return self._child.send(frame)
+
+    def _send_buffer(self, folder: str, path: str) -> None:
+        del self._dirty[folder, path]
+        text = self._buffers[folder, path]()
+        self._child.send({"op": "set_buffer", "folder": folder, "path": path, "text": text})
 
     def _cancel(self, call_id: int) -> None:
         """Stop a call: the engine answers it within one forward, and nobody waits for that."""
@@ -224,6 +236,10 @@ class EngineClient:
         for folder in self._workspaces:
             self._child.send({"op": "open_workspace", "folder": folder})
         self._dirty = dict.fromkeys(self._buffers)
+        for folder, path in list(self._dirty):
+            if (folder, path) in self._dirty:
+                self._send_buffer(folder, path)
+                await asyncio.sleep(0)
 
     def unload(self) -> None:
         """End the process and give its memory back; the next request starts another."""
@@ -280,11 +296,17 @@ class EngineClient:
             if call is not None and call.on_spans is not None:
                 call.on_spans([Span(**span) for span in frame["spans"]])
         elif event == "result":
-            self._finish(frame["id"], result=frame["result"])
+            self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
         elif event == "error" and frame["id"] is not None:
             self._finish(frame["id"], error=EngineFailed(frame["message"], frame["kind"]))
 
-    def _finish(self, call_id: int, result: Any = None, error: Exception | None = None) -> None:
+    def _finish(
+        self,
+        call_id: int,
+        result: Any = None,
+        error: Exception | None = None,
+        forward_s: float = 0.0,
+    ) -> None:
         call = self._calls.pop(call_id, None)
         if call is None or call.future.done():
             return
@@ -296,6 +318,7 @@ class EngineClient:
             return
         if call.cancelled is not None:
             self.cancels_s.append(time.monotonic() - call.cancelled)
+            self.cancel_forwards_s.append(forward_s)
         elif call.urgency == COMPLETION:
             self.latencies_s.append(time.monotonic() - call.started)
         if isinstance(result, dict) and "spans" in result:

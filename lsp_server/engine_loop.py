@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 """Urgency of jobs, the most urgent first."""
 
+REST_S = 20.0
+"""Without work for so long, the service rests."""
+
 Steps = Iterator[list[Span]]
 
 
@@ -37,6 +40,7 @@ class Service(Protocol):
     def prefill(self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]) -> int: ...
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
+    def rest(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -51,6 +55,10 @@ class Job:
     client: str
     arrived: float
     cancel: threading.Event = field(default_factory=threading.Event)
+    cancelled: float = 0.0
+    """When the cancel was read."""
+    noticed: float = 0.0
+    """When the job saw it: the forward that ran in between had ended."""
     steps: Steps | None = None
     running: bool = False
     """Its step is on the stack now; it cannot be stepped again."""
@@ -75,6 +83,7 @@ class EngineLoop:
         self._ended = False
         self._clock = itertools.count(1)
         self._last_client_turn: dict[str, int] = {}
+        self._rested = False
 
     def run(self) -> None:
         """Load the model and serve until the other side closes or says ``end``."""
@@ -123,19 +132,31 @@ class EngineLoop:
         job = self._jobs.get(job_id)
         if job is None:
             return
+        job.cancelled = time.perf_counter()
         job.cancel.set()
         if job.steps is None and not job.running:
             del self._jobs[job_id]
             self._answer(job_id)
 
     def _serve_one_turn(self) -> None:
-        with self._changed:
-            while not (self._ended or self._controls or self._jobs):
-                self._changed.wait()
+        if not self._wait_for_work():
+            # Nothing came for a while: memory that can be had again quickly is given back.
+            self._rested = True
+            self._service.rest()
+            return
+        self._rested = False
         self._serve_controls()
         job = self._most_urgent(PREFILL + 1)
         if job is not None:
             self._step(job)
+
+    def _wait_for_work(self) -> bool:
+        """Whether there is work; False once when there was none for :data:`REST_S`."""
+        with self._changed:
+            while not (self._ended or self._controls or self._jobs):
+                if not self._changed.wait(None if self._rested else REST_S):
+                    return False
+        return True
 
     def _serve_controls(self) -> None:
         with self._changed:
@@ -177,6 +198,7 @@ class EngineLoop:
                 if urgent is None:
                     return False
                 self._step(urgent)
+            job.noticed = job.noticed or time.perf_counter()
             return True
 
         return asked
@@ -224,14 +246,22 @@ class EngineLoop:
         job.steps = None
         if isinstance(result, JobResult):
             result = asdict(result)
-        self._answer(job.id, result=result, error=error)
+        forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
+        self._answer(job.id, result=result, error=error, forward_s=forward_s)
 
-    def _answer(self, msg_id: Any, result: Any = None, error: Exception | None = None) -> None:
+    def _answer(
+        self,
+        msg_id: Any,
+        result: Any = None,
+        error: Exception | None = None,
+        forward_s: float = 0.0,
+    ) -> None:
+        """``forward_s``: how long a cancel waited for the forward that ran."""
         if error is not None:
             kind = type(error).__name__
             self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
         else:
-            self._write({"id": msg_id, "event": "result", "result": result})
+            self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
 
 
 def completion_job(payload: dict[str, Any]) -> CompletionJob:

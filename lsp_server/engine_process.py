@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from lsp_server.generating import (
     sound,
 )
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.learnt import Learnt
 from lsp_server.spans import SpanBuilder
 from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from accel.generation import GenerationRequest
     from accel.prompts import Prompt
     from accel.session import Session
-    from accel.sources.calibration import Calibration
     from accel.sources.history import History
     from accel.sources.protocol import Drafter
     from repo_index.indexer import Progress
@@ -57,8 +58,7 @@ COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
 """Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
-SAVE_EVERY = 100
-"""Completions between two saves of what was learnt of acceptance."""
+SWITCH_S = 0.001
 EDIT_KEY: tuple[str, ...] = ("edit",)
 
 
@@ -86,10 +86,8 @@ class EngineService:
         self._engine: Engine | None = None
         self._sessions: Spares[Session] = Spares()
         self._drafters: Spares[Drafter] = Spares()
-        self._learnt: Calibration | None = None
+        self._learnt: Learnt | None = None
         self._history: History | None = None
-        self._learnt_file = Path()
-        self._completions = 0
         self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
 
@@ -116,17 +114,16 @@ class EngineService:
 
     def _warm_up(self) -> None:
         """Load what is compiled now: the first request would wait for it."""
-        from accel.sources import calibration, mixture
         from accel.sources.history import History
-        from repo_index import datastore
+        from lsp_server import warming
 
-        name = f"{self.engine.name} {self.engine.tokenizer.sha256}"
-        self._learnt_file = calibration.file_of(name)
-        self._learnt = calibration.Calibration.load(self._learnt_file)
+        warming.warm_up_drafting(self.engine.tokenizer.vocabulary_size)
+        warming.warm_up_buffers(self.indexes.tokenizer)
+        warming.warm_up_requests(self)
+        self._sessions.clear()
+        self._drafters.clear()
+        self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
         self._history = History()
-        mixture.warm_up()
-        calibration.warm_up()
-        datastore.warm_up(self.engine.tokenizer.vocabulary_size)
 
     # Workspaces and buffers
 
@@ -184,7 +181,8 @@ class EngineService:
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
         request.stop_rule = rule
         result = yield from self._generate(key, request, job.plain, self._mixture)
-        self._keep_learnt()
+        if self._learnt is not None:
+            self._learnt.completed()
         return result
 
     def _completion_prompt(self, job: CompletionJob) -> Prompt:
@@ -285,20 +283,8 @@ class EngineService:
         from accel.sources.mixture import MixtureDrafter
 
         shapes = shapes_of(self.engine.tokenizer)
-        return MixtureDrafter(shapes, learnt=self._learnt, history=self._history)
-
-    def _keep_learnt(self) -> None:
-        """Save now and then what was learnt of acceptance: the process may be killed any time."""
-        self._completions += 1
-        if self._completions % SAVE_EVERY == 0 and self._learnt is not None:
-            self._save_learnt()
-
-    def _save_learnt(self) -> None:
-        assert self._learnt is not None
-        try:
-            self._learnt.save(self._learnt_file)
-        except OSError as error:
-            logger.warning("what was learnt of drafts cannot be saved: %s", error)
+        learnt = self._learnt.calibration if self._learnt is not None else None
+        return MixtureDrafter(shapes, learnt=learnt, history=self._history)
 
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter
@@ -343,10 +329,15 @@ class EngineService:
             "workspaces": self.indexes.folders,
         }
 
+    def rest(self) -> None:
+        """Nothing came for a while: pages of mapped indexes go back to the system."""
+        for folder in self.indexes.folders:
+            self.indexes.datastore(folder).release()
+
     def close(self) -> None:
         """Let go of the model and the indexes."""
-        if self._learnt is not None and self._completions:
-            self._save_learnt()
+        if self._learnt is not None:
+            self._learnt.save()
         self._sessions.clear()
         self._drafters.clear()
         self.indexes.clear()
@@ -369,6 +360,8 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     from lsp_server.child import FramePipe
     from lsp_server.engine_loop import EngineLoop
 
+    # The thread that reads a cancel gets its turn within a millisecond of one that decodes.
+    sys.setswitchinterval(SWITCH_S)
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="")
     parser.add_argument("--dtype", default="auto")

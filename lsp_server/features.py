@@ -101,10 +101,11 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
     reason = inactive_reason(ls, ls.documents.get(cursor.ask.document))
     answer = Answer(reason=reason) if reason else await ls.completion.complete(cursor.ask)
     if answer is not None:
-        ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model)
+        took_s = time.monotonic() - started
+        ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model, took_s)
         ls.last_reason = answer.reason
         ls.performance.shown += bool(answer.texts)
-        ls.performance.latency_ms = (time.monotonic() - started) * 1000
+        ls.performance.latency_ms = took_s * 1000
         ls.status.changed()
     return answer
 
@@ -132,7 +133,12 @@ def _named_place(ls: RedraftServer, params: Any) -> tuple[Document, types.Positi
 def measurements(ls: RedraftServer, _: Any) -> dict[str, Any]:
     """``redraft/measurements``: times of this connection; the first call begins to watch."""
     ls.protocol.measurements.watch_loop()
-    return ls.protocol.measurements.as_json(list(ls.engine().cancels_s))
+    engine = ls.engine()
+    return {
+        **ls.protocol.measurements.as_json(),
+        "cancels": list(engine.cancels_s),
+        "cancelForwards": list(engine.cancel_forwards_s),
+    }
 
 
 def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types.CodeAction]:

@@ -44,6 +44,8 @@ class Workspace:
     indexer: Indexer
     tree: FolderTree
     watcher: Watcher | None = None
+    told: str = ""
+    """What was last said of the watcher's trouble."""
 
 
 class IndexerLoop:
@@ -175,6 +177,8 @@ class IndexerLoop:
             self._tell_ready(workspace)
             if self._slow_tasks.empty():
                 self._slow_tasks.put(lambda: self._merge(workspace))
+        elif workspace.watcher is not None and workspace.watcher.problem != workspace.told:
+            self._tell_ready(workspace)
 
     def _merge(self, workspace: Workspace) -> None:
         if (workspace.folder, workspace.model) in self._workspaces and workspace.indexer.merge():
@@ -182,11 +186,13 @@ class IndexerLoop:
 
     def _tell_ready(self, workspace: Workspace) -> None:
         status = workspace.indexer.status()
+        watching = workspace.watcher.problem if workspace.watcher is not None else ""
+        workspace.told = watching
         self._tell(
             "state",
             (workspace.folder, workspace.model),
             state="ready",
-            message=status.problem,
+            message=status.problem or watching,
             files=status.files,
             tokens=status.tokens,
             done=status.files,

@@ -4,20 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 KEPT = 20_000
 SAMPLE_EVERY_S = 0.002
+STEP_S = 1e-4
+
+
+class Histogram:
+    """How often what time was taken, in steps of a tenth of a millisecond. Never forgets."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._longest_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self._counts[max(0, int(seconds / STEP_S))] += 1
+        self._longest_s = max(self._longest_s, seconds)
+
+    def percentile(self, percent: float) -> float:
+        """Seconds that so many percent did not exceed, rounded up to a step; 0 of nothing."""
+        left = sum(self._counts.values()) * percent / 100
+        for step in sorted(self._counts):
+            left -= self._counts[step]
+            if left <= 0:
+                return min(self._longest_s, (step + 1) * STEP_S)
+        return self._longest_s
+
+    def as_json(self) -> dict[str, float]:
+        """Number, percentiles and the longest; times in seconds."""
+        return {
+            "count": sum(self._counts.values()),
+            "p50": self.percentile(50),
+            "p95": self.percentile(95),
+            "p999": self.percentile(99.9),
+            "max": self._longest_s,
+        }
 
 
 class Measurements:
     """Handling times of messages of one client; with ``watch_loop`` also of the event loop."""
 
     def __init__(self) -> None:
-        self.did_change_s: deque[float] = deque(maxlen=KEPT)
+        self.did_change = Histogram()
         self.answers: deque[dict[str, Any]] = deque(maxlen=KEPT)
-        self._loop_late_s: deque[float] = deque(maxlen=KEPT)
+        self._loop_late = Histogram()
+        self._loop_busy = Histogram()
         self._watching: asyncio.Task[None] | None = None
 
     def watch_loop(self) -> None:
@@ -32,20 +66,22 @@ class Measurements:
             self._watching = None
 
     async def _watch_loop(self) -> None:
+        """By the clock, which other processes bend too, and by this thread's processor time."""
         while True:
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.thread_time()
             await asyncio.sleep(SAMPLE_EVERY_S)
-            self._loop_late_s.append(time.perf_counter() - started - SAMPLE_EVERY_S)
+            self._loop_late.add(time.perf_counter() - started - SAMPLE_EVERY_S)
+            self._loop_busy.add(time.thread_time() - busy)
 
-    def answered(self, msg_id: Any, without_model: bool) -> None:
-        """A completion was answered."""
-        self.answers.append({"id": msg_id, "withoutModel": without_model})
+    def answered(self, msg_id: Any, without_model: bool, seconds: float) -> None:
+        """A completion was answered ``seconds`` after its request was read."""
+        self.answers.append({"id": msg_id, "withoutModel": without_model, "seconds": seconds})
 
-    def as_json(self, cancels_s: list[float]) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Everything so far. Times in seconds."""
         return {
-            "didChange": list(self.did_change_s),
+            "didChange": self.did_change.as_json(),
             "answers": list(self.answers),
-            "loopLate": list(self._loop_late_s),
-            "cancels": cancels_s,
+            "loopLate": self._loop_late.as_json(),
+            "loopBusy": self._loop_busy.as_json(),
         }

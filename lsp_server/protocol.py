@@ -116,7 +116,7 @@ class RedraftProtocol(LanguageServerProtocol):
         elif self._may_come_now(message):
             self._dispatch(message)
             if message["method"] == types.TEXT_DOCUMENT_DID_CHANGE:
-                self.measurements.did_change_s.append(time.perf_counter() - started)
+                self.measurements.did_change.add(time.perf_counter() - started)
 
     def reject(self, error: ProtocolError) -> None:
         """Bytes came that are no message."""

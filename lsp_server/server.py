@@ -176,14 +176,14 @@ class RedraftServer(LanguageServer):
 
     # Open documents, as the index sees them
 
-    def feed_buffer(self, uri: str) -> None:
+    def feed_buffer(self, uri: str, opened: bool = False) -> None:
         """An open document changed; lookups see its text with the next request."""
         place = self.folders.place(uri)
         document = self.documents.find(uri)
         if not self.settings.index.enabled:
             return
         if place.folder and document is not None and "#" not in uri:
-            self.engine().set_buffer(place.folder, place.path, lambda: document.text)
+            self.engine().set_buffer(place.folder, place.path, lambda: document.text, opened)
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""

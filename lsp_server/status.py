@@ -105,6 +105,8 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "indexing", f"indexing {done} of {total} files"
     if failed:
         return "ready", f"without index: {failed[0].message}"
+    if troubled := [one.message for one in condition.workspaces if one.message]:
+        return "ready", troubled[0]
     return "ready", engine.message if engine.state == "idle" else ""
 
 

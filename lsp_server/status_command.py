@@ -42,7 +42,6 @@ def _page(status: dict[str, Any]) -> str:
             f"{workspace['files']} files, {workspace['tokens']} tokens, store {workspace['store']}"
         )
     for language, known in status["acceptance"].items():
-        lines.append(
-            f"taken     {100 * known['rate']:.0f} % of {known['shown']:.0f} suggestions in {language}"
-        )
+        percent, count = 100 * known["rate"], known["shown"]
+        lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
     return "\n".join(lines)

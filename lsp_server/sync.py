@@ -24,7 +24,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
     """A document was opened."""
     item = params.text_document
     ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
-    ls.feed_buffer(item.uri)
+    ls.feed_buffer(item.uri, opened=True)
 
 
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:

@@ -74,7 +74,9 @@ def cursor_at(
         workspace=where.folder if server.settings.index.enabled else "",
         language=document.language,
         prefix=_unix(prefix),
-        suffix=_unix(text[before + len(document.between(start, end)) :]),
+        suffix=_unix(
+            text[before + len(document.between(start, end)) :] + _cells_after(server, document)
+        ),
         invoked=invoked,
     )
     return Cursor(ask, lsp_range(server, document, start, end), kept)
@@ -108,17 +110,33 @@ def _unix(text: str) -> str:
 
 def _cells_before(server: RedraftServer, document: Document) -> str:
     """The cells above a notebook's cell, of the same language."""
+    above, _ = _other_cells(server, document)
+    return "".join(cell + "\n\n" for cell in above)[-NOTEBOOK_CHARACTERS:]
+
+
+def _cells_after(server: RedraftServer, document: Document) -> str:
+    """The cells below a notebook's cell, of the same language."""
+    _, below = _other_cells(server, document)
+    return "".join("\n\n" + cell for cell in below)[:NOTEBOOK_CHARACTERS]
+
+
+def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], list[str]]:
+    """Texts of the cells above and below, of the same language."""
     notebook = server.documents.notebook_of(document.uri)
-    if notebook is None:
-        return ""
-    texts: list[str] = []
-    for uri in notebook.cells:
-        if uri == document.uri:
-            break
-        cell = server.documents.find(uri)
-        if cell is not None and cell.language == document.language:
-            texts.append(cell.text.rstrip("\n") + "\n\n")
-    return "".join(texts)[-NOTEBOOK_CHARACTERS:]
+    if notebook is None or document.uri not in notebook.cells:
+        return [], []
+    place = notebook.cells.index(document.uri)
+    texts = []
+    for uris in (notebook.cells[:place], notebook.cells[place + 1 :]):
+        cells = (server.documents.find(uri) for uri in uris)
+        texts.append(
+            [
+                cell.text.rstrip("\n")
+                for cell in cells
+                if cell is not None and cell.language == document.language and cell.text.strip()
+            ]
+        )
+    return texts[0], texts[1]
 
 
 def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCompletionList:

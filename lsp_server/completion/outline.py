@@ -14,6 +14,8 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 LONGEST_LINE = 160
+SCANNED_CHARACTERS = 60_000
+"""Of a long file only so much is looked through: it costs milliseconds."""
 
 
 def outline(text: str, room: int, names: Iterable[str] = ()) -> str:
@@ -24,6 +26,7 @@ def outline(text: str, room: int, names: Iterable[str] = ()) -> str:
     """
     if len(text) <= room:
         return text
+    text = text[:SCANNED_CHARACTERS]
     wanted = frozenset(names)
     lines: list[str] = []
     first: list[int] = []

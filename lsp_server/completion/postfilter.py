@@ -13,6 +13,7 @@ from lsp_server.hidden import first_hidden
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {closer: opener for opener, closer in OPENERS.items()}
 LOOK_BACK_LINES = 60
+LOOK_BACK_CHARACTERS = 6_000
 SHORTEST_REPEAT = 3
 """Lines that stand one after another so often are a loop."""
 
@@ -22,7 +23,10 @@ _QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
 def shown_text(text: str, prefix: str, suffix: str) -> str:
     """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text[: first_hidden(text, prefix + suffix)]
+    if not text.isascii():
+        text = text[: first_hidden(text, prefix + suffix)]
+    # What is far away says nothing, and a long document would hold up the event loop.
+    prefix, suffix = prefix[-LOOK_BACK_CHARACTERS:], suffix[:LOOK_BACK_CHARACTERS]
     text = cut_repetition(text, prefix)
     text = without_suffix(text, suffix)
     text = cut_unbalanced(text, prefix, suffix)

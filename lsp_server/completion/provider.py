@@ -40,6 +40,8 @@ REST_S = 0.3
 ACCEPTED_CONTEXT = 256
 """Characters before a suggestion that was taken, by which it is found again."""
 ALTERNATIVE_TEMPERATURE = 0.8
+AHEAD_S = 0.02
+"""So long after an answer the next one is asked for: time to send it, and to see it superseded."""
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
 
@@ -101,7 +103,7 @@ class CompletionProvider:
             return None
         shown = shown_text(text, ask.prefix, ask.suffix)
         others = await self._alternatives(ask, shown) if ask.invoked else []
-        self._fetch_ahead(ask, shown)
+        self._fetch_ahead_soon(ask, shown)
         texts = [shown, *others] if shown else others
         return Answer(texts, "" if texts else "the model suggests nothing here")
 
@@ -110,7 +112,7 @@ class CompletionProvider:
         running = self._running.get(ask.document)
         if running is not None and running.typed_since(ask) is None:
             self._stop(ask.document)
-        self._fetch_ahead(ask, shown)
+        self._fetch_ahead_soon(ask, shown)
         return Answer([shown] if shown else [], "" if shown else "nothing more to suggest", True)
 
     def _running_for(self, ask: Ask) -> Running:
@@ -227,9 +229,15 @@ class CompletionProvider:
             if group.get(ask.document) is running:
                 del group[ask.document]
 
-    def _fetch_ahead(self, ask: Ask, shown: str) -> None:
-        """Compute the suggestion after this one, as if it were accepted."""
-        if not shown or not self._settings().completion.prefetch or ask.invoked:
+    def _fetch_ahead_soon(self, ask: Ask, shown: str) -> None:
+        """Compute the suggestion after this one, once this one is on its way to the editor."""
+        if shown and self._settings().completion.prefetch and not ask.invoked:
+            asyncio.get_running_loop().call_later(AHEAD_S, self._fetch_ahead, ask, shown,
+                                                  self._newest.get(ask.document))  # fmt: skip
+
+    def _fetch_ahead(self, ask: Ask, shown: str, newest: object) -> None:
+        """The same as if the suggestion were accepted; not when the user has gone on already."""
+        if newest is None or self._newest.get(ask.document) is not newest:
             return
         prefix = ask.prefix + shown
         if self._cache.find(ask.document, prefix, ask.suffix) is not None:

@@ -1,4 +1,4 @@
-"""What becomes of suggestions: who counts as taken, what is learnt of it, and that it stays here."""
+"""What becomes of suggestions: what counts as taken, what is learnt of it, and where it stays."""
 
 from __future__ import annotations
 

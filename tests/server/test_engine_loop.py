@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lsp_server import engine_loop
 from lsp_server.engine_loop import COMPLETION, EDIT, PREFETCH, EngineLoop
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
 
@@ -60,6 +61,9 @@ class SlowService:
 
     def status(self) -> dict[str, Any]:
         return {"model": "fake"}
+
+    def rest(self) -> None:
+        self.order.append("rested")
 
     def close(self) -> None:
         self.order.append("closed")
@@ -177,6 +181,32 @@ def test_cancel_stops_within_a_forward(harness: Harness) -> None:
         times.append(time.perf_counter() - started)
         assert end["result"]["stopped_by"] == "cancelled"
     assert sorted(times)[10] < FORWARD_S + 0.005
+
+
+def test_a_cancel_says_how_long_it_waited_for_the_forward(
+    harness: Harness,
+) -> None:
+    harness.ask(1, "x")
+    harness.begun(1)
+    harness.incoming.put({"op": "cancel", "id": 1})
+    assert 0 < harness.end_of(1)["forward_s"] < 5
+    harness.ask(2, "y")
+    assert harness.end_of(2)["forward_s"] == 0
+
+
+def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_loop, "REST_S", 0.02)
+    harness = Harness(SlowService(forwards=2))
+    for number in (1, 2):
+        harness.ask(number, "x")
+        harness.end_of(number)
+        deadline = time.monotonic() + 10
+        while harness.service.order.count("rested") < number:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.1)
+        assert harness.service.order.count("rested") == number
+    harness.close()
 
 
 def test_what_is_cancelled_before_it_begins_costs_nothing(harness: Harness) -> None:

@@ -23,6 +23,11 @@ PREFIX = "import os\n\n\ndef f(path):\n    return os."
 SUFFIX = "\n\n\nprint(f('.'))\n"
 
 
+@pytest.fixture(autouse=True)
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_module, "AHEAD_S", 0.0)
+
+
 class Written:
     """One request as the engine sees it."""
 
@@ -245,6 +250,7 @@ def test_the_suggestion_after_this_one_is_fetched_ahead() -> None:
         await settle()
         session.fresh[0].end("path.join(path)")
         await asked
+        await settle()
         assert session.ahead[0].job.prefix == PREFIX + "path.join(path)"
         session.ahead[0].end("\n    # more")
         await settle()
@@ -267,12 +273,30 @@ def test_nothing_is_fetched_ahead_when_the_user_does_not_want_it() -> None:
     play(scene, completion={"prefetch": False})
 
 
+def test_nothing_is_fetched_ahead_once_the_user_has_gone_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provider_module, "AHEAD_S", 0.02)
+
+    async def scene(session: Session) -> None:
+        asked = session.ask()
+        await settle()
+        session.fresh[0].end("path")
+        await asked
+        session.ask("x")
+        await asyncio.sleep(0.1)
+        assert session.ahead == []
+
+    play(scene)
+
+
 def test_what_is_fetched_ahead_makes_way() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask()
         await settle()
         session.fresh[0].end("path")
         await asked
+        await settle()
         session.ask("x")
         await settle()
         assert session.ahead[0].cancelled
