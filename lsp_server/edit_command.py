@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             result = service.edit(job)
     finally:
         service.close()
-    new = checked_text(job.selection, result, job.language)
+    new = checked_text(job.selection, result, job.language, job.instruction)
     default = next((found for line in split_lines(text) if (found := line_end(line))), "\n")
     edited = text[:start] + with_line_ends_of(text[start:end], new, default) + text[end:]
     diff = unified_diff(text, edited, job.path)

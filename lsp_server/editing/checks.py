@@ -1,7 +1,8 @@
 """What a model's answer must be like before it is offered as an edit.
 
 The answer is brought back to the indentation and the last line ends of the text it replaces.
-Cut-off answers, empty ones and those that no longer parse where the text did are refused.
+Cut-off answers, empty ones, those that no longer parse where the text did, and those that break the
+rule of a known kind of instruction (``rules``) are refused.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import re
 import warnings
 
+from lsp_server.editing.rules import broken_rule
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
 
 
-def checked_text(old: str, result: JobResult, language: str) -> str:
+def checked_text(old: str, result: JobResult, language: str, instruction: str = "") -> str:
     """The text that ``old`` becomes, both with ``\\n`` as line end.
 
     ``language`` as in the protocol (``python``). Raises EditRefused with the reason.
@@ -32,6 +34,9 @@ def checked_text(old: str, result: JobResult, language: str) -> str:
         raise EditRefused(
             f"the model's answer does not parse ({problem}); edit again or select more"
         )
+    broken = broken_rule(instruction, old, new, language)
+    if broken:
+        raise EditRefused(f"the model's answer is not what was asked: {broken}; edit again")
     return new
 
 

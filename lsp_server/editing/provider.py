@@ -128,7 +128,7 @@ class EditProvider:
         document, region = begun.request.document, begun.region
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(document, region, begun.job.selection, result, begun.request.path)
+        return self._fitted(document, region, begun.job, result)
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
@@ -194,10 +194,10 @@ class EditProvider:
         return result
 
     def _fitted(
-        self, document: Document, region: TrackedRegion, old: str, result: JobResult, path: str
+        self, document: Document, region: TrackedRegion, job: EditJob, result: JobResult
     ) -> EditResult:
         """The edit as changes of the document, in its own line ends."""
-        new = checked_text(old, result, document.language)
+        new = checked_text(job.selection, result, document.language, job.instruction)
         end_of_line = _line_end_of(document)
         written, base = document.between(region.start, region.end), document.offset(region.start)
         wanted = with_line_ends_of(written, new, end_of_line)
@@ -216,7 +216,7 @@ class EditProvider:
             version=document.version,
             changes=changes,
             text=wanted,
-            diff=unified_diff(before, after, path),
+            diff=unified_diff(before, after, job.path),
             warning=hidden_warning(written, wanted),
             result=result,
         )
