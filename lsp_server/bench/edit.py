@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS
+from lsp_server.bench.edit_setup import (
+    SAID,
+    chosen_cases,
+    chosen_methods,
+    common_code,
+    draft_models,
+    group_of,
+)
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from accel.engine import Engine
-    from accel.sources.protocol import ContinuationIndex
-    from accel.tokenizer import Tokenizer
     from lsp_server.bench.cases import EditCase
-    from lsp_server.bench.datastores import TokenFiles
-    from lsp_server.bench.edit_methods import EditMethod
     from lsp_server.bench.measurement import Measurement
 
 REPLAY_METHODS = "plain,hf-prompt-lookup,fastfixer,efficientedit,redraft"
-MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastfixer,efficientedit,redraft"
+MODEL_METHODS = (
+    "plain,hf-generate,hf-prompt-lookup,standard-sd,suffix-decoding,fastfixer,"
+    "efficientedit-no-draft,efficientedit,redraft"
+)
 MODEL_TOKENS = 512
-EXACT_COLUMNS = {**MODEL_COLUMNS, "exact": "exact"}
+EXACT_COLUMNS = {**MODEL_COLUMNS, "exact": "exact", "exact_share": "share"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,15 +55,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--instruction",
-        choices=("descriptive", "lazy"),
+        choices=("descriptive", "lazy", "both"),
         default="descriptive",
-        help="which of a case's two instructions, where it has two",
+        help="which of a case's two instructions, where it has two; both: one after the other",
     )
     parser.add_argument(
         "--methods",
         metavar="M1,M2,…",
         help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS}); "
         "further ones: see the message for an unknown one",
+    )
+    parser.add_argument(
+        "--ablation",
+        action="store_true",
+        help="measure the rows of EfficientEdit's Tables II and III and its figure 5 instead",
     )
     parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
     parser.add_argument("--max-nodes", type=int, default=128, help="nodes of a draft tree at most")
@@ -75,7 +86,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
     )
     parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
-    parser.add_argument("--draft-model", metavar="DIR", help="smaller model of the same tokenizer")
+    parser.add_argument(
+        "--draft-model",
+        metavar="DIR",
+        help="smaller model of the same tokenizer; the embedded model has one beside it",
+    )
+    parser.add_argument(
+        "--draft-base", type=Path, metavar="DIR", help="the draft model before its tuning"
+    )
+    parser.add_argument(
+        "--draft-sft", type=Path, metavar="DIR", help="the draft model tuned with --loss all"
+    )
     parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
@@ -107,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.bench import edit_plot, report
 
     _check(args)
-    cases = _cases(args)
+    cases = chosen_cases(args)
     with report.progress() as progress:
         measure = _replayed if args.target == "replay" else _decoded
         document, measurements = measure(args, cases, progress)
@@ -125,7 +146,8 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if any("pass_at_1" in fields for fields in document["methods"].values()):
         columns = columns | {"pass_at_1": "pass@1"}
     made = [report.table("all cases", document["methods"], columns)]
-    made += [report.table(name, group, columns) for name, group in document["groups"].items()]
+    groups = {**document["groups"], **document.get("reuse", {})}
+    made += [report.table(name, group, columns) for name, group in groups.items()]
     if document.get("plain_decoding"):
         heading = f"plain decoding; fastest: {document['fastest_plain']}"
         made.append(report.table(heading, document["plain_decoding"], MODEL_COLUMNS))
@@ -143,18 +165,6 @@ def _check(args: argparse.Namespace) -> None:
         raise BenchError("--pass-at-1 needs cases with tests; give --cases")
 
 
-def _cases(args: argparse.Namespace) -> list[EditCase]:
-    from lsp_server.bench.cases import evenly_spread, load_edit_cases
-    from lsp_server.bench.edit_cases import made_edits
-
-    if args.kinds:
-        return evenly_spread(made_edits(args.kinds, args.per_kind, args.seed), args.limit)
-    cases = load_edit_cases(args.cases, args.limit)
-    if not cases:
-        raise BenchError(f"{args.cases} holds no case; give another file or a larger --limit")
-    return cases
-
-
 def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
@@ -165,8 +175,9 @@ def _replayed(
 
     folder = find_folder(args.model)
     tokenizer = Tokenizer.from_folder(folder)
-    common, index = _common(args, tokenizer, progress)
-    methods, missing = _methods(args, args.methods or REPLAY_METHODS, tokenizer, common, None)
+    common, index = common_code(args, tokenizer, progress)
+    names = args.methods or REPLAY_METHODS
+    methods, missing = chosen_methods(args, names, tokenizer, common, {})
     task = progress.add_task("replaying", total=len(cases))
     measurements = list(
         replay_edits(
@@ -176,8 +187,7 @@ def _replayed(
             index,
             max_nodes=args.max_nodes,
             max_tokens=args.max_tokens,
-            instruction_of=_instruction(args),
-            group_of=_kind if args.kinds else None,
+            group_of=group_of(args),
             done=lambda: progress.advance(task),
         )
     )
@@ -190,18 +200,18 @@ def _decoded(
 ) -> tuple[dict[str, Any], list[Measurement]]:
     from accel.engine import Engine
     from lsp_server.bench import report
+    from lsp_server.bench.edit_ablation import ABLATION
     from lsp_server.bench.edit_decoders import make_decoders
     from lsp_server.bench.edit_model import decode_edits
-    from lsp_server.bench.methods import PLAIN
+    from lsp_server.bench.methods import PLAIN, find_draft_model
 
-    def load(model: str | None) -> Engine:
-        return Engine.load(model, dtype=args.dtype, threads=args.threads, device=args.device)
-
-    engine = load(args.model)
-    draft = load(args.draft_model) if args.draft_model else None
-    common, index = _common(args, engine.tokenizer, progress)
-    names = f"{PLAIN},{args.methods or MODEL_METHODS}"
-    methods, missing = _methods(args, names, engine.tokenizer, common, draft)
+    args.draft_model = find_draft_model(args.draft_model, args.model)
+    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    drafts = draft_models(args)
+    common, index = common_code(args, engine.tokenizer, progress)
+    default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS
+    names = f"{PLAIN},{args.methods or default}"
+    methods, missing = chosen_methods(args, names, engine.tokenizer, common, drafts, engine)
     decoders, baselines = make_decoders(args, engine, methods)
     task = progress.add_task("editing", total=len(cases))
     pairs = list(
@@ -211,8 +221,7 @@ def _decoded(
             engine,
             index,
             max_tokens=args.max_tokens or MODEL_TOKENS,
-            instruction_of=_instruction(args),
-            group_of=_kind if args.kinds else None,
+            group_of=group_of(args),
             hf_decoder="hf-generate"
             if "hf-generate" in decoders and not args.temperature
             else None,
@@ -228,9 +237,36 @@ def _decoded(
     report.add_speedups(
         document, [each for each in measured if each.method in (PLAIN, "hf-generate", *baselines)]
     )
+    _add_reuse(document, measured, [PLAIN, "hf-generate", *baselines])
+    _add_exact_shares(document)
     if args.pass_at_1:
         _add_passes(args, document, pairs)
     return document, compared
+
+
+def _add_reuse(document: dict[str, Any], measured: list[Measurement], plain: list[str]) -> None:
+    """``reuse``: the methods by bins of the reuse rate, where the groups are others."""
+    from lsp_server.bench import report
+    from lsp_server.bench.edit_cases import reuse_bin
+
+    binned = [replace(each, group=reuse_bin(each.reuse or 0.0)) for each in measured]
+    if {each.group for each in binned} & set(document["groups"]):
+        return
+    bins = report.results([each for each in binned if each.method in document["methods"]], {})
+    report.add_speedups(bins, [each for each in binned if each.method in plain])
+    document["reuse"] = bins["groups"]
+
+
+def _add_exact_shares(document: dict[str, Any]) -> None:
+    """``exact_share``: of the cases, those whose raw text is the reference."""
+    for methods in (
+        document["methods"],
+        *document["groups"].values(),
+        *document.get("reuse", {}).values(),
+    ):
+        for fields in methods.values():
+            if "unavailable" not in fields:
+                fields["exact_share"] = fields["exact"] / max(fields["cases"], 1)
 
 
 def _add_passes(
@@ -245,68 +281,9 @@ def _add_passes(
         written = [(each.case, text) for each, text in pairs if each.method == name]
         for case, text in written:
             if (case, text) not in known:
-                known[case, text] = passes(text, tests[case])
+                known[case, text] = passes(text, tests[case.split(SAID)[0]])
         if written:
             fields["pass_at_1"] = sum(known[each] for each in written) / len(written)
-
-
-def _methods(
-    args: argparse.Namespace,
-    names: str,
-    tokenizer: Tokenizer,
-    common: TokenFiles,
-    draft: Engine | None,
-) -> tuple[dict[str, EditMethod], dict[str, str]]:
-    """Methods by name, and why those named in ``--skip`` are missing."""
-    from accel.errors import PeerUnavailable
-    from lsp_server.bench.edit_methods import EditMethod, edit_methods
-    from lsp_server.bench.methods import HF_METHODS, MethodSetup, choose
-
-    builders = edit_methods(draft)
-    known = [*builders, *([] if args.target == "replay" else HF_METHODS)]
-    skipped = choose(args.skip, known, "--skip")
-    setup = MethodSetup(tokenizer, common, args.seed)
-    made: dict[str, EditMethod] = {}
-    missing: dict[str, str] = {}
-    for name in choose(names, known, "--methods"):
-        try:
-            if name == "standard-sd" and draft is None:
-                raise PeerUnavailable("standard-sd needs a smaller model; give --draft-model DIR")
-            made[name] = builders[name](setup) if name in builders else EditMethod(lambda: None)
-        except PeerUnavailable as error:
-            if name not in skipped:
-                raise BenchError(f"{error}; or leave it out with --skip {name}") from error
-            missing[name] = str(error)
-    return made, missing
-
-
-def _common(
-    args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
-) -> tuple[TokenFiles, ContinuationIndex | None]:
-    """Common code that all methods may know, and the index of it for ours."""
-    from lsp_server.bench.datastores import common_token_files
-    from repo_index.datastore import Datastore
-
-    if args.common == "none":
-        return {}, None
-    task = progress.add_task("reading common code", total=None)
-    files = common_token_files(
-        tokenizer,
-        Path(args.common) if args.common else None,
-        lambda done, total: progress.update(task, completed=done, total=total),
-    )
-    progress.remove_task(task)
-    return files, cast("ContinuationIndex", Datastore.from_token_files({}, files).snapshot())
-
-
-def _instruction(args: argparse.Namespace) -> Callable[[EditCase], str]:
-    if args.instruction == "lazy":
-        return lambda case: case.instruction_lazy
-    return lambda case: case.instruction
-
-
-def _kind(case: EditCase) -> str:
-    return case.path
 
 
 def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str, Any]:
@@ -318,7 +295,7 @@ def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str
             model=model, dtype=dtype, seed=args.seed, cases=args.cases or args.kinds
         ),
         "options": {
-            name: getattr(args, name)
-            for name in (*options, "temperature", "top_p", "threads", "draft_model")
+            **{name: getattr(args, name) for name in (*options, "temperature", "top_p", "threads")},
+            "draft_model": Path(args.draft_model).name if args.draft_model else None,
         },
     }

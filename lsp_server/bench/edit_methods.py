@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 Relaxed = Literal["entropy", "top-k", "direct"]
 
-FROM_COMPLETION = (PLAIN, "hf-prompt-lookup", "suffix-decoding", "suffix-decoding-path")
+FROM_COMPLETION = (
+    *(PLAIN, "hf-prompt-lookup", "rest", "suffix-decoding", "suffix-decoding-path", "fastcoder"),
+    *("self-speculative", "sdsat"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,11 @@ def _reuse(setup: MethodSetup) -> MakeDrafter:
     return lambda: ReuseDrafter(tokenizer, end)
 
 
-def _efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool = False) -> (
+def efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool = False) -> (
     Callable[[MethodSetup], MakeDrafter]
 ):  # fmt: skip
+    """EfficientEdit's drafter; without ``draft`` it generates plainly where it does not reuse."""
+
     def build(setup: MethodSetup) -> MakeDrafter:
         from accel.sources.draft_model import DraftModelDrafter
         from accel.sources.efficientedit import EfficientEditDrafter
@@ -63,41 +68,24 @@ def _fastfixer(setup: MethodSetup) -> MakeDrafter:
 
 
 def edit_methods(draft: Engine | None = None) -> dict[str, Callable[[MethodSetup], EditMethod]]:
-    """Methods by name; those of EfficientEdit use the ``draft`` model where there is one.
-
-    ``draft-model`` is Table II's row without *Reuse*, the ``efficientedit-…`` names are the
-    verifiers of Table III and the thresholds of figure 5; which draft model it is (base, tuned on
-    all tokens, tuned on new lines) is a matter of the folder given.
-    """
+    """Methods by name. ``efficientedit`` generates by the ``draft`` model where there is one,
+    ``efficientedit-no-draft`` never does, ``draft-model`` is plain speculative decoding by it."""
     from accel.errors import PeerUnavailable
 
     def plainly(build: Callable[[MethodSetup], MakeDrafter]) -> Callable[[MethodSetup], EditMethod]:
         return lambda setup: EditMethod(build(setup))
 
-    def lossily(relaxed: Relaxed, top_k: int) -> Callable[[MethodSetup], EditMethod]:
-        def build(setup: MethodSetup) -> EditMethod:
-            if draft is None:
-                raise PeerUnavailable("lossy verification needs a draft model; give --draft-model")
-            return EditMethod(_efficientedit(draft)(setup), relaxed=relaxed, top_k=top_k)
-
-        return build
-
     def without_reuse(setup: MethodSetup) -> EditMethod:
         if draft is None:
             raise PeerUnavailable("draft-model needs a smaller model; give --draft-model DIR")
-        return EditMethod(_efficientedit(draft, reuse=False)(setup))
+        return EditMethod(efficientedit(draft, reuse=False)(setup))
 
     return {
         **{name: plainly(DRAFTERS[name]) for name in FROM_COMPLETION},
         "fastfixer": plainly(_fastfixer),
-        "efficientedit": plainly(_efficientedit(draft)),
-        "efficientedit-official": plainly(_efficientedit(draft, drop_bonus=True)),
+        "efficientedit": plainly(efficientedit(draft)),
+        "efficientedit-no-draft": plainly(efficientedit(None)),
+        "efficientedit-official": plainly(efficientedit(draft, drop_bonus=True)),
         "draft-model": without_reuse,
-        "efficientedit-direct": lossily("direct", 2),
-        "efficientedit-top-3": lossily("top-k", 3),
-        "efficientedit-top-5": lossily("top-k", 5),
-        "efficientedit-entropy-3": lossily("entropy", 3),
-        "efficientedit-entropy-5": lossily("entropy", 5),
-        "efficientedit-entropy-7": lossily("entropy", 7),
         "redraft": lambda setup: EditMethod(_reuse(setup), plan=True),
     }

@@ -118,7 +118,6 @@ def decode_edits(
     index: ContinuationIndex | None,
     *,
     max_tokens: int,
-    instruction_of: Callable[[EditCase], str],
     group_of: Callable[[EditCase], str] | None = None,
     hf_decoder: str | None = None,
     done: Callable[[], None] = lambda: None,
@@ -131,7 +130,7 @@ def decode_edits(
     names = list(decoders)
     warm = False
     for number, case in enumerate(cases):
-        task = make_task(case, engine, index, instruction_of(case), max_tokens)
+        task = make_task(case, engine, index, case.instruction, max_tokens)
         if task is None:
             done()
             continue

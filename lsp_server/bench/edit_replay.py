@@ -27,14 +27,13 @@ def replay_edits(
     *,
     max_nodes: int,
     max_tokens: int | None,
-    instruction_of: Callable[[EditCase], str],
     group_of: Callable[[EditCase], str] | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
     """Every method on every case, each with a drafter that has seen no other. Groups are reuse
     bins unless ``group_of`` says otherwise. The end token counts for all alike."""
     for case in cases:
-        edit = in_tokens(tokenizer, case, instruction_of(case), max_tokens)
+        edit = in_tokens(tokenizer, case, case.instruction, max_tokens)
         request = DraftRequest(
             edit.prompt.tokens, original=edit.prompt.original_tokens, index=index
         )

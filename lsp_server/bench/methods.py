@@ -11,6 +11,7 @@ from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from accel.engine import Engine
+    from accel.sampling import Sampling
     from accel.sources.fastcoder import FastCoderParameters
     from accel.sources.protocol import Drafter
     from accel.tokenizer import Tokenizer
@@ -39,6 +40,8 @@ class MethodSetup:
     """Where the target was loaded from, None for the embedded one."""
     draft_model: Path | None = None
     """Folder of a smaller model of the same tokenizer."""
+    sampling: Sampling | None = None
+    """How tokens are chosen, None for greedy."""
 
 
 MakeDrafter = Callable[[], "Drafter | None"]
@@ -164,6 +167,18 @@ def _self_speculative(setup: MethodSetup) -> MakeDrafter:
     return _chains_of(draft, setup)
 
 
+def _sdsat(setup: MethodSetup) -> MakeDrafter:
+    """The model's own adaptive tokens, as published: one forward drafts, the next verifies."""
+    from accel.sources.sdsat import SdsatDrafter
+
+    mask_tokens = _target(setup, "sdsat").model.mask_tokens
+    if mask_tokens is None:
+        raise _unavailable(
+            "sdsat needs a model with adaptive tokens; make one by redraft train adaptive"
+        )
+    return lambda: SdsatDrafter(mask_tokens, sampling=setup.sampling)
+
+
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
     from accel.errors import UnsupportedModel
     from accel.peers.self_speculative import LEAST_CONFIDENCE, MOST_TOKENS
@@ -214,6 +229,8 @@ DRAFTERS.update(
 
 REPLAYABLE = list(DRAFTERS)
 """Methods of a replay; prompt lookup is there by transformers' rule."""
-DRAFTERS.update({"draft-model": _draft_model, "self-speculative": _self_speculative})
+DRAFTERS.update(
+    {"draft-model": _draft_model, "self-speculative": _self_speculative, "sdsat": _sdsat}
+)
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))
 """Methods on a model."""
