@@ -71,11 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure all columns, print the page and write it. Raises BenchError."""
-    from lsp_server.bench.methods import choose
+    from lsp_server.bench.methods import choose, find_draft_model
 
     rows = choose(args.rows, list(ROWS), "--rows") if args.rows else list(ROWS)
     if not args.cases.is_dir():
         raise BenchError(f"{args.cases} is no folder; give the folder of the case files")
+    args.draft_model = find_draft_model(args.draft_model, args.model)
     documents = {column.heading: _measured(column, args, rows) for column in COLUMNS}
     text = page(documents, rows)
     if args.markdown:

@@ -84,11 +84,18 @@ def measure_model(
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
+    sampling = sampling_of(args)
     setup = MethodSetup(
-        engine.tokenizer, datastores.common, args.seed, engine, args.model, args.draft_model
+        engine.tokenizer,
+        datastores.common,
+        args.seed,
+        engine=engine,
+        model=args.model,
+        draft_model=args.draft_model,
+        sampling=sampling,
     )
     drafters, missing = _drafters(args, f"{PLAIN},{args.methods or MODEL_METHODS}", setup)
-    decoders, baselines = make_decoders(args, engine, drafters, sampling_of(args))
+    decoders, baselines = make_decoders(args, engine, drafters, sampling)
     every: dict[str, Decoder] = {**decoders, **baselines}
     if args.prompt == "repocoder":
         every = _iterated(every, args, engine, datastores)
