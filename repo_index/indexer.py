@@ -16,7 +16,8 @@ Readers map what it commits: see :class:`repo_index.datastore.Datastore`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +35,9 @@ from repo_index.store import folder_bytes, usable_folder
 from repo_index.store_writer import StoreWriter
 
 _BATCH_CHARACTERS = 600_000
+"""Read and encoded together, for each thread: long enough that all cores are busy."""
 _BLOCK_TOKENS = 4_000_000
+"""Sorted and committed together."""
 
 
 class BatchTokenizer(Protocol):
@@ -249,27 +252,49 @@ class Indexer:
         pending = PendingChanges(removed=set(gone))
         keys = set(map(self._writer.digest, self._writer.places)) if self._unique else None
         total = sum(stored.living_tokens for stored in self._writer.segments)
-        for batch in self._batches(changed):
-            if self._max_tokens and total + result.tokens >= self._max_tokens:
-                break
-            self._pause()
-            new = self._changed_contents(batch, pending, result, keys)
-            ids = self._tokenizer.encode([content.text for _, content in new])
-            for (path, content), tokens in zip(new, ids, strict=True):
-                pending.add(path, content, tokens)
-                result.indexed.append(path)
-                result.tokens += len(tokens)
-            at.files += len(batch)
-            at.tokens = result.tokens
-            progress(at)
-            if pending.tokens >= _BLOCK_TOKENS:
-                self._commit(pending)
-                pending = PendingChanges()
+        with self._committing() as commit:
+            for batch in self._batches(changed):
+                if self._max_tokens and total + result.tokens >= self._max_tokens:
+                    break
+                self._pause()
+                new = self._changed_contents(batch, pending, result, keys)
+                ids = self._tokenizer.encode([content.text for _, content in new])
+                for (path, content), tokens in zip(new, ids, strict=True):
+                    pending.add(path, content, tokens)
+                    result.indexed.append(path)
+                    result.tokens += len(tokens)
+                at.files += len(batch)
+                at.tokens = result.tokens
+                progress(at)
+                if pending.tokens >= _BLOCK_TOKENS:
+                    commit(pending)
+                    pending = PendingChanges()
         finished = everything and not self._writer.manifest.complete
         if pending or finished:
             self._commit(pending, complete=True if finished else None)
         progress(at)
         return result
+
+    @contextmanager
+    def _committing(self) -> Iterator[Callable[[PendingChanges], None]]:
+        """Commits one block while the next is encoded, where there is more than one thread for it.
+
+        All are committed at the end. Raises StoreUnwritable, also of the block before.
+        """
+        if self._threads == 1:
+            yield self._commit
+            return
+        running: list[Future[None]] = []
+
+        def commit(pending: PendingChanges) -> None:
+            while running:
+                running.pop().result()
+            running.append(pool.submit(self._commit, pending))
+
+        with ThreadPoolExecutor(1) as pool:
+            yield commit
+            while running:
+                running.pop().result()
 
     def _changed_contents(
         self,
@@ -323,7 +348,7 @@ class Indexer:
                 content = None
             batch.append((path, content))
             size += len(content.text) if content else 0
-            if size >= _BATCH_CHARACTERS or len(batch) >= 2000:
+            if size >= self._threads * _BATCH_CHARACTERS or len(batch) >= 2000:
                 break
         return batch
 

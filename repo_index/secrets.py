@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from repo_index.marks import Marks
+
 _HARMLESS_ENDINGS = (".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".rst", ".pub")
 _NAMES = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass"),
@@ -22,8 +24,8 @@ _SOURCE_ENDINGS = (".py", ".pyi", ".c", ".h", ".cc", ".cpp", ".rs", ".go", ".js"
 _FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".gcloud"})
 
 # What an access token starts with, how many characters may stand before that, and its form.
-_TOKENS = tuple(
-    (mark, before, re.compile(form))
+_TOKENS = {
+    mark: (before, re.compile(form))
     for mark, before, form in (
         *((mark, 0, r"\b[A-Z]{4}[A-Z0-9]{16}\b") for mark in ("AKIA", "ASIA", "ABIA", "ACCA")),
         *((f"gh{kind}_", 0, r"\bgh[pousr]_[A-Za-z0-9]{36,}") for kind in "pousr"),
@@ -55,7 +57,7 @@ _TOKENS = tuple(
         ("eyJ", 0, r"\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}"),
         ("AccountKey=", 0, r"AccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
     )
-)
+}
 _KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _URL = re.compile(
     r"[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'<>{}$%]{1,64}:([^\s@/\"'<>{}$%]{6,})@[\w.-]+"
@@ -70,6 +72,9 @@ _VALUE = re.compile(
     (?:[rbuf]{0,2}["'`](?P<quoted>[^"'`\s]{12,512})["'`]|(?P<bare>[A-Za-z0-9+/_=.~-]{16,512})\s*$)""",
     re.VERBOSE,
 )
+_MARKS = Marks(("PRIVATE KEY", *_TOKENS, "://", *_WORDS))
+_LONGEST_SCHEME = 21
+_LONGEST_ADDRESS = 600
 _PLACEHOLDER = re.compile(
     r"example|sample|dummy|fake|placeholder|changeme|change[-_]me|your|test|xxx|\*\*\*|\.\.\.|1234567"
     r"|abcdef|<|>|\$\{|%\(|\{\{|password|secret|token|https?:|localhost|redacted",
@@ -107,32 +112,68 @@ def secret_content(text: str) -> str:
 
 
 def _secret_place(text: str) -> tuple[int, str] | None:
+    folded = ""
+    for mark in _MARKS.found_in(text):
+        if mark == "PRIVATE KEY":
+            place = _key_place(text)
+        elif mark == "://":
+            place = _address_place(text)
+        elif mark in _TOKENS:
+            place = _token_place(text, mark)
+        else:
+            folded = folded or _folded(text)
+            place = _value_place(text, folded, mark)
+        if place is not None:
+            return place
+    return None
+
+
+def _key_place(text: str) -> tuple[int, str] | None:
     for start in _places(text, "PRIVATE KEY"):
         header = _KEY_BLOCK.search(text, max(0, start - 40), start + 40)
         if header and _is_key_block(text, header.end()):
             return start, "a private key"
-    for mark, before, form in _TOKENS:
-        for start in _places(text, mark):
-            for place in range(max(0, start - before), start + 1):
-                found = form.match(text, place)
-                if found and _is_random(found[0]):
-                    return start, "an access token"
-    if "://" in text and "@" in text:
-        for found in _URL.finditer(text):
-            if not _PLACEHOLDER.search(found[1]) and len(set(found[1])) > 4 and _mixed(found[1]):
-                return found.start(), "a password in an address"
+    return None
+
+
+def _token_place(text: str, mark: str) -> tuple[int, str] | None:
+    before, form = _TOKENS[mark]
+    for start in _places(text, mark):
+        for place in range(max(0, start - before), start + 1):
+            found = form.match(text, place)
+            if found and _is_random(found[0]):
+                return start, "an access token"
+    return None
+
+
+def _address_place(text: str) -> tuple[int, str] | None:
+    for start in _places(text, "://"):
+        end = start + _LONGEST_ADDRESS
+        found = "@" in text[start:end] and _URL.search(text, max(0, start - _LONGEST_SCHEME), end)
+        if (
+            found
+            and not _PLACEHOLDER.search(found[1])
+            and len(set(found[1])) > 4
+            and _mixed(found[1])
+        ):
+            return found.start(), "a password in an address"
+    return None
+
+
+def _folded(text: str) -> str:
     folded = text.lower()
-    if len(folded) != len(text):
-        folded = "".join(c.lower() if c.isascii() else c for c in text)
-    for word in _WORDS:
-        for start in _places(folded, word):
-            end = text.find("\n", start)
-            end = min(len(text) if end < 0 else end, start + 600)
-            given = _VALUE.match(text, start + len(word), end)
-            if given and _is_credential(
-                given["quoted"] or given["bare"], bare=given["quoted"] is None
-            ):
-                return start, f"a value given to {word}"
+    if len(folded) == len(text):
+        return folded
+    return "".join(c.lower() if c.isascii() else c for c in text)
+
+
+def _value_place(text: str, folded: str, word: str) -> tuple[int, str] | None:
+    for start in _places(folded, word):
+        end = text.find("\n", start)
+        end = min(len(text) if end < 0 else end, start + 600)
+        given = _VALUE.match(text, start + len(word), end)
+        if given and _is_credential(given["quoted"] or given["bare"], bare=given["quoted"] is None):
+            return start, f"a value given to {word}"
     return None
 
 

@@ -23,13 +23,14 @@ from lsp_server.bench.index_workload import (
     enlarge,
     enlarge_tokens,
     read_repository,
+    write_many,
 )
 from lsp_server.bench.report import machine, publish, table, versions
 from lsp_server.errors import BenchError
 from lsp_server.index_progress import index_progress
 from lsp_server.models import model_folder
 from repo_index.datastore import Datastore, warm_up
-from repo_index.indexer import Indexer
+from repo_index.indexer import Indexer, Refreshed
 from repo_index.ordering import stream_type
 from repo_index.overlay import Overlay
 from repo_index.segment import Segment
@@ -59,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lookups", type=int, default=5000, help="contexts to look up")
     parser.add_argument("--saves", type=int, default=60, help="files to save")
     parser.add_argument("--edits", type=int, default=300, help="edits of an open buffer")
+    parser.add_argument(
+        "--files", type=int, default=10_000, help="files of the workspace that is opened again"
+    )
     parser.add_argument(
         "--peer-tokens", type=int, default=2_000_000, help="tokens of the peers' indexes at most"
     )
@@ -108,7 +112,7 @@ class _Bench:
         document.update(self._look_up(contexts))
         document.update(self._save())
         document.update(self._edit())
-        document.update(self._reopen())
+        document.update(self._reopen(list(texts.values())))
         document["peers"] = self._peers(ids, contexts)
         document.update(machine=machine(), versions=versions(), seed=self.args.seed)
         return document
@@ -151,7 +155,7 @@ class _Bench:
         batch: list[str] = []
         for i, text in enumerate(texts):
             batch.append(text)
-            if sum(map(len, batch)) > 2_000_000 or i + 1 == len(texts):
+            if sum(map(len, batch)) > 600_000 * self.args.threads or i + 1 == len(texts):
                 started, began = time.perf_counter(), time.process_time()
                 self.tokenizer.encode(batch)
                 alone += time.perf_counter() - started
@@ -239,15 +243,27 @@ class _Bench:
         assert matches.lengths[0] == min(16, len(wanted) - 1)
         assert wanted[-1] in matches.tokens[:, 0]
 
-    def _reopen(self) -> dict[str, Any]:
-        started = time.perf_counter()
-        indexer = self._open()
-        done = indexer.refresh()
-        Datastore.open(self.store, self.tokenizer.sha256, common=self.common)
-        seconds = time.perf_counter() - started
-        indexer.close()
+    def _reopen(self, texts: list[str]) -> dict[str, Any]:
+        """Another workspace, of many files: indexed, closed, and opened again unchanged."""
+        work, store = self.folder / "many", self.folder / "many-store"
+        write_many(work, texts, self.args.files, self.args.seed)
+
+        def refresh() -> Refreshed:
+            indexer = Indexer.open(FolderTree(work), store, self.tokenizer)
+            try:
+                return indexer.refresh()
+            finally:
+                indexer.close()
+
+        files = len(refresh().indexed)
+        # Files written within the last tick of the file system's clock are read once more.
+        refresh()
+        started, cpu = time.perf_counter(), time.process_time()
+        done = refresh()
+        Datastore.open(store, self.tokenizer.sha256, common=self.common)
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         assert not done.indexed
-        return {"reopen_s": seconds}
+        return {"reopen_files": files, "reopen_s": seconds, "reopen_cpu_s": cpu}
 
     def _peers(self, ids: list[NDArray[np.int32]], contexts: Path) -> dict[str, Any]:
         names = [name for name in index_peers.PEERS if name not in self.args.skip]

@@ -42,11 +42,10 @@ def measure(
         for i, context in enumerate(wanted):
             if i % LOOKUPS_PER_REQUEST == 0:
                 snapshot = datastore.snapshot()
-                highest = max(highest, resident_bytes())
             started = time.perf_counter()
             rows += len(snapshot.lookup(context))
             times[turn, i] = time.perf_counter() - started
-    highest = max(highest, resident_bytes())
+            highest = max(highest, resident_bytes())
     datastore.release()
     idle = resident_bytes()
     first, second = times * 1e6

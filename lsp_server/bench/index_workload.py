@@ -78,6 +78,22 @@ def enlarge_tokens(files: Sequence[NDArray[np.int32]], tokens: int, seed: int) -
     return made
 
 
+_IGNORED = ("*.o", "*.so", "build/", "dist/", "/out", "*.egg-info", "docs/_build/", "**/tmp/*.py")
+
+
+def write_many(folder: Path, texts: Sequence[str], files: int, seed: int) -> None:
+    """A workspace of many small files in folders of some dozens, with an ignore file at its root:
+    pieces of the texts, each of another content."""
+    generator = random.Random(seed)
+    for i in range(files):
+        lines = generator.choice(texts).splitlines()
+        begin = generator.randrange(max(1, len(lines) - 20))
+        place = folder / f"package{i % 17}" / f"module{i // 17 % 23}" / f"file{i}.py"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("\n".join([*lines[begin : begin + 20], f"number = {i}", ""]), "utf-8")
+    (folder / ".gitignore").write_text("\n".join(_IGNORED) + "\n")
+
+
 def contexts_of(files: Sequence[NDArray[np.int32]], count: int, seed: int) -> NDArray[np.int32]:
     """Contexts to look up, int32 [count, 16]: ends of random places of real files.
 

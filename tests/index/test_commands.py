@@ -101,7 +101,7 @@ def test_corpus_builds(workspace: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_bench_measures_what_it_promises(workspace: Path, tmp_path: Path) -> None:
     (workspace / "long.py").write_text(source_text()[:40_000])
     out = tmp_path / "out.json"
-    few = ["--lookups", "60", "--saves", "3", "--edits", "5", "--skip", "rest"]
+    few = ["--lookups", "60", "--saves", "3", "--edits", "5", "--files", "60", "--skip", "rest"]
     sizes = ["--synthetic-tokens", "60000", "--common-tokens", "30000"]
     repository = ["--repo", str(workspace), "--skip", "suffix-decoding"]
     assert main(["bench", "index", *repository, *few, *sizes, "--json", str(out)]) == 0

@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repo_index import indexer as indexer_module
 from repo_index.datastore import Datastore
-from repo_index.errors import StoreLocked
+from repo_index.errors import StoreLocked, StoreUnwritable
 from repo_index.indexer import Indexer
 from repo_index.overlay import Overlay
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import long_count, source_text
+from tests.index.faulty_files import FullDisk
 
 
 def open_indexer(workspace: Path, store: Path, tokenizer: TextTokenizer) -> Indexer:
@@ -281,4 +283,31 @@ def test_an_open_buffer_stands_for_its_file(tmp_path: Path, tokenizer: TextToken
     assert datastore.reload_if_changed()
     assert not datastore.reload_if_changed()
     assert follows() == {(4, "three")}
+    indexer.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_blocks_are_committed_one_after_another(
+    tmp_path: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Also while the next is encoded; what one of them could not write is raised."""
+    monkeypatch.setattr(indexer_module, "_BLOCK_TOKENS", 500)
+    monkeypatch.setattr(indexer_module, "_BATCH_CHARACTERS", 1000)
+    work, store = tmp_path / "work", tmp_path / "store"
+    work.mkdir()
+    generator = random.Random(9)
+    for i in range(40):
+        (work / f"{i}.py").write_text(piece(generator))
+    layer = FullDisk(1 << 60)
+    indexer = Indexer.open(FolderTree(work), store, tokenizer, layer=layer, threads=threads)
+    layer.left = 60
+    with pytest.raises(StoreUnwritable):
+        indexer.refresh()
+    kept = indexed_texts(store, tokenizer)
+    expected = expected_texts(work, tokenizer)
+    assert 0 < len(kept) < len(expected)
+    assert all(expected[path] == ids for path, ids in kept.items())
+    layer.mend()
+    assert len(indexer.refresh().indexed) == len(expected) - len(kept)
+    assert indexed_texts(store, tokenizer) == expected
     indexer.close()
