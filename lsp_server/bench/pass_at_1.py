@@ -1,7 +1,9 @@
 """Running a case's own tests on what a model wrote, in a process of its own with limits.
 
-The tests are other people's code: they get no environment, an empty folder, little time and
-memory, no files above one megabyte, and no process outlives them.
+The tests are other people's code: they get no environment, an empty folder of their own as the only
+place to write to, little time and memory, no network, no other programs, and no process outlives
+them. The kernel keeps them from the network where it lets us ask for that; Python's own audit hook
+refuses it everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ MEMORY_BYTES = 1 << 30
 FILE_BYTES = 1 << 20
 
 _RUNNER = """
-import resource, sys
+import ctypes, os, resource, sys
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+try:
+    unshare = ctypes.CDLL(None).unshare
+    unshare(NEW_NETWORK) and unshare(NEW_USER | NEW_NETWORK)
+except (OSError, AttributeError):
+    pass
 for limit, value in ((resource.RLIMIT_CPU, {seconds}), (resource.RLIMIT_AS, {memory}),
                      (resource.RLIMIT_FSIZE, {file}), (resource.RLIMIT_NPROC, 0),
                      (resource.RLIMIT_CORE, 0)):
@@ -31,6 +39,23 @@ for limit, value in ((resource.RLIMIT_CPU, {seconds}), (resource.RLIMIT_AS, {mem
     except (OSError, ValueError):
         pass
 source = sys.stdin.buffer.read().decode()
+home = os.path.realpath(os.getcwd()) + os.sep
+def refuse(event, args):
+    if event.startswith("socket.") and event != "socket.gethostname":
+        raise PermissionError("no network")
+    if event in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork"):
+        raise PermissionError("no other programs")
+    changed = []
+    if event == "open" and isinstance(args[2], int):
+        writes = args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        changed = [args[0]] if writes else []
+    if event in ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate"):
+        changed = args[:2] if event == "os.rename" else args[:1]
+    for path in changed:
+        if isinstance(path, (str, bytes, os.PathLike)):
+            if not os.path.realpath(os.fsdecode(path)).startswith(home):
+                raise PermissionError("no files elsewhere")
+sys.addaudithook(refuse)
 exec(compile(source, "answer", "exec"), {{"__name__": "__main__"}})
 """
 

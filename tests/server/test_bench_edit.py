@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import numpy as np
 import pytest
 
+from lsp_server.bench.edit_ablation import ABLATION, VERIFIERS, ablation_methods
 from lsp_server.bench.edit_cases import made_edits, reuse_bin, reuse_rate
 from lsp_server.bench.pass_at_1 import passes
 from lsp_server.cli import main
@@ -141,3 +143,46 @@ def test_edits_are_made_by_kind(tmp_path):
 )
 def test_tests_run_under_limits(answer, passed):
     assert passes(answer, "assert f() == 1", seconds=2) is passed
+
+
+def test_tests_reach_no_network_and_no_files_elsewhere(tmp_path):
+    other = tmp_path / "other"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        reaching = [
+            f"import socket\nsocket.create_connection(('127.0.0.1', {port})).close()",
+            f"open({str(other)!r}, 'w').write('x')",
+            f"import os\nos.system('touch {other}')",
+            f"import subprocess\nsubprocess.run(['touch', {str(other)!r}])",
+            f"import os\nos.replace('here', {str(other)!r})",
+        ]
+        for answer in reaching:
+            assert not passes(f"open('here', 'w').write('x')\n{answer}", "pass"), answer
+    assert not other.exists()
+    assert passes("open('here', 'w').write('x')\nassert open('here').read() == 'x'", "pass")
+
+
+def test_the_ablation_has_every_row_of_the_paper():
+    rows = {
+        f"{reuse}{model}+{verifier}"
+        for reuse in ("", "reuse+")
+        for model in ("base", "our", "sft")
+        for verifier in ("greedy", "entropy-3")
+    }
+    assert rows <= set(ABLATION)
+    assert {f"reuse+our+{name}" for name in VERIFIERS} <= set(ABLATION)
+    assert set(ABLATION) <= set(ablation_methods({}))
+
+
+def test_both_instructions_apart(tmp_path, capsys):
+    path = tmp_path / "cases.jsonl"
+    rows = [{**case, "instruction_lazy": "lazily"} for case in CASES]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    document = bench(
+        path, tmp_path / "out.json", "--common", "none", "--methods", "plain,redraft",
+        "--instruction", "both",
+    )  # fmt: skip
+    assert {name: group["plain"]["cases"] for name, group in document["groups"].items()} == {
+        "descriptive": 3,
+        "lazy": 3,
+    }
