@@ -147,7 +147,14 @@ class Generation:
         if guesser is None:
             return planner.fit(tree, pending, context, trust, OVERHEAD_S)
         tree, self._groups = fit_with_masks(
-            tree, pending, planner.by_rows(context), trust, OVERHEAD_S, guesser.gain, guesser.size
+            tree,
+            pending,
+            planner.by_rows(context),
+            trust,
+            OVERHEAD_S,
+            guesser.gain,
+            guesser.cost_s,
+            guesser.size,
         )
         return tree
 

@@ -83,6 +83,8 @@ class _Layer:
 class LlamaModel(Model):
     """The forward. Build it with ``from_module``."""
 
+    computes_masks = True
+
     def __init__(self, module: Any) -> None:
         base, config = module.model, module.config
         attention = base.layers[0].self_attn

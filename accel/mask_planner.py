@@ -25,6 +25,7 @@ def _best(
     trust: float,
     overhead_s: float,
     gain: float,
+    cost_s: float,
     size: int,
 ) -> tuple[int, TokenArray]:
     count = len(parents)
@@ -56,7 +57,8 @@ def _best(
                     break
                 groups[number - 1] = place
                 covered += stops[place]
-            rate = (expected + gain * covered) / (seconds[rows] + overhead_s)
+            spent = seconds[rows] + overhead_s + cost_s * covered
+            rate = (expected + gain * covered) / spent
             if rate > best_rate:
                 best_rate, best_nodes, best_count = rate, nodes, number
                 best_groups[:number] = groups[:number]
@@ -70,10 +72,12 @@ def fit_with_masks(
     trust: float,
     overhead_s: float,
     gain: float,
+    cost_s: float,
     size: int,
 ) -> tuple[DraftTree, MaskGroups]:
     """The prefix of ``tree`` and the groups of ``size`` mask rows that bring the most tokens per
-    second. seconds: float64, time of a forward by its rows."""
+    second. seconds: float64, time of a forward by its rows; gain, cost_s: of a group that is used,
+    see ``sources.protocol.Guesser``."""
     nodes, groups = _best(
         tree.parents.astype(np.int32),
         tree.probabilities.astype(np.float32),
@@ -82,6 +86,7 @@ def fit_with_masks(
         trust,
         overhead_s,
         gain,
+        cost_s,
         size,
     )
     return tree.prefix(nodes), MaskGroups(groups.astype(np.int32), size)

@@ -118,8 +118,8 @@ def _low_rank(weights: dict[str, Tensor], name: str, kind: dict[str, object]) ->
     return LowRank(down.T.contiguous(), up.T.contiguous())
 
 
-def read_weights(file: Path, base_sha256: str) -> dict[str, Tensor]:
-    """The weights in ``file``.
+def read_weights(file: Path, base_sha256: str | None = None) -> dict[str, Tensor]:
+    """The weights in ``file``, whatever its base when no ``base_sha256`` is given.
 
     Raises BrokenModel for a damaged file, UnsupportedModel for one made for another base.
     """
@@ -129,7 +129,7 @@ def read_weights(file: Path, base_sha256: str) -> dict[str, Tensor]:
             weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise BrokenModel(f"{file} cannot be read ({error}); train it again") from error
-    if metadata.get("base_sha256") != base_sha256:
+    if base_sha256 is not None and metadata.get("base_sha256") != base_sha256:
         raise UnsupportedModel(
             f"{file} belongs to other weights than those beside it; train it again with "
             "`redraft train adaptive`"

@@ -36,8 +36,17 @@ class Model(ABC):
     capability: Capability
     vocabulary_size: int
     max_positions: int
+    has_fixed_shapes: bool = True
+    """A number of rows not seen before costs time (kernels are compiled or recorded for it)."""
+    computes_masks: bool = False
+    """Whether mask rows can be computed."""
     mask_tokens: MaskTokens | None = None
     """What mask rows are, on models that compute them and have them."""
+
+    def take_mask_tokens(self, mask_tokens: MaskTokens) -> None:
+        """Compute mask rows by these from now on."""
+        assert self.computes_masks, "this model computes no mask rows"
+        self.mask_tokens = mask_tokens
 
     @abstractmethod
     def new_cache(self, capacity: int) -> KVCache:

@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
             "quality": Command("accel.training.quality", "quality of a model on held-out code"),
+            "adaptive": Command("lsp_server.bench.adaptive", "adaptive tokens alone and beside"),
             "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
         },
     ),
@@ -59,6 +60,7 @@ COMMANDS: dict[str, Command] = {
             "edit-draft": Command(
                 "accel.training.edit_draft", "a small model that drafts for edits"
             ),
+            "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
             ),

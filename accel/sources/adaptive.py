@@ -7,6 +7,8 @@ begins with these guesses, merged with what other sources know, so no forward is
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
@@ -14,7 +16,7 @@ from accel.mask_planner import MOST_GROUPS, likely_stops
 from accel.mask_tokens import MaskTokens
 from accel.rows import MaskGroups
 from accel.sources.guesses import Floats, Group, Merged, merge, shortlist
-from accel.sources.protocol import Drafter, DraftRequest, Recycler
+from accel.sources.protocol import Drafter, DraftRequest
 
 FIRST_GAIN = 0.7
 """Tokens that a group is taken to bring before anything is known."""
@@ -25,7 +27,7 @@ class AdaptiveDrafter:
     """Mask rows and, where there is one, another drafter.
 
     ``gain`` says how many more tokens a tree is expected to bring for having guesses: what a group
-    is worth at the node where the text stops.
+    is worth at the node where the text stops; ``cost_s`` what merging guesses into a tree takes.
     """
 
     name = "adaptive"
@@ -44,9 +46,9 @@ class AdaptiveDrafter:
         self._tokens = mask_tokens
         self._sampler = mask_tokens.sampler
         self._other = other
-        self._recycler = other if isinstance(other, Recycler) else None
         self.size = size or mask_tokens.count
         self.gain = FIRST_GAIN
+        self.cost_s = 0.0
         self._most_groups = most_groups
         self._group: Group | None = None
         self._coming: Group | None = None
@@ -66,10 +68,13 @@ class AdaptiveDrafter:
         self._drafted = None
         if self._group is None or max_nodes <= 0:
             return other
+        started = time.perf_counter()
         tokens = shortlist(self._group, other)
         head = self._tokens.head_of(tokens)
         self._drafted = merge(self._group, self._sampler, tokens, head, other, max_nodes)
         tree = self._drafted.tree
+        spent = time.perf_counter() - started
+        self.cost_s = _FADING * self.cost_s + (1 - _FADING) * spent if self.cost_s else spent
         more = float(tree.probabilities.sum()) - float(other.probabilities.sum())
         self.gain = max(_FADING * self.gain + (1 - _FADING) * more, 0.02)
         return tree
@@ -89,11 +94,6 @@ class AdaptiveDrafter:
         if self._other is not None:
             self._other.commit(*self._learnt(tree, path), tokens)
         self._drafted = None
-
-    def recycle(self, tokens: TokenArray, likely: TokenArray) -> None:
-        """Tell the other drafter what was likely, if it wants to know."""
-        if self._recycler is not None:
-            self._recycler.recycle(tokens, likely)
 
     def _learnt(self, tree: DraftTree, path: list[int]) -> tuple[DraftTree, list[int]]:
         """The other drafter's tree as far as all of it was verified, and the path in it."""

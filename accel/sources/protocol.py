@@ -92,11 +92,12 @@ class Guesser(Protocol):
     """A drafter that has mask rows hung behind its trees, on models that compute them.
 
     ``size``: rows of a group; ``gain``: accepted tokens that a group is expected to bring to the
-    next forward when the text stops at its node.
+    next forward when the text stops at its node; ``cost_s``: seconds that using it takes then.
     """
 
     size: int
     gain: float
+    cost_s: float
 
     def groups(self, tree: DraftTree) -> MaskGroups:
         """Where mask rows shall hang behind ``tree`` when no planner decides."""

@@ -33,7 +33,7 @@ class SdsatDrafter:
         """``k``: mask rows, as many as were trained when 0; more take the last one's embedding.
         ``sampling``: draft a tree of what it can draw, as published for nucleus sampling."""
         self.size = k or mask_tokens.count
-        self.gain = 1.0
+        self.gain, self.cost_s = 1.0, 0.0
         self._sampling = sampling
         self._guesses: Floats | None = None
         self._coming: Floats | None = None

@@ -62,7 +62,7 @@ def fresh_parameters(base: FrozenBase, masks: int, rank: int, seed: int) -> Para
 
 def group_states(base: FrozenBase, parameters: Parameters, text: Text, anchors: Tensor) -> Tensor:
     """Normalised states [batch, groups, masks, width] of groups behind the rows ``anchors``
-    (int64 [batch, groups]) of a text."""
+    (int64 [batch, groups]) of a text. Parameters may lack the low-rank path."""
     kind = base.embedding.dtype
     embeddings = parameters["embeddings"].to(kind)
     masks, width = embeddings.shape
@@ -84,10 +84,12 @@ def group_states(base: FrozenBase, parameters: Parameters, text: Text, anchors: 
         def with_path(
             name: str, inputs: Tensor, projection: Projection, names: str = names
         ) -> Tensor:
+            plain = projection(inputs)
+            if f"{names}{name}.down" not in parameters:
+                return plain
             down = parameters[f"{names}{name}.down"].to(kind)
             up = parameters[f"{names}{name}.up"].to(kind)
-            added: Tensor = projection(inputs) + F.linear(F.linear(inputs, down), up)
-            return added
+            return plain + F.linear(F.linear(inputs, down), up)
 
         qkv = with_path("qkv", layer.attention_norm(x), layer.qkv)
         query, key, value = base.heads_of(layer, qkv, cosine, sine)

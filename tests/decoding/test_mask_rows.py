@@ -42,7 +42,7 @@ def lean(folder: Path, parameters: Parameters | None = None) -> LlamaModel:
     model = LlamaModel.from_module(load_module(folder, torch.float32, CPU, "eager"))
     assert model is not None
     if parameters is not None:
-        model.mask_tokens = MaskTokens(parameters, *tables(folder))
+        model.take_mask_tokens(MaskTokens(parameters, *tables(folder)))
     return model
 
 

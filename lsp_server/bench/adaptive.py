@@ -1,0 +1,224 @@
+"""``redraft bench adaptive``: what adaptive tokens bring, alone and beside the other sources.
+
+Rows: plain decoding, SDSAT's two steps and our one forward by k, the default drafter with and
+without adaptive tokens. Cases are told apart by how much their text repeats itself, since a source
+that looks back needs repetition and adaptive tokens do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.bench.completion import add_case_arguments, add_model_arguments, load_cases
+from lsp_server.errors import BenchError
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.mask_tokens import MaskTokens
+    from accel.sampling import Sampling
+    from lsp_server.bench.completion_model import Decoder
+    from lsp_server.bench.measurement import Measurement
+
+NOVEL = "at most a fifth of the 16-grams repeated"
+REPEATED = "more repeated"
+MOST_REPEATED = 0.2
+COLUMNS = {
+    "cases": "cases",
+    "tokens": "tokens",
+    "tokens_per_forward": "tokens/forward",
+    "accept_rate": "accept rate",
+    "nodes_per_forward": "nodes",
+    "mask_rows_per_forward": "mask rows",
+    "draft_us_p50": "draft µs",
+    "verify_ms_p50": "verify ms",
+    "tokens_per_s": "tokens/s",
+    "speedup": "speed-up",
+    "identical": "= plain",
+    "repeated_16grams": "repeated",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_case_arguments(parser)
+    add_model_arguments(parser)
+    parser.set_defaults(target="model", common="none", max_tokens=96)
+    parser.add_argument("--k", default="1,2,4,8", help="mask rows of a group, by comma")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="the paper's figures 3 and 4")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the tables and write the document. Raises BenchError."""
+    from accel.sampling import Sampling
+    from lsp_server.bench import report
+
+    sizes = _sizes(args.k)
+    sampling = Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
+    cases = load_cases(args)
+    with report.progress() as progress:
+        measurements, name, dtype = _measure(args, cases, sizes, sampling, progress)
+    document = report.results(measurements, {})
+    document |= report.circumstances(model=name, dtype=dtype, seed=args.seed, cases=args.cases)
+    document["options"] = {
+        key: getattr(args, key)
+        for key in ("k", "temperature", "top_p", "stop", "max_tokens", "max_nodes", "limit")
+    }
+    for figures, group in [
+        (document["methods"], None),
+        *((figures, group) for group, figures in document["groups"].items()),
+    ]:
+        chosen = [each for each in measurements if group is None or each.group == group]
+        _add_figures(figures, chosen)
+    tables = [report.table("all cases", document["methods"], COLUMNS)]
+    tables += [report.table(group, each, COLUMNS) for group, each in document["groups"].items()]
+    if args.plots:
+        draw(document["methods"], sizes, args.plots)
+    report.publish(document, args.json, tables)
+    return 0
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        sizes = [0]
+    if sizes[0] < 1:
+        raise BenchError(f"--k {text} is no list of numbers above 0; give for example 1,2,4")
+    return sizes
+
+
+def _measure(
+    args: argparse.Namespace, cases: Any, sizes: list[int], sampling: Sampling, progress: Any
+) -> tuple[list[Measurement], str, str]:
+    from accel.engine import Engine
+    from lsp_server.bench.completion_model import decode_cases
+    from lsp_server.bench.completion_targets import load_datastores
+
+    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    mask_tokens = engine.model.mask_tokens
+    if mask_tokens is None:
+        raise BenchError(
+            f"{engine.name} has no adaptive tokens; make some with `redraft train adaptive`"
+        )
+    datastores = load_datastores(args, engine.tokenizer, progress)
+    decoders = _decoders(args, engine, mask_tokens, sizes, sampling)
+    task = progress.add_task("decoding", total=len(cases))
+    measurements = list(
+        decode_cases(
+            cases,
+            decoders,
+            datastores,
+            engine,
+            stop=args.stop,
+            max_tokens=args.max_tokens,
+            left_only=args.left_only,
+            hf_decoder=None,
+            done=lambda: progress.advance(task),
+        )
+    )
+    return _by_repetition(measurements), engine.name, engine.dtype
+
+
+def _decoders(
+    args: argparse.Namespace,
+    engine: Engine,
+    mask_tokens: MaskTokens,
+    sizes: list[int],
+    sampling: Sampling,
+) -> dict[str, Decoder]:
+    from accel.sources import default_drafter
+    from accel.sources.adaptive import AdaptiveDrafter
+    from accel.sources.mixture import warm_up
+    from accel.sources.sdsat import SdsatDrafter
+    from lsp_server.bench.completion_model import EngineDecoder
+    from lsp_server.bench.methods import PLAIN, MakeDrafter
+
+    warm_up()
+
+    def decoder(make: MakeDrafter, *, plan: bool = False, nodes: int = args.max_nodes) -> Decoder:
+        return EngineDecoder(engine, make, plan=plan, max_nodes=nodes, sampling=sampling)
+
+    made: dict[str, Decoder] = {PLAIN: decoder(lambda: None)}
+    for k in sizes:
+        made[f"sdsat k={k}"] = decoder(
+            lambda k=k: SdsatDrafter(mask_tokens, k, sampling)  # type: ignore[misc]
+        )
+    if mask_tokens.sampler is None:
+        return made
+    for k in sizes:
+        if k <= mask_tokens.count:
+            made[f"adaptive k={k}"] = decoder(
+                lambda k=k: AdaptiveDrafter(mask_tokens, size=k)  # type: ignore[misc]
+            )
+
+    def both() -> AdaptiveDrafter:
+        return AdaptiveDrafter(mask_tokens, default_drafter(engine.tokenizer))
+
+    made["redraft without"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
+    made["redraft with"] = decoder(both, plan=True)
+    made["all nodes without"] = decoder(lambda: default_drafter(engine.tokenizer))
+    made["all nodes with"] = decoder(both)
+    return made
+
+
+def _by_repetition(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The measurements in two groups, by how much the plain text of their case repeats itself."""
+    from lsp_server.bench.measurement import repeated_share
+    from lsp_server.bench.methods import PLAIN
+
+    shares = {
+        each.case: repeated_share([each.tokens]) for each in measurements if each.method == PLAIN
+    }
+    for each in measurements:
+        each.group = NOVEL if shares[each.case] <= MOST_REPEATED else REPEATED
+    return list(measurements)
+
+
+def _add_figures(figures: dict[str, dict[str, Any]], measurements: Sequence[Measurement]) -> None:
+    """Accept rate (accepted guesses over k), mask rows, and speed against plain decoding."""
+    from lsp_server.bench.methods import PLAIN
+
+    for name, fields in figures.items():
+        found = [each.statistics for each in measurements if each.method == name]
+        rows = sum(each.mask_rows for each in found)
+        accepted = sum(each.sources["adaptive"] for each in found)
+        k = int(name.rsplit("=", 1)[1]) if "k=" in name else 0
+        loops = fields["forwards"]
+        if name.startswith("sdsat"):
+            # Every forward of the first kind carries one group.
+            loops = rows // k
+        fields["accept_rate"] = accepted / (loops * k) if loops and k else None
+        fields["mask_rows_per_forward"] = rows / max(fields["forwards"], 1)
+        fields["speedup"] = fields["tokens_per_s"] / max(figures[PLAIN]["tokens_per_s"], 1e-9)
+
+
+def draw(figures: dict[str, dict[str, Any]], sizes: list[int], folder: Path) -> Path:
+    """The paper's figures 3 and 4: accept rate and tokens per second by k, as PNG.
+
+    Raises BenchError without matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BenchError("plots need matplotlib; install redraft[bench]") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    rates, speeds = figure.subplots(1, 2)
+    for method in ("sdsat", "adaptive"):
+        known = [k for k in sizes if f"{method} k={k}" in figures]
+        rows = [figures[f"{method} k={k}"] for k in known]
+        rates.plot(known, [row["accept_rate"] for row in rows], marker="o", label=method)
+        speeds.plot(known, [row["tokens_per_s"] for row in rows], marker="o", label=method)
+    speeds.axhline(figures["plain"]["tokens_per_s"], color="grey", linewidth=0.8, label="plain")
+    rates.set(xlabel="k", ylabel="accept rate")
+    speeds.set(xlabel="k", ylabel="tokens/s")
+    rates.legend()
+    speeds.legend()
+    file = folder / "adaptive_by_k.png"
+    figure.savefig(file, dpi=120)
+    return file
