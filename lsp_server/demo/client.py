@@ -51,6 +51,11 @@ class Client:
         for target in (self._read, self._write):
             threading.Thread(target=target, daemon=True).start()
 
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        return self._process.pid
+
     def request(self, method: str, params: Any, timeout_s: float = 120.0) -> Any:
         """The result of a request. Raises ServerFailed on an error, a timeout or a dead server."""
         _, future = self.start(method, params)
