@@ -11,6 +11,7 @@ from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from accel.engine import Engine
+    from accel.mask_tokens import MaskTokens
     from accel.sampling import Sampling
     from accel.sources.fastcoder import FastCoderParameters
     from accel.sources.protocol import Drafter
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 
-PLANNED = frozenset(["redraft"])
+PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
 
@@ -171,12 +172,36 @@ def _sdsat(setup: MethodSetup) -> MakeDrafter:
     """The model's own adaptive tokens, as published: one forward drafts, the next verifies."""
     from accel.sources.sdsat import SdsatDrafter
 
-    mask_tokens = _target(setup, "sdsat").model.mask_tokens
-    if mask_tokens is None:
-        raise _unavailable(
-            "sdsat needs a model with adaptive tokens; make one by redraft train adaptive"
-        )
+    mask_tokens = _mask_tokens(setup, "sdsat")
     return lambda: SdsatDrafter(mask_tokens, sampling=setup.sampling)
+
+
+def _adaptive(setup: MethodSetup) -> MakeDrafter:
+    """The model's own adaptive tokens in one forward, and no other source."""
+    from accel.sources.adaptive import AdaptiveDrafter
+
+    mask_tokens = _mask_tokens(setup, "adaptive")
+    return lambda: AdaptiveDrafter(mask_tokens)
+
+
+def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
+    """All sources and adaptive tokens in one forward."""
+    from accel.sources import default_drafter
+    from accel.sources.adaptive import AdaptiveDrafter
+    from accel.sources.mixture import warm_up
+
+    warm_up()
+    mask_tokens = _mask_tokens(setup, "redraft+adaptive")
+    return lambda: AdaptiveDrafter(mask_tokens, default_drafter(setup.tokenizer))
+
+
+def _mask_tokens(setup: MethodSetup, name: str) -> MaskTokens:
+    found = _target(setup, name).model.mask_tokens
+    if found is None or (found.sampler is None and name != "sdsat"):
+        raise _unavailable(
+            f"{name} needs a model with adaptive tokens; make one by redraft train adaptive"
+        )
+    return found
 
 
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
@@ -230,7 +255,13 @@ DRAFTERS.update(
 REPLAYABLE = list(DRAFTERS)
 """Methods of a replay; prompt lookup is there by transformers' rule."""
 DRAFTERS.update(
-    {"draft-model": _draft_model, "self-speculative": _self_speculative, "sdsat": _sdsat}
+    {
+        "draft-model": _draft_model,
+        "self-speculative": _self_speculative,
+        "sdsat": _sdsat,
+        "adaptive": _adaptive,
+        "redraft+adaptive": _redraft_adaptive,
+    }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))
 """Methods on a model."""
