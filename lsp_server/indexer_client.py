@@ -13,6 +13,11 @@ from lsp_server.framing import Frame
 
 logger = logging.getLogger(__name__)
 
+_TOLD = (
+    *("state", "message", "files", "tokens", "done", "total"),
+    *("store", "bytes", "common", "common_bytes"),
+)
+
 
 @dataclass(slots=True)
 class WorkspaceState:
@@ -27,6 +32,10 @@ class WorkspaceState:
     done: int = 0
     total: int = 0
     store: str = ""
+    bytes: int = 0
+    common: str = ""
+    """Where the store of common code is, and how large."""
+    common_bytes: int = 0
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -121,7 +130,7 @@ class IndexerClient:
         state = self.workspaces.get((frame.get("folder", ""), frame.get("model", "")))
         if state is None:
             return
-        for name in ("state", "message", "files", "tokens", "done", "total", "store"):
+        for name in _TOLD:
             if name in frame:
                 setattr(state, name, frame[name])
         if frame["event"] == "state" and state.state == "ready":

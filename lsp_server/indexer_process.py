@@ -185,7 +185,10 @@ class IndexerLoop:
             self._tell("written", (workspace.folder, workspace.model))
 
     def _tell_ready(self, workspace: Workspace) -> None:
+        from repo_index.store import common_store, folder_bytes
+
         status = workspace.indexer.status()
+        common = common_store(workspace.indexer.tokenizer_hash)
         watching = workspace.watcher.problem if workspace.watcher is not None else ""
         workspace.told = watching
         self._tell(
@@ -198,6 +201,9 @@ class IndexerLoop:
             done=status.files,
             total=status.files,
             store=status.folder,
+            bytes=status.bytes,
+            common=str(common),
+            common_bytes=folder_bytes(common),
         )
 
     def _watch(self, workspace: Workspace) -> None:
@@ -219,6 +225,8 @@ class IndexerLoop:
 
         if build_common(workspace.folder, str(model_folder(workspace.model)), pause=self._pause):
             self._tell("written", (workspace.folder, workspace.model))
+            if (workspace.folder, workspace.model) in self._workspaces:
+                self._tell_ready(workspace)
 
     @staticmethod
     def _let_go(workspace: Workspace) -> None:

@@ -39,8 +39,14 @@ def _page(status: dict[str, Any]) -> str:
     for workspace in status["workspaces"]:
         lines.append(
             f"workspace {workspace['folder']}: {workspace['state']}, "
-            f"{workspace['files']} files, {workspace['tokens']} tokens, store {workspace['store']}"
+            f"{workspace['files']} files, {workspace['tokens']} tokens"
         )
+        if workspace["message"]:
+            lines.append(f"          {workspace['message']}")
+        lines.append(f"          store {workspace['store']}, {workspace['bytes'] / 1e6:.1f} MB")
+    commons = {one["common"]: one["common_bytes"] for one in status["workspaces"] if one["common"]}
+    for folder, size in commons.items():
+        lines.append(f"common    store {folder}, {size / 1e6:.1f} MB")
     for language, known in status["acceptance"].items():
         percent, count = 100 * known["rate"], known["shown"]
         lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")

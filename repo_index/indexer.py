@@ -34,8 +34,10 @@ from repo_index.source_tree import IGNORE_FILES, SourceTree
 from repo_index.store import folder_bytes, usable_folder
 from repo_index.store_writer import StoreWriter
 
-_BATCH_CHARACTERS = 600_000
-"""Read and encoded together, for each thread: long enough that all cores are busy."""
+_BATCH_CHARACTERS = 1_200_000
+"""Read and encoded together on several cores: enough that all are busy to the end."""
+_SHORT_BATCH_CHARACTERS = 100_000
+"""The same on one core, which is paused between two of them."""
 _BLOCK_TOKENS = 4_000_000
 """Sorted and committed together."""
 
@@ -152,6 +154,11 @@ class Indexer:
     def folder(self) -> Path:
         """Where the store is."""
         return self._writer.folder
+
+    @property
+    def tokenizer_hash(self) -> str:
+        """Of the tokenizer whose tokens the store holds."""
+        return self._tokenizer.sha256
 
     @property
     def damage(self) -> list[str]:
@@ -323,7 +330,7 @@ class Indexer:
         return new
 
     def _commit(self, pending: PendingChanges, *, complete: bool | None = None) -> None:
-        segment = pending.segment(self._dtype, self._threads)
+        segment = pending.segment(self._dtype, self._threads, self._pause)
         self._writer.commit(segment, pending.removed, pending.touched, complete=complete)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[list[tuple[str, Content | None]]]:
@@ -341,6 +348,7 @@ class Indexer:
     def _read_batch(self, paths: Iterator[str]) -> list[tuple[str, Content | None]]:
         batch: list[tuple[str, Content | None]] = []
         size = 0
+        most = _BATCH_CHARACTERS if self._threads > 1 else _SHORT_BATCH_CHARACTERS
         for path in paths:
             try:
                 content: Content | None = self.tree.read(path)
@@ -348,7 +356,7 @@ class Indexer:
                 content = None
             batch.append((path, content))
             size += len(content.text) if content else 0
-            if size >= self._threads * _BATCH_CHARACTERS or len(batch) >= 2000:
+            if size >= most or len(batch) >= 2000:
                 break
         return batch
 

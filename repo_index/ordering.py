@@ -10,6 +10,7 @@ Separators are the greatest value of the stream's type (uint16 or uint32) and so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -22,6 +23,9 @@ DEPTH = 16
 
 HEAD_STRIDE = 256
 """Positions of the order for each context that is kept in memory."""
+
+_PIECE = 100_000
+"""Positions that are sorted between two pauses, at least."""
 
 Tokens = NDArray[np.unsignedinteger]
 Order = NDArray[np.uint32]
@@ -185,11 +189,14 @@ def sort_buckets(
             _sort_range(tokens, separator, order, keys, bounds[token], bounds[token + 1])
 
 
-def sort_positions(tokens: Tokens, *, threads: int = 1) -> Order:
+def sort_positions(
+    tokens: Tokens, *, threads: int = 1, pause: Callable[[], None] = lambda: None
+) -> Order:
     """Every position of a stream, ordered by reversed context.
 
     tokens: uint16 or uint32 [n], a separator at both ends and between files. Returns uint32 [m],
-    m = tokens that have one of their own file before them.
+    m = tokens that have one of their own file before them. ``pause`` is called between pieces of
+    work of one thread, and may wait.
     """
     tokens = frozen(tokens)
     separator = separator_of(tokens)
@@ -199,12 +206,14 @@ def sort_positions(tokens: Tokens, *, threads: int = 1) -> Order:
     bounds = np.zeros(int(inside.max()) + 2, np.int64)
     order = _bucket_positions(tokens, separator, bounds)
     keys = np.empty(len(order), np.uint64)
-    if threads == 1 or len(order) < 100_000:
-        sort_buckets(tokens, separator, order, keys, bounds, 0, len(bounds) - 1)
-        return order
-    parts = 8 * threads
+    parts = max(8 * threads, len(order) // _PIECE)
     cuts = np.searchsorted(bounds, np.linspace(0, len(order), parts + 1))
     cuts[0], cuts[-1] = 0, len(bounds) - 1
+    if threads == 1 or len(order) < _PIECE:
+        for a, b in pairwise(cuts):
+            pause()
+            sort_buckets(tokens, separator, order, keys, bounds, int(a), int(b))
+        return order
     with ThreadPoolExecutor(threads) as pool:
         jobs = [
             pool.submit(sort_buckets, tokens, separator, order, keys, bounds, int(a), int(b))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,8 +34,10 @@ class PendingChanges:
         self._reasons.append(content.reason)
         self.tokens += len(ids)
 
-    def segment(self, dtype: type[np.unsignedinteger], threads: int) -> Segment | None:
-        """The added files, sorted; None without any."""
+    def segment(
+        self, dtype: type[np.unsignedinteger], threads: int, pause: Callable[[], None]
+    ) -> Segment | None:
+        """The added files, sorted; None without any. ``pause`` is called now and then."""
         if not self.files:
             return None
         return Segment.from_files(
@@ -43,4 +46,5 @@ class PendingChanges:
             facts=np.array(self._facts, FACTS),
             reasons=self._reasons,
             threads=threads,
+            pause=pause,
         )

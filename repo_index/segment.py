@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -77,16 +77,18 @@ class Segment:
         facts: NDArray[np.void] | None = None,
         reasons: Sequence[str] = (),
         threads: int = 1,
+        pause: Callable[[], None] = lambda: None,
     ) -> Segment:
         """Concatenate and sort. ``files``: path to token ids (any integer type, >= 0).
 
-        ``dtype``: type of the stream, by default the smallest that holds the ids.
+        ``dtype``: type of the stream, by default the smallest that holds the ids. ``pause``: see
+        :func:`repo_index.ordering.sort_positions`.
         """
         if dtype is None:
             largest = max((int(ids.max()) for ids in files.values() if len(ids)), default=0)
             dtype = stream_type(largest + 1)
         tokens, starts = join_files(list(files.values()), dtype)
-        order = sort_positions(tokens, threads=threads)
+        order = sort_positions(tokens, threads=threads, pause=pause)
         return cls(
             frozen(tokens),
             frozen(order),

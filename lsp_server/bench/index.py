@@ -155,7 +155,7 @@ class _Bench:
         batch: list[str] = []
         for i, text in enumerate(texts):
             batch.append(text)
-            if sum(map(len, batch)) > 600_000 * self.args.threads or i + 1 == len(texts):
+            if sum(map(len, batch)) > 1_200_000 or i + 1 == len(texts):
                 started, began = time.perf_counter(), time.process_time()
                 self.tokenizer.encode(batch)
                 alone += time.perf_counter() - started

@@ -91,6 +91,8 @@ class Hub:
             for key, engine in self._engines.items():
                 limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
                 idle = time.monotonic() - engine.last_used
+                if engine.hung:
+                    engine.restart()
                 if limit and engine.pid and not engine.busy and idle > limit:
                     logger.info("engine %s unloaded after %.0f s", engine.model, idle)
                     engine.unload()
@@ -119,6 +121,9 @@ class Hub:
                     "files": state.files,
                     "tokens": state.tokens,
                     "store": state.store,
+                    "bytes": state.bytes,
+                    "common": state.common,
+                    "common_bytes": state.common_bytes,
                 }
                 for state in self.indexer.workspaces.values()
             ],

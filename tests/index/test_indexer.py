@@ -293,6 +293,7 @@ def test_many_blocks_are_committed_one_after_another(
     """Also while the next is encoded; what one of them could not write is raised."""
     monkeypatch.setattr(indexer_module, "_BLOCK_TOKENS", 500)
     monkeypatch.setattr(indexer_module, "_BATCH_CHARACTERS", 1000)
+    monkeypatch.setattr(indexer_module, "_SHORT_BATCH_CHARACTERS", 1000)
     work, store = tmp_path / "work", tmp_path / "store"
     work.mkdir()
     generator = random.Random(9)

@@ -1,0 +1,116 @@
+"""What the indexer process tells the daemon, and that it stands still while a request decodes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsp_server import indexer_process
+from lsp_server.framing import Frame
+from lsp_server.indexer_process import IndexerLoop
+from repo_index import corpus, folder_watch
+from tests.index.test_watcher import wait_for
+
+
+class Daemon:
+    """The other side of an indexer's pipes."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+        self._frames: queue.Queue[Frame | None] = queue.Queue()
+        self.loop = IndexerLoop(self._frames.get, self.told.append)
+        self.thread = threading.Thread(target=self.loop.run, daemon=True)
+        self.thread.start()
+
+    def send(self, **frame: Any) -> None:
+        self._frames.put(frame)
+
+    def open(self, folder: Path, common: str = "none") -> None:
+        options = {"exclude": [], "max_file_bytes": 1 << 20, "common": common}
+        self.send(op="open", folder=str(folder), model="", **options)
+
+    def states(self) -> list[dict[str, Any]]:
+        return [event for event in self.told if event["event"] == "state"]
+
+    def wait(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        wait_for(lambda: any(map(condition, self.states())), 60)
+        return next(filter(condition, self.states()))
+
+    def end(self) -> None:
+        self.send(op="end")
+        self.thread.join(30)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.py").write_text("a = 1\n")
+    made = Daemon()
+    yield made
+    made.end()
+
+
+def ready(state: dict[str, Any]) -> bool:
+    return bool(state["state"] == "ready")
+
+
+def test_place_and_size_of_the_stores_are_told(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store of common code is built from our library and the workspace's environment."""
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "json.py").write_text("def dumps(value):\n    return str(value)\n")
+    monkeypatch.setattr(corpus, "standard_library", lambda: library)
+    packages = tmp_path / "work" / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (tmp_path / "work" / ".venv" / "pyvenv.cfg").write_text("home = /nowhere\n")
+    (packages / "tool.py").write_text("tool = True\n")
+    daemon.open(tmp_path / "work", common="auto")
+    state = daemon.wait(lambda one: ready(one) and one["common_bytes"] > 0)
+    store, common = Path(state["store"]), Path(state["common"])
+    assert state["files"] == 1
+    assert state["bytes"] == sum(path.stat().st_size for path in store.iterdir())
+    assert tmp_path / "data" in store.parents
+    assert tmp_path / "data" in common.parents
+    assert sum(path.suffix == ".segment" for path in common.iterdir()) == 1
+    stored = next(common.glob("*.segment")).read_bytes()
+    assert b"/json.py" in stored
+    assert b"/tool.py" in stored
+
+
+def test_changes_that_are_not_announced_are_said(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_watch, "remote_file_system", lambda _: "nfs4")
+    daemon.open(tmp_path / "work")
+    state = daemon.wait(ready)
+    assert "nfs4" in state["message"]
+    assert "changes are found every" in state["message"]
+
+
+def test_nothing_is_indexed_while_a_request_decodes(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_process, "LONGEST_PAUSE_S", 60.0)
+    waiting = threading.Event()
+    wait = daemon.loop._free.wait
+
+    def noted(timeout: float) -> bool:
+        if not daemon.loop._free.is_set():
+            waiting.set()
+        return wait(timeout)
+
+    monkeypatch.setattr(daemon.loop._free, "wait", noted)
+    daemon.send(op="busy", busy=True)
+    daemon.open(tmp_path / "work")
+    assert waiting.wait(60)
+    assert not any(map(ready, daemon.states()))
+    daemon.send(op="busy", busy=False)
+    assert daemon.wait(ready)["files"] == 1
