@@ -7,12 +7,14 @@ from lsprotocol import types
 from lsp_server.client_features import ClientFeatures
 from lsp_server.settings import Settings
 
+RUN_EDIT = "redraft.runEdit"
+"""Has an edit made and applied by the client's own workspace/applyEdit."""
 COMMANDS = [
     "redraft.reindex",
     "redraft.status",
     "redraft.pause",
     "redraft.resume",
-    "redraft.runEdit",
+    RUN_EDIT,
     "redraft.accepted",
 ]
 EDIT_COMMAND = "redraft.editWithInstruction"

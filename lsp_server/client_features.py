@@ -27,6 +27,8 @@ class ClientFeatures:
     relative_patterns: bool = False
     edit_command: bool = False
     """The client has a command that asks for an instruction: ``redraft.editWithInstruction``."""
+    unresolved_actions: bool = False
+    """Code actions must come complete: the client asks for no edit when one is chosen."""
     generated_tag: bool = False
     """Code actions may be marked as made by a language model."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class ClientFeatures:
                 capabilities, "workspace", "did_change_watched_files", "relative_pattern_support"
             ),
             edit_command=isinstance(own, dict) and own.get("editCommand") is True,
+            unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
             options=options,
         )
@@ -66,6 +69,11 @@ def _encoding(capabilities: types.ClientCapabilities) -> Encoding:
     offered = _get(capabilities, "general", "position_encodings") or []
     names = [getattr(one, "value", one) for one in offered]
     return next((one for name in names for one in ENCODINGS if one == name), "utf-16")
+
+
+def _resolves_edits(capabilities: types.ClientCapabilities) -> bool:
+    path = ("text_document", "code_action", "resolve_support", "properties")
+    return "edit" in (_get(capabilities, *path) or [])
 
 
 def _tags(capabilities: types.ClientCapabilities) -> bool:

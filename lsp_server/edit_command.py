@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     edited = text[:start] + with_line_ends_of(text[start:end], new, default) + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
+        if _read(path) != text:
+            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
         write_atomically(path, edited.encode("utf-8", "surrogateescape"))
     if args.json:
         write_json(args.json, report(diff, new, result, written=args.write and edited != text))

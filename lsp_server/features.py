@@ -148,7 +148,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         return []
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
     where = Where(document, params.range, list(params.context.diagnostics), only)
-    return code_actions(where, ls.features, ls.settings.edit)
+    return code_actions(where, ls.features, ls.settings.edit, embedded=not ls.settings.model.path)
 
 
 async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.CodeAction:

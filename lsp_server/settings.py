@@ -83,6 +83,12 @@ class EditSettings:
         True, "Offer to carry out comments like `# redraft: add type hints`."
     )
     presets: bool = _setting(True, "Offer ready-made instructions as code actions.")
+    preset_instructions: list[str] = field(
+        default_factory=list,
+        metadata=_documented(
+            "Further ready-made instructions, offered before those of the server."
+        ),
+    )
     timeout_seconds: float = _setting(300.0, "An edit that takes longer is stopped.", low=1)
 
 

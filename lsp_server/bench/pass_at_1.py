@@ -55,8 +55,12 @@ def refuse(event, args):
         if isinstance(path, (str, bytes, os.PathLike)):
             if not os.path.realpath(os.fsdecode(path)).startswith(home):
                 raise PermissionError("no files elsewhere")
+import __main__
+__main__.__file__ = home + "answer.py"
+with open(__main__.__file__, "w") as file:
+    file.write(source)
 sys.addaudithook(refuse)
-exec(compile(source, "answer", "exec"), {{"__name__": "__main__"}})
+exec(compile(source, __main__.__file__, "exec"), __main__.__dict__)
 """
 
 

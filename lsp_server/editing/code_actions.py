@@ -8,10 +8,10 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.capabilities import EDIT_COMMAND
+from lsp_server.capabilities import EDIT_COMMAND, RUN_EDIT
 from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document
-from lsp_server.editing.presets import PRESETS
+from lsp_server.editing.presets import presets_for
 from lsp_server.settings import EditSettings
 
 INSTRUCTION_COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--|%)+\s*redraft:\s*(.+?)\s*(?:\*/|-->)?\s*$")
@@ -29,9 +29,12 @@ class Where:
 
 
 def code_actions(
-    where: Where, features: ClientFeatures, settings: EditSettings
+    where: Where, features: ClientFeatures, settings: EditSettings, *, embedded: bool = True
 ) -> list[types.CodeAction]:
-    """Everything that can be offered for a range. Edits are made when one is chosen."""
+    """Everything that can be offered for a range. Edits are made when one is chosen.
+
+    ``embedded``: the model is the embedded one, which knows few edits.
+    """
     actions: list[types.CodeAction] = []
     if _wanted(where, types.CodeActionKind.RefactorRewrite):
         if features.edit_command:
@@ -41,15 +44,26 @@ def code_actions(
         if settings.presets and where.range.start != where.range.end:
             actions += [
                 _ready_made(where, f"Redraft: {preset.title}", preset.instruction)
-                for preset in PRESETS
-                if not preset.languages or where.document.language in preset.languages
+                for preset in presets_for(
+                    where.document.language, embedded, settings.preset_instructions
+                )
             ]
     if _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
+    if features.unresolved_actions:
+        actions = [_as_command(action) for action in actions] if features.apply_edit else []
     if features.generated_tag:
         for action in actions:
             action.tags = [types.CodeActionTag.LlmGenerated]
     return actions
+
+
+def _as_command(action: types.CodeAction) -> types.CodeAction:
+    """The action for a client that never asks for its edit: a command that has it applied."""
+    if action.data is not None:
+        action.command = types.Command(action.title, RUN_EDIT, arguments=[action.data])
+        action.data = None
+    return action
 
 
 def _wanted(where: Where, kind: types.CodeActionKind) -> bool:

@@ -36,6 +36,7 @@ def test_vscode() -> None:
     assert read.change_annotations
     assert read.edit_command
     assert read.generated_tag
+    assert not read.unresolved_actions
     assert read.watches_files
 
 
@@ -60,6 +61,7 @@ def test_the_first_encoding_that_is_known(offered: list[str] | None, chosen: str
 
 def test_a_client_that_says_nothing_is_offered_the_menu() -> None:
     read = features({"capabilities": {}})
+    assert read.unresolved_actions
     capabilities = server_capabilities(read, Settings())
     assert offers_menu(read, Settings())
     assert capabilities.completion_provider is not None

@@ -29,10 +29,12 @@ x = 1
 
 
 def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.CodeAction]:
-    document = Document("file:///a.py", "python", 3, text)
+    language, embedded = more.pop("language", "python"), more.pop("embedded", True)
+    settings = EditSettings(preset_instructions=more.pop("own", []))
+    document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
     where = Where(document, span, more.pop("diagnostics", []), more.pop("only", []))
-    return code_actions(where, ClientFeatures(**more), EditSettings())
+    return code_actions(where, ClientFeatures(**more), settings, embedded=embedded)
 
 
 def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
@@ -107,3 +109,33 @@ def test_the_mark_of_generated_code_where_it_is_known() -> None:
         one.tags == [types.CodeActionTag.LlmGenerated] for one in offered(3, 9, generated_tag=True)
     )
     assert all(one.tags is None for one in offered(3, 9))
+
+
+def test_ready_made_instructions_suit_the_model_and_the_language() -> None:
+    def titles(**more: Any) -> set[str]:
+        return {one.title.removeprefix("Redraft: ") for one in offered(11, 12, **more)}
+
+    assert "simplify" not in titles()
+    assert {"add a docstring", "remove comments"} <= titles()
+    assert {"add a docstring", "simplify"} <= titles(embedded=False)
+    assert "remove comments" not in titles(embedded=False)
+    assert titles(embedded=False, language="rust") == {"simplify"}
+
+
+def test_own_instructions_come_first() -> None:
+    long = "write it as our style guide says, with one statement a line and no abbreviations"
+    first, second, *_ = offered(11, 12, own=[long, " sort ", ""])
+    assert (first.data["instruction"], second.data["instruction"]) == (long, "sort")
+    assert len(first.title) < 80
+
+
+def test_clients_that_resolve_nothing_get_commands() -> None:
+    plain = offered(11, 12)
+    actions = offered(11, 12, unresolved_actions=True, apply_edit=True)
+    assert [one.title for one in actions] == [one.title for one in plain]
+    for action, other in zip(actions, plain, strict=True):
+        assert action.command is not None
+        assert action.command.command == "redraft.runEdit"
+        assert action.command.arguments == [other.data]
+        assert action.data is None
+    assert offered(11, 12, unresolved_actions=True, apply_edit=False) == []

@@ -76,6 +76,21 @@ def test_writing_keeps_mode_and_line_ends(engine, tmp_path, capsys):
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
+def test_a_file_that_changed_meanwhile_is_not_overwritten(engine, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "notes.txt"
+    path.write_text("one\n")
+    answer = engine.edit
+
+    def meanwhile(self, job):
+        path.write_text("one, and more\n")
+        return answer(self, job)
+
+    monkeypatch.setattr(engine, "edit", meanwhile)
+    assert edit(path, "--lines", "1:1", "--write") != 0
+    assert path.read_text() == "one, and more\n"
+    assert "changed while" in capsys.readouterr().err
+
+
 def test_an_answer_that_does_not_parse_is_refused(engine, tmp_path, capsys):
     path = tmp_path / "code.py"
     path.write_text("def f():\n    return 1\n")
