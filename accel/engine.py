@@ -57,7 +57,7 @@ class Engine:
         self.threads = threads
         self.kv_budget = kv_budget
         self.path = ""
-        """How forwards are computed: lean, tree, chain or plain."""
+        """How forwards are computed: compiled, lean, tree, chain or plain."""
         self.fim_order: Order | None = None
         """Order of fill-in-the-middle prompts with the least loss, None without such tokens."""
         self._sessions: list[weakref.ref[Session]] = []
@@ -97,7 +97,7 @@ class Engine:
             tokenizer,
             Planner(
                 profile(opened.model, settings, store),
-                can_pad=opened.model.capability == Capability.TREE,
+                can_pad=_can_pad(opened.model),
             ),
             name="embedded" if model is None else str(model),
             end_tokens=opened.end_tokens,
@@ -204,7 +204,7 @@ class Engine:
     def _prefill_rows(self, chunk: TokenArray) -> Rows:
         """Rows whose logits nobody wants, their number in steps where rows may be added: a new
         number costs the CPU's kernels some milliseconds to compile."""
-        if self.model.capability != Capability.TREE or len(chunk) == PREFILL_ROWS:
+        if not _can_pad(self.model) or len(chunk) == PREFILL_ROWS:
             return chain_rows(chunk, len(chunk))
         return replace(
             tree_rows(chunk, DraftTree.empty(), -len(chunk) % PREFILL_STEP),
@@ -230,6 +230,11 @@ class Engine:
                 break
             total -= session.nbytes
             session.drop()
+
+
+def _can_pad(model: Model) -> bool:
+    """Whether rows without meaning may be added, and bring a number of rows that is fast."""
+    return model.capability == Capability.TREE and model.has_fixed_shapes
 
 
 def _device(name: str) -> torch.device:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from accel import attention
+from accel.compiled_llama import CompiledLlama
 from accel.errors import AccelError, UnsupportedModel
 from accel.linear import Linear
 from accel.llama import LlamaModel
@@ -30,7 +31,7 @@ LARGE = 300_000_000
 
 _log = logging.getLogger(__name__)
 
-_LADDER = ("lean", "tree", "chain", "plain")
+_LADDER = ("compiled", "lean", "tree", "chain", "plain")
 
 
 @dataclass(slots=True)
@@ -40,13 +41,13 @@ class Opened:
     model: Model
     end_tokens: frozenset[int]
     path: str
-    """The rung of the ladder: lean, tree, chain or plain."""
+    """The rung of the ladder: compiled, lean, tree, chain or plain."""
 
 
 def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: Store) -> Opened:
     """The best rung that answers as the module itself does; the verdict is kept in ``store``.
 
-    lean and tree verify trees, chain one branch, plain nothing. Raises BrokenModel,
+    compiled, lean and tree verify trees, chain one branch, plain nothing. Raises BrokenModel,
     UnsupportedModel or OutOfMemory.
     """
     key = f"path/{dtype}"
@@ -64,6 +65,9 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
         try:
             model = _build(rung, module)
             found = model is not None and probe.agrees(model, model.capability)
+            if found and model is not None and rung == "compiled":
+                lean = LlamaModel.from_module(load_module(folder, dtype, device, "eager"))
+                found = lean is None or _rate(model) <= _rate(lean)
         except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
             # What a foreign architecture raises on rows it cannot take is not known beforehand.
             _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
@@ -73,7 +77,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
             store.put(key, rung)
             give_mask_tokens(model, module, folder)
             return Opened(model, ends, rung)
-        if rung == "lean" and model is not None:
+        if rung in ("compiled", "lean") and model is not None:
             module = load_module(folder, dtype, device, "eager")
     raise UnsupportedModel(
         f"{folder}: no way to decode it with a cache gives its own answers; use another model"
@@ -82,6 +86,8 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
 
 def _build(rung: str, module: nn.Module) -> Model | None:
     """The model of a rung, None when the module is not made for it."""
+    if rung == "compiled":
+        return CompiledLlama.from_module(module)
     if rung == "lean":
         return LlamaModel.from_module(module)
     full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
@@ -98,12 +104,12 @@ def _build(rung: str, module: nn.Module) -> Model | None:
 def give_mask_tokens(model: Model, module: Any, folder: Path) -> None:
     """Read the mask tokens beside a model's weights where it computes mask rows. Weights that do
     not belong to it are left alone, and the log says so."""
-    if not isinstance(model, LlamaModel) or not (folder / FILE).exists():
+    if not model.computes_masks or not (folder / FILE).exists():
         return
     try:
         weights = read_weights(folder / FILE, sha256_of_base(folder))
         base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
-        model.mask_tokens = MaskTokens(weights, base, head)
+        model.take_mask_tokens(MaskTokens(weights, base, head))
     except AccelError as error:
         _log.warning("no adaptive tokens: %s", error)
 
@@ -179,10 +185,15 @@ def _scores(
             model = open_model(folder, dtype, device, store).model
             for count in counts:
                 torch.set_num_threads(count)
-                scores[count] = _score(measure(model, 0.12, (1, 8, 32), (512,)))
+                scores[count] = _rate(model)
     finally:
         torch.set_num_threads(before)
     return scores
+
+
+def _rate(model: Model) -> float:
+    """``_score`` of a model, measured in a moment."""
+    return _score(measure(model, 0.12, (1, 8, 32), (512,)))
 
 
 def _score(costs: Costs) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 2
+VERSION = 3
 
 
 class Store:

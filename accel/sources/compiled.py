@@ -18,7 +18,9 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiled_with(*modules: ModuleType, fastmath: bool = False) -> Callable[[Function], Function]:
+def compiled_with(
+    *modules: ModuleType, fastmath: bool = False, error_model: str = "python"
+) -> Callable[[Function], Function]:
     """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes."""
     digest = hashlib.sha256()
     for module in modules:
@@ -26,7 +28,8 @@ def compiled_with(*modules: ModuleType, fastmath: bool = False) -> Callable[[Fun
         digest.update(Path(module.__file__).read_bytes())
 
     def compile_function(function: Function) -> Function:
-        dispatcher = njit(nogil=True, cache=True, fastmath=fastmath)(function)
+        options = {"fastmath": fastmath, "error_model": error_model}
+        dispatcher = njit(nogil=True, cache=True, **options)(function)
         index = dispatcher._cache._cache_file
         index._source_stamp = (index._source_stamp, digest.hexdigest())
         compiled: Function = dispatcher

@@ -1,0 +1,192 @@
+"""The compiled forward as a model: weights packed, caches in its own layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from accel.compiled_forward import STEP, Kept, Scratch, Shape, Weights, forward, move
+from accel.kv_cache import KVCache
+from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
+from accel.matmul import BLOCK, packed
+from accel.model import Capability, Model
+from accel.rows import Rows, chain_rows
+
+SMALL_BYTES = 600_000_000
+"""Weights above are read by several threads, which the compiled forward does not have."""
+
+
+class CompiledCache(KVCache):
+    """Keys and values in blocks, see ``compiled_forward.Kept``."""
+
+    def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
+        super().__init__(0)
+        self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
+        self._make(capacity)
+
+    def reserve(self, rows: int) -> None:
+        needed = self.length + rows
+        if needed <= self.capacity:
+            return
+        old = self.kept
+        blocks, places = old.keys.shape[2], old.values.shape[3]
+        self._make(max(needed, self.capacity + self.capacity // 2))
+        self.kept.keys[:, :, :blocks] = old.keys
+        self.kept.values[:, :, :, :places] = old.values
+
+    def _make(self, capacity: int) -> None:
+        """Room of zeros: what lies behind the committed rows may be read with weight zero."""
+        depth, blocks = self._shape.depth, -(-capacity // STEP) * STEP // BLOCK
+        pair = 4 // self._dtype.itemsize
+        heads = (self._layers, self._shape.kv_heads)
+        last = pair * BLOCK
+        keys = np.zeros((*heads, blocks, depth // pair, last), self._dtype)
+        values = np.zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
+        self.capacity = blocks * BLOCK
+        self.kept = Kept(keys, values)
+        self.words = _words(keys), _words(values)
+        self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
+
+    def _move(self, rows: list[int], start: int) -> None:
+        for target, source in enumerate(rows, start):
+            move(self.kept, source, target)
+
+
+class CompiledLlama(Model):
+    """A small decoder on one core. Build it with ``from_module``."""
+
+    has_fixed_shapes = False
+
+    def __init__(self, module: Any) -> None:
+        base, config = module.model, module.config
+        attention = base.layers[0].self_attn
+        self.capability = Capability.TREE
+        self.dtype = base.embed_tokens.weight.dtype
+        self.device = base.embed_tokens.weight.device
+        self.vocabulary_size = module.lm_head.weight.shape[0]
+        self.max_positions = config.max_position_embeddings
+        depth = attention.head_dim
+        self._shape = Shape(
+            heads=attention.q_proj.weight.shape[0] // depth,
+            kv_heads=attention.k_proj.weight.shape[0] // depth,
+            depth=depth,
+            eps=eps_of(base.norm),
+            scaling=float(attention.scaling),
+        )
+        self._weights = _weights(module)
+        self._rotary = base.rotary_emb
+        self._rotations = np.empty((0, 2, depth // 2), np.float32)
+        self._scratch = Scratch.room(1, STEP, self._weights, self._shape)
+        # Compile, or load the compiled form, before the first request waits for it.
+        self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(STEP))
+
+    @classmethod
+    def from_module(cls, module: nn.Module) -> CompiledLlama | None:
+        """The compiled form of a module, None where it is too large or has parts of other kinds.
+
+        The module's layers give up their weights.
+        """
+        return cls(module) if _is_small_llama(module) else None
+
+    def new_cache(self, capacity: int) -> KVCache:
+        dtype = self._weights.embedding.dtype
+        return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
+
+    def forward(self, rows: Rows, cache: KVCache) -> Tensor:
+        assert isinstance(cache, CompiledCache)
+        count, past = len(rows), cache.length
+        cache.reserve(count)
+        self._make_room(count, past, cache.capacity)
+        logits = np.empty((count - rows.logits_from, len(self._weights.head) * BLOCK), np.float32)
+        forward(
+            np.array(rows.tokens, np.int32),  # a read-only array would be compiled for anew
+            rows.offsets,
+            rows.mask,
+            past,
+            self._weights,
+            self._shape,
+            self._rotations,
+            cache.kept,
+            *cache.words,
+            self._scratch,
+            logits,
+        )
+        return torch.from_numpy(logits)[:, : self.vocabulary_size]
+
+    def _make_room(self, rows: int, past: int, columns: int) -> None:
+        has_rows, has_columns = len(self._scratch.x), self._scratch.scores.shape[1]
+        if rows > has_rows or columns > has_columns:
+            self._scratch = Scratch.room(
+                max(rows, has_rows), max(columns, has_columns), self._weights, self._shape
+            )
+        if past + rows > len(self._rotations):
+            positions = max(past + rows, 2 * len(self._rotations), 1024)
+            cos, sin = rotation_angles(self._rotary, positions)
+            self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
+
+
+def _is_small_llama(module: Any) -> bool:
+    if not is_built_like_llama(module):
+        return False
+    base = module.model
+    attention, weight = base.layers[0].self_attn, base.embed_tokens.weight
+    size = sum(p.numel() * p.element_size() for p in module.parameters())
+    linears = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype in (torch.float32, torch.bfloat16)
+        and size <= SMALL_BYTES
+        and attention.head_dim % BLOCK == 0
+        and not hasattr(attention, "q_norm")
+        and module.config.hidden_act == "silu"
+        and all(
+            getattr(part, "bias", None) is None and part.in_features % BLOCK == 0
+            for part in linears
+        )
+    )
+
+
+def _weights(module: Any) -> Weights:
+    """The module's weights in our layout; those of its layers are freed."""
+    base, layers = module.model, module.model.layers
+
+    def stacked(make: Any) -> NDArray[Any]:
+        return np.stack([packed(_array(make(layer))) for layer in layers])
+
+    weights = Weights(
+        embedding=_array(base.embed_tokens.weight.data),
+        attention_norm=np.stack([_floats(layer.input_layernorm.weight) for layer in layers]),
+        qkv=stacked(
+            lambda layer: fused_weights(
+                layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj
+            )
+        ),
+        output=stacked(lambda layer: layer.self_attn.o_proj.weight.data),
+        mlp_norm=np.stack([_floats(layer.post_attention_layernorm.weight) for layer in layers]),
+        gate_up=stacked(lambda layer: fused_weights(layer.mlp.gate_proj, layer.mlp.up_proj)),
+        down=stacked(lambda layer: layer.mlp.down_proj.weight.data),
+        norm=_floats(base.norm.weight),
+        head=packed(_array(module.lm_head.weight.data)),
+    )
+    for parameter in layers.parameters():
+        parameter.data = parameter.data.new_empty(0)
+    return weights
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """float32, or the bits of bf16 as int16."""
+    tensor = tensor.detach()
+    return (tensor if tensor.dtype == torch.float32 else tensor.view(torch.int16)).numpy()
+
+
+def _floats(tensor: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = tensor.detach().float().numpy().copy()
+    return array
+
+
+def _words(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype == np.float32 else array.view(np.int32)

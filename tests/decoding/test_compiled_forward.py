@@ -1,0 +1,168 @@
+"""The compiled forward against transformers' modules and against the plain rules of its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numba import njit
+from tiny_models import Oracle, open_engine, reference_module, reference_tokens, save
+
+from accel.compiled_forward import exponential, gate, write_shares
+from accel.compiled_llama import CompiledLlama
+from accel.draft_tree import DraftTree, Source
+from accel.generation import GenerationRequest
+from accel.loading import DEFAULT_MODEL, load_module
+from accel.model import Model
+from accel.probe import Probe
+from accel.rows import BLOCKED, chain_rows, tree_rows
+
+CPU = torch.device("cpu")
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
+
+
+def compiled(folder: Path, dtype: torch.dtype) -> CompiledLlama:
+    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
+    assert model is not None
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("heads", [(4, 2), (4, 1), (2, 2)])
+def test_logits_are_the_modules(dtype: torch.dtype, heads: tuple[int, int], tmp_path: Path) -> None:
+    """Two parts of text, a tree, one branch of it kept, and one token more."""
+    few = {"num_attention_heads": heads[0], "num_key_value_heads": heads[1]}
+    folder = save(tmp_path, "llama", **(WIDE | few))
+    probe = Probe(load_module(folder, dtype, CPU, "eager"))
+    model = compiled(folder, dtype)
+    assert probe.agrees(model, model.capability)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"head_dim": 16}, {"attention_bias": True}, {"hidden_act": "gelu"}]
+)
+def test_other_models_are_left_alone(changes: dict[str, Any], tmp_path: Path) -> None:
+    module = load_module(save(tmp_path, "llama", **(WIDE | changes)), torch.float32, CPU, "eager")
+    assert CompiledLlama.from_module(module) is None
+
+
+def test_text_equals_transformers(folder: Path) -> None:
+    """With drafts accepted, across growth of the cache, and with sessions that are trimmed."""
+    engine = open_engine(folder)
+    engine.model = compiled(folder, torch.float32)
+    module = reference_module(folder)
+    session = engine.session()
+    random = np.random.default_rng(3)
+    text = random.integers(0, 256, 50).astype(np.int32)
+    for step in range(4):
+        expected = reference_tokens(module, text, 60)
+        expected = expected[: expected.index(299)] if 299 in expected else expected
+        for drafter in (None, Oracle(np.array(expected, np.int32), step)):
+            request = GenerationRequest(text, max_tokens=60, drafter=drafter)
+            assert engine.generate(request, session).finish().tokens.tolist() == expected, step
+        text = np.concatenate([text[:-5], random.integers(0, 256, 29).astype(np.int32)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.dtype) -> None:
+    """Bit by bit, where the rows before it stand in the same places."""
+    model = compiled(folder, dtype)
+    tokens = np.arange(70, dtype=np.int32)
+    together = model.forward(chain_rows(tokens, 0), model.new_cache(8))
+    cache = model.new_cache(8)
+    for place in range(70):
+        alone = model.forward(chain_rows(tokens[place : place + 1], 0), cache)
+        cache.keep([0])
+        assert torch.equal(alone[0], together[place]), place
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -> None:
+    """Keeping a branch moves its keys and values; the next row sees the branch alone."""
+    model = compiled(folder, dtype)
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        branches = [random.integers(0, 256, 6).astype(np.int32) for _ in range(4)]
+        tree = DraftTree.merge(branches, Source.PROMPT)
+        text = random.integers(0, 256, 33).astype(np.int32)
+        cache, plain = model.new_cache(33), model.new_cache(200)
+        model.forward(chain_rows(text[:-1], 32), cache)
+        cache.keep(list(range(32)))
+        model.forward(tree_rows(text[-1:], tree), cache)
+        cache.keep([0, *(1 + node for node in tree.accepted_path(branches[2]))])
+        last = chain_rows(np.array([7], np.int32), 0)
+        got = model.forward(last, cache)
+        whole = np.concatenate([text, branches[2]])
+        model.forward(chain_rows(whole, len(whole)), plain)
+        plain.keep(list(range(len(whole))))
+        torch.testing.assert_close(got, model.forward(last, plain), rtol=0.02, atol=0.02)
+
+
+def test_the_embedded_model_is_computed_so() -> None:
+    models: list[Model] = [
+        compiled(DEFAULT_MODEL, torch.float32),
+        compiled(DEFAULT_MODEL, torch.bfloat16),
+    ]
+    probe = Probe(load_module(DEFAULT_MODEL, torch.float32, CPU, "eager"))
+    assert all(probe.agrees(model, model.capability) for model in models[:1])
+    rows = chain_rows(np.arange(40, dtype=np.int32), 0)
+    exact, rounded = (model.forward(rows, model.new_cache(40)) for model in models)
+    assert float((exact - rounded).abs().mean() / exact.std()) < 0.03
+
+
+@njit
+def _exponentials(values, out):  # type: ignore[no-untyped-def]
+    for i in range(len(values)):
+        out[i] = exponential(values[i])
+
+
+def test_exponential() -> None:
+    values = np.linspace(-87, 87, 100_001).astype(np.float32)
+    out = np.empty_like(values)
+    _exponentials(values, out)
+    np.testing.assert_allclose(out, np.exp(values.astype(np.float64)), rtol=1e-5)
+    near = np.abs(values) < 2
+    np.testing.assert_allclose(out[near], np.exp(values[near].astype(np.float64)), rtol=4e-7)
+    _exponentials(np.array([-1e30], np.float32), out)
+    assert 0 <= out[0] < 1e-37
+
+
+def test_shares_are_a_softmax_before_division() -> None:
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        past, rows = int(random.integers(0, 200)), int(random.integers(1, 9))
+        end = past + rows
+        scores = (random.standard_normal(256) * 9).astype(np.float32)
+        mask = np.where(random.random(rows) < 0.5, np.float32(0), BLOCKED).astype(np.float32)
+        mask[-1] = 0
+        seen = scores[:end].astype(np.float64) * 0.3
+        seen[past:][mask < 0] = -np.inf
+        expected = np.exp(seen - seen.max())
+        shares = np.full(256, np.nan, np.float32)
+        total = write_shares(scores, end, mask, past, 0.3, shares)
+        np.testing.assert_allclose(shares[:end], expected, atol=5e-6, err_msg=f"seed {seed}")
+        assert total == pytest.approx(expected.sum(), rel=1e-5)
+        assert (shares[end : -(-end // 64) * 64] < 1e-37).all()
+
+
+def test_gate_is_silu_times_the_other_half() -> None:
+    random = np.random.default_rng(0)
+    gate_up = (random.standard_normal((3, 64)) * 5).astype(np.float32)
+    gated = np.empty((3, 32), np.float32)
+    gate(gate_up, 3, gated)
+    left, right = torch.from_numpy(gate_up).chunk(2, -1)
+    expected = torch.nn.functional.silu(left) * right
+    np.testing.assert_allclose(gated, expected.numpy(), rtol=1e-5, atol=1e-6)

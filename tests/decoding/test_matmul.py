@@ -1,0 +1,79 @@
+"""The kernel for products of few rows against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from accel.matmul import BLOCK, multiply, narrow, packed, wide
+
+
+@njit
+def _narrow_all(values, out):  # type: ignore[no-untyped-def]
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            out[i, j] = narrow(values[i, j], out)
+
+
+@njit
+def _widen_all(values, out):  # type: ignore[no-untyped-def]
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            out[i, j] = wide(values[i, j])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+def test_products_of_any_number_of_rows(dtype: type) -> None:
+    """Against float64, at every number of rows that a tile may have and beyond."""
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+        rows, columns = int(random.integers(1, 20)), int(random.integers(1, 100))
+        depth = 2 * int(random.integers(1, 50))
+        used = 2 * int(random.integers(1, depth // 2 + 1))
+        skipped = int(random.integers(0, 3))
+        weight, inputs = np.empty((columns, depth), dtype), np.empty((rows + skipped, depth), dtype)
+        for stored in (weight, inputs):
+            _narrow_all(random.standard_normal(stored.shape).astype(np.float32), stored)
+        exact_weight, exact_inputs = np.empty(weight.shape), np.empty(inputs.shape)
+        _widen_all(weight, exact_weight)
+        _widen_all(inputs, exact_inputs)
+        matrix = packed(weight)
+        assert matrix.shape[0] == -(-columns // BLOCK)
+        out = np.full((rows, len(matrix) * BLOCK), np.nan, np.float32)
+        multiply(inputs, skipped, rows, matrix, len(matrix), used * inputs.itemsize // 4, out)
+        expected = exact_inputs[skipped:, :used] @ exact_weight[:, :used].T
+        np.testing.assert_allclose(out[:, :columns], expected, atol=1e-4, err_msg=f"seed {seed}")
+        assert (out[:, columns:] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+def test_the_sum_of_a_row_does_not_depend_on_its_company(dtype: type) -> None:
+    random = np.random.default_rng(0)
+    weight, inputs = np.empty((64, 96), dtype), np.empty((21, 96), dtype)
+    for stored in (weight, inputs):
+        _narrow_all(random.standard_normal(stored.shape).astype(np.float32), stored)
+    matrix = packed(weight)
+    depth = 96 * inputs.itemsize // 4
+    together = np.empty((21, 64), np.float32)
+    multiply(inputs, 0, 21, matrix, 2, depth, together)
+    for row in range(21):
+        alone = np.empty((1, 64), np.float32)
+        multiply(inputs, row, 1, matrix, 2, depth, alone)
+        assert (alone[0] == together[row]).all()
+
+
+def test_rounding_to_bf16_is_torchs() -> None:
+    import torch
+
+    random = np.random.default_rng(1)
+    values = (random.standard_normal((64, 64)) * 10.0 ** random.integers(-20, 20, (64, 64))).astype(
+        np.float32
+    )
+    stored = np.empty(values.shape, np.int16)
+    _narrow_all(values, stored)
+    rounded = torch.from_numpy(values).to(torch.bfloat16)
+    assert (stored == rounded.view(torch.int16).numpy()).all()
+    widened = np.empty(values.shape, np.float32)
+    _widen_all(stored, widened)
+    assert (widened == rounded.float().numpy()).all()
