@@ -20,7 +20,8 @@ from lsp_server.errors import BenchError
 
 ROWS = (
     *("plain", "hf-generate", "hf-prompt-lookup", "standard-sd", "draft-model", "self-speculative"),
-    *("rest", "suffix-decoding", "fastcoder", "fastfixer", "efficientedit", "sdsat", "redraft"),
+    *("rest", "suffix-decoding", "fastcoder", "fastfixer", "efficientedit", "sdsat"),
+    *("redraft", "redraft+adaptive"),
 )
 """Rows of the page: standard-sd is transformers' own, draft-model the same rule in our engine."""
 

@@ -160,10 +160,15 @@ def table(title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str
     for heading in columns.values():
         made.add_column(heading, justify="right")
     for name, fields in figures.items():
-        if "unavailable" in fields:
-            made.add_row(name, f"unavailable: {fields['unavailable']}")
-        else:
+        if "unavailable" not in fields:
             made.add_row(name, *(_shown(fields.get(key)) for key in columns))
+    absent = [
+        f"{name} is unavailable: {fields['unavailable']}"
+        for name, fields in figures.items()
+        if "unavailable" in fields
+    ]
+    if absent:
+        made.caption, made.caption_justify = "\n".join(absent), "left"
     return made
 
 

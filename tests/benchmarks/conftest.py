@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 
 HELPERS = '''def clamp(value, low, high):
     """Limit a value to a range."""
