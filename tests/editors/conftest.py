@@ -20,7 +20,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from drive_neovim import Neovim, OpenNeovim
+from drive_vscode import Browser, CodeServer, Window
 from installed import Installed, Server
+from projects import make_project
 
 FAILED = pytest.StashKey[bool]()
 
@@ -68,3 +71,81 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(chosen) if chosen else tmp_path_factory.mktemp("media")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of the test's own."""
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture(params=["0.12", "0.10"])
+def version(request: pytest.FixtureRequest) -> str:
+    """Neovim that draws suggestions itself, and one for which the plugin draws."""
+    return str(request.param)
+
+
+@pytest.fixture
+def neovim(
+    installed: Installed, server: Server, tmp_path: Path, version: str
+) -> Iterator[OpenNeovim]:
+    """Starts Neovims; all are closed at the end."""
+    started: list[Neovim] = []
+
+    def start(setup: str | None = None) -> Neovim:
+        binary = installed.neovim if version == "0.12" else installed.older_neovim
+        started.append(Neovim(binary, tmp_path / f"editor{len(started)}", server, setup))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+FILES = (
+    *("taken", "typed", "words", "edit", "stream", "hunks", "choose", "discard", "long", "box"),
+    *("bulb", "offered", "shop", "basket", "pause", "menu", "first", "killed"),
+)
+
+
+@pytest.fixture(scope="session")
+def code_server(
+    installed: Installed, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CodeServer]:
+    """One VS Code for most tests."""
+    started = CodeServer(installed, server, tmp_path_factory.mktemp("code-server"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One Chromium for all tests; nothing outside this machine was asked for."""
+    started = Browser(tmp_path_factory.mktemp("chromium"))
+    yield started
+    outside = set(started.outside)
+    started.close()
+    assert not outside
+
+
+@pytest.fixture(scope="session")
+def shared_window(
+    code_server: CodeServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Window:
+    """The window that most tests use; every test has a file of its own in it.
+
+    The files are there before the window: its watcher starts late and may miss new ones.
+    """
+    folder = make_project(tmp_path_factory.mktemp("vscode") / "project")
+    for name in FILES:
+        (folder / f"{name}.py").touch()
+    return Window(code_server, browser, folder)
+
+
+@pytest.fixture
+def window(shared_window: Window, tmp_path: Path, failed: Callable[[], bool]) -> Iterator[Window]:
+    """The shared window without open editors; a failed test leaves a picture."""
+    yield shared_window
+    if failed():
+        shared_window.picture(tmp_path / "failed.png")
+    shared_window.close_editors()

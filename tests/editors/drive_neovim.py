@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,10 @@ class Neovim:
         with contextlib.suppress(OSError, EOFError):
             self.rpc.command("qa!")
         self.rpc.close()
+
+
+OpenNeovim = Callable[..., Neovim]
+"""Starts a Neovim, with ``setup`` when it is given."""
 
 
 def init_text(server: Server, setup: str | None) -> str:

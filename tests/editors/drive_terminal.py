@@ -13,7 +13,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,10 @@ class Terminal:
         self._master, slave = pty.openpty()
         size = struct.pack("HHHH", ROWS, COLUMNS, 0, 0)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
+        # Some editors open /dev/tty instead of what they were given.
         self._process = subprocess.Popen(
-            list(command), stdin=slave, stdout=slave, stderr=slave, cwd=folder,
+            ["setsid", "--ctty", *command], stdin=slave, stdout=slave, stderr=slave, cwd=folder,
             env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
-            start_new_session=True,
         )  # fmt: skip
         os.close(slave)
         self._started = time.monotonic()
@@ -87,8 +87,12 @@ class Terminal:
             self.read(0.05)
             return wanted in self.text
 
+        self.wait(shown, f"{wanted!r} on the screen", timeout_s)
+
+    def wait(self, probe: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+        """As ``wait_for``; a failure shows the screen."""
         try:
-            wait_for(shown, f"{wanted!r} on the screen", timeout_s)
+            wait_for(probe, what, timeout_s)
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen:\n{self.text}") from None
 

@@ -44,6 +44,7 @@ SETTINGS = {
     "files.autoSave": "off",
     "files.hotExit": "off",
     "git.enabled": False,
+    "terminal.integrated.gpuAcceleration": "off",
     "editor.minimap.enabled": False,
     "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
     "editor.suggestOnTriggerCharacters": False,
@@ -70,6 +71,16 @@ GHOST = """() => {
   return [first, ...lines.map(([, text]) => text)].join('\\n');
 }"""
 QUICK_INPUT = ".quick-input-widget:visible input"
+
+# The lines of one side of the diff editor in front, as they are on the screen.
+SIDE_OF_PREVIEW = """(side) => {
+  const all = [...document.querySelectorAll('.monaco-diff-editor')];
+  const shown = all.find((one) => one.offsetParent);
+  if (!shown) return [];
+  const lines = [...shown.querySelectorAll(`.editor.${side} .view-lines > .view-line`)];
+  const top = (line) => line.getBoundingClientRect().top;
+  return lines.sort((one, other) => top(one) - top(other)).map((line) => line.textContent);
+}"""
 
 
 class CodeServer:
@@ -177,13 +188,14 @@ class Browser:
 
 
 class Window:
-    """One window of VS Code with a folder open."""
+    """One window of VS Code with a folder, or the folders of a workspace file, open."""
 
     def __init__(self, code_server: CodeServer, browser: Browser, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder if folder.is_dir() else folder.parent
+        kind = "folder" if folder.is_dir() else "workspace"
         self.page: Any = browser.context.new_page()
         self.page.goto(
-            f"http://127.0.0.1:{code_server.port}/?folder={folder}", wait_until="domcontentloaded"
+            f"http://127.0.0.1:{code_server.port}/?{kind}={folder}", wait_until="domcontentloaded"
         )
         self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for(timeout=60000)
 
@@ -196,13 +208,27 @@ class Window:
 
         return wait_for(probed, what, timeout_s)
 
-    def open(self, name: str) -> None:
-        """Open a file by name, cursor at its end, once the server is ready for it."""
+    def row(self, name: str) -> Any:
+        """A file or folder in the explorer."""
         rows = self.page.locator(".explorer-folders-view .monaco-list-row")
-        rows.filter(has=self.page.get_by_text(name, exact=True)).dblclick(timeout=60000)
+        return rows.filter(has=self.page.get_by_text(name, exact=True))
+
+    def expand(self, folder: str) -> None:
+        """Show what a folder holds."""
+        if self.row(folder).get_attribute("aria-expanded", timeout=60000) != "true":
+            self.row(folder).click()
+        self.page.locator(".monaco-list-row[aria-expanded='true']").first.wait_for()
+
+    def open_tab(self, name: str) -> None:
+        """Open a file by name, once the server is ready for it."""
+        self.row(name).dblclick(timeout=60000)
         self.page.locator(f'.tab.active[data-resource-name="{name}"]').wait_for()
         self.wait(lambda: "Redraft" in self.status(), "status bar item", 30)
         self.wait_running()
+
+    def open(self, name: str) -> None:
+        """Open a file by name, cursor at its end, once the server is ready for it."""
+        self.open_tab(name)
         self.focus()
         self.page.keyboard.press("Control+End")
 
@@ -307,15 +333,21 @@ class Window:
         """Whether a diff editor is in front."""
         return bool(self.page.locator(".monaco-diff-editor:visible").count())
 
-    def has_proposal(self, changed_lines: int = 2) -> bool:
-        """Whether the preview shows the whole answer, not a text that still streams in."""
-        actions = self.page.locator("[aria-label^='Accept All Changes']:visible").count()
-        return bool(actions) and self.changed_lines() == changed_lines
+    def proposes(self, text: str) -> bool:
+        """Whether the right side of the preview shows a text."""
+        return self._side("modified") == lines_on_screen(text)
 
-    def changed_lines(self) -> int:
-        """Lines that the preview marks as new."""
-        marked = ".monaco-diff-editor .modified .view-overlays .line-insert"
-        return int(self.page.locator(marked).count())
+    def compares_with(self, text: str) -> bool:
+        """Whether the left side of the preview shows a text."""
+        return self._side("original") == lines_on_screen(text)
+
+    def proposal(self) -> list[str]:
+        """The lines on the right side of the preview."""
+        return self._side("modified")
+
+    def _side(self, side: str) -> list[str]:
+        lines = "\n".join(self.page.evaluate(SIDE_OF_PREVIEW, side))
+        return lines_on_screen(lines.replace("\u00a0", " ").replace("\u200b", ""))
 
     def is_dirty(self, name: str) -> bool:
         """Whether a file has unsaved changes."""
@@ -325,6 +357,11 @@ class Window:
         """Click our status bar item."""
         self.page.locator(STATUS_ITEM).click()
         self.page.locator(".quick-input-list .monaco-list-row", has_text="Show log").wait_for()
+
+    def choose_in_menu(self, entry: str) -> None:
+        """Click our status bar item and something it offers."""
+        self.open_menu()
+        self.page.locator(".quick-input-list .monaco-list-row", has_text=entry).click()
 
     def close_editors(self) -> None:
         """Close all editors without saving."""
@@ -350,3 +387,8 @@ class Window:
     def picture(self, path: Path) -> None:
         """A screenshot as PNG."""
         self.page.screenshot(path=str(path))
+
+
+def lines_on_screen(text: str) -> list[str]:
+    """Lines as an editor shows them: no line ends, no blanks behind, no blank lines at the end."""
+    return [line.rstrip() for line in text.replace("\r\n", "\n").rstrip().split("\n")]

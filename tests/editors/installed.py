@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from language_client import LanguageClient
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "editor-clients"
@@ -57,6 +62,11 @@ class Installed:
     def helix(self) -> Path:
         """Helix, which has the completion menu and code actions only."""
         return self.folder / "helix/binary"
+
+    @property
+    def emacs(self) -> Path:
+        """Emacs, which has the completion menu and code actions through eglot."""
+        return self.folder / "emacs/emacs"
 
     @property
     def node(self) -> Path:
@@ -111,48 +121,74 @@ class Server:
 
     def status(self) -> dict[str, Any]:
         """``redraft status --json``; empty when no daemon runs."""
+        time.sleep(0.1)  # asked in loops, and a process each time
         answer = self.run("status", "--json")
         found: dict[str, Any] = json.loads(answer.stdout) if answer.stdout.strip() else {}
         return found
 
     def warm_up(self, folder: Path) -> None:
         """Load the model and build what is built once, so that no test waits for it."""
-        document = {
-            "uri": (folder / "empty.py").as_uri(),
-            "languageId": "python",
-            "version": 1,
-            "text": "x = 1\n",
-        }
-        messages = [
-            {
-                "id": 1,
-                "method": "initialize",
-                "params": {"processId": None, "rootUri": None, "capabilities": {}},
-            },
-            {"method": "initialized", "params": {}},
-            {"method": "textDocument/didOpen", "params": {"textDocument": document}},
-            {
-                "id": 2,
-                "method": "textDocument/inlineCompletion",
-                "params": {
-                    "textDocument": {"uri": document["uri"]},
-                    "position": {"line": 1, "character": 0},
-                    "context": {"triggerKind": 2},
-                },
-            },
-        ]
-        with subprocess.Popen(
-            [str(self.command), "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-        ) as front:
-            assert front.stdin is not None
-            for message in messages:
-                body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-                front.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-                front.stdin.flush()
+        with LanguageClient(self.command, folder) as client:
+            document = client.open(folder / "empty.py", "x = 1\n")
+            here = {"line": 1, "character": 0}
+            asked = {"textDocument": document, "position": here, "context": {"triggerKind": 2}}
+            client.request("textDocument/inlineCompletion", asked)
             try:
                 wait_for(self._model_is_loaded, "loaded model", 240)
-            finally:
-                front.kill()
+            except AssertionError as error:
+                raise AssertionError(f"{error}; {self.run('status').stdout}") from None
+
+    @contextmanager
+    def halted_engine(self) -> Iterator[None]:
+        """However fast the model is, it does not answer meanwhile."""
+        engine = self.engine_process()
+        os.kill(engine, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(engine, signal.SIGCONT)
+
+    @contextmanager
+    def slow_engine(self) -> Iterator[None]:
+        """However fast the model is, one sees how it writes."""
+        engine = self.engine_process()
+        over = threading.Event()
+
+        def slow_down() -> None:
+            while not over.is_set():
+                os.kill(engine, signal.SIGSTOP)
+                over.wait(0.15)
+                os.kill(engine, signal.SIGCONT)
+                over.wait(0.004)
+
+        worker = threading.Thread(target=slow_down)
+        worker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            worker.join()
+
+    def engine_process(self) -> int:
+        """Process of the one engine."""
+        (engine,) = self.status()["engines"]
+        return int(engine["pid"])
+
+    def fronts(self) -> set[int]:
+        """Processes that editors have started."""
+        own = f"XDG_RUNTIME_DIR={self.environment['XDG_RUNTIME_DIR']}".encode()
+        found = set()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                surroundings = (process / "environ").read_bytes().split(b"\0")
+                if b"serve" in words and own in surroundings:
+                    found.add(int(process.name))
+        return found
+
+    def wait_idle(self) -> None:
+        """Until no engine has anything to do."""
+        wait_for(lambda: all(one["queue"] == 0 for one in self.status()["engines"]), "idle engine")
 
     def _model_is_loaded(self) -> bool:
         engines = self.status().get("engines", [])

@@ -60,12 +60,6 @@ def largest_total(orders, tax):
     return max(totals)
 '''
 
-FUNCTION = (4, 9)
-"""First and last line of the function that the tests edit, 1-based."""
-
-RENAME = "rename parameter prices to items"
-"""An instruction that changes two lines of it, apart from each other."""
-
 
 def make_project(folder: Path) -> Path:
     """A folder with a repository's mark and two modules."""
@@ -74,10 +68,6 @@ def make_project(folder: Path) -> Path:
     (folder / "shapes.py").write_text(SHAPES, encoding="utf-8")
     (folder / "orders.py").write_text(ORDERS, encoding="utf-8")
     return folder
-
-
-TYPED_BEFORE = ["", "", "def smallest_total(orders, tax):", "    totals = "]
-"""Lines to add to ORDERS; what comes after a typed ``[`` stands a few lines above."""
 
 
 def long_module(functions: int = 12) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from drive_terminal import Terminal
 from installed import CLIENTS, Installed, Server, wait_for
-from projects import ORDERS, RENAME, TYPED_BEFORE, make_project
+from prepared import prepared_comment, prepared_place
 
 pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
 
-COMMENT = f"# redraft: {RENAME}\n"
+OpenHelix = Callable[[str], Terminal]
 
 
 def settings_of_the_page() -> str:
@@ -23,73 +23,87 @@ def settings_of_the_page() -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
-
-
-@pytest.fixture
 def helix(
     installed: Installed, server: Server, tmp_path: Path, project: Path
-) -> Iterator[Terminal]:
-    """Helix with the settings of the page, the command's path apart, before orders.py."""
+) -> Iterator[OpenHelix]:
+    """Opens orders.py with a text, with the settings of the page, the command's path apart."""
     folder = tmp_path / "config/helix"
     folder.mkdir(parents=True)
     settings = settings_of_the_page()
     assert 'command = "redraft"' in settings
     settings = settings.replace('command = "redraft"', f'command = "{server.command}"')
     (folder / "languages.toml").write_text(settings, encoding="utf-8")
-    text = ORDERS.replace("def order_total", COMMENT + "def order_total")
-    (project / "orders.py").write_text(text + "\n".join(TYPED_BEFORE), encoding="utf-8")
+    # A bracket that Helix closes by itself would make another place of the prepared one.
+    (folder / "config.toml").write_text("[editor]\nauto-pairs = false\n", encoding="utf-8")
     environment = {
         **os.environ,
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "HELIX_RUNTIME": str(installed.folder / "helix/usr/lib/hx/runtime"),
     }
-    terminal = Terminal([str(installed.helix), "orders.py"], environment, project)
-    terminal.wait_text("def order_total")
-    yield terminal
-    terminal.close()
+    started: list[Terminal] = []
+
+    def start(text: str) -> Terminal:
+        (project / "orders.py").write_text(text, encoding="utf-8")
+        terminal = Terminal([str(installed.helix), "orders.py"], environment, project)
+        started.append(terminal)
+        terminal.wait_text("def order_total")
+        return terminal
+
+    yield start
+    for terminal in started:
+        terminal.close()
 
 
-def saved(terminal: Terminal, path: Path, what: str) -> str:
-    """Write the file and wait until it holds ``what``."""
+def saved(terminal: Terminal, path: Path, before: str) -> str:
+    """Write the file and wait until it is another one."""
     terminal.keys("\x1b")
     terminal.type(":w\r")
-    wait_for(lambda: what in path.read_text(encoding="utf-8"), f"{what!r} in the file")
-    return path.read_text(encoding="utf-8")
+    return wait_for(lambda: (now := path.read_text(encoding="utf-8")) != before and now, "new text")
 
 
-def test_suggestion_is_taken_from_the_menu(helix: Terminal, project: Path) -> None:
-    helix.keys("ge")
-    helix.keys("A")
-    helix.type("[")
-
-    def offered() -> bool:
-        helix.keys("\x18")
-        helix.rest(2.0)
-        return "order_total(" in "\n".join(helix.text.splitlines()[-12:])
-
-    wait_for(offered, "completion menu", 90)
-    helix.keys("\t")
-    helix.keys("\r")
-    helix.rest(0.5)
-    text = saved(helix, project / "orders.py", "totals = [order_total(")
-    assert text.count("def smallest_total") == 1
-
-
-def test_instruction_comment_is_carried_out(helix: Terminal, project: Path) -> None:
-    helix.type("4gg")
+def test_suggestion_is_taken_from_the_menu(helix: OpenHelix, project: Path, server: Server) -> None:
+    place = prepared_place(server, project, "orders.py")
+    wanted = place.first_line[:12].strip()
+    editor = helix(place.text)
+    editor.keys("ge")
+    editor.keys("A")
+    editor.type(place.key)
+    editor.rest(0.3)
+    before = editor.text.count(wanted)
 
     def offered() -> bool:
-        helix.keys("\x1b")
-        helix.keys(" a")
-        helix.rest(2.0)
-        return f"Redraft: {RENAME}" in helix.text
+        editor.keys("\x18")
+        editor.rest(2.0)
+        return editor.text.count(wanted) > before
 
-    wait_for(offered, "code action", 90)
-    helix.keys("\r")
-    helix.wait_text("def order_total(items, tax)")
-    text = saved(helix, project / "orders.py", "items")
-    assert "    for price in items:" in text
-    assert COMMENT not in text
+    editor.wait(offered, "completion menu", 90)
+    editor.keys("\t")
+    editor.keys("\r")
+    editor.rest(0.5)
+    text = saved(editor, project / "orders.py", place.text)
+    assert text.startswith(place.typed + place.first_line[:12].rstrip())
+
+
+def test_instruction_comment_is_carried_out(
+    helix: OpenHelix, project: Path, server: Server
+) -> None:
+    edit, title = prepared_comment(server, project, "orders.py")
+    editor = helix(edit.text)
+    editor.type(f"{edit.first}gg")
+
+    def offered() -> bool:
+        editor.keys("\x1b")
+        editor.keys(" a")
+        editor.rest(2.0)
+        return title in editor.text
+
+    editor.wait(offered, "code action", 90)
+    editor.keys("\r")
+
+    def carried_out() -> bool:
+        editor.rest(0.5)
+        return edit.comment not in editor.text
+
+    editor.wait(carried_out, "text without the comment")
+    assert saved(editor, project / "orders.py", edit.text) == edit.after

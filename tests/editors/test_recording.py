@@ -9,7 +9,8 @@ import pytest
 from drive_neovim import editor_environment, init_text
 from drive_terminal import Terminal, save_animation, save_recording
 from installed import Installed, Server, wait_for
-from projects import ORDERS, RENAME, TYPED_BEFORE, make_project
+from prepared import prepared_edit, prepared_place
+from projects import ORDERS
 
 pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
 
@@ -23,11 +24,15 @@ vim.o.ruler, vim.o.number, vim.o.shortmess = false, true, vim.o.shortmess .. 'IF
 
 
 def test_session_is_recorded(
-    installed: Installed, server: Server, tmp_path: Path, media: Path
+    installed: Installed, server: Server, tmp_path: Path, project: Path, media: Path
 ) -> None:
-    project = make_project(tmp_path / "project")
-    shown_before = "\n".join(TYPED_BEFORE)
-    (project / "orders.py").write_text(ORDERS + shown_before, encoding="utf-8")
+    path = project / "orders.py"
+    place = prepared_place(server, project, path.name)
+    taken = place.typed + place.suggestion + "\n"
+    edit = prepared_edit(
+        server, project, path.name, change=lambda text: taken if text == ORDERS else ""
+    )
+    path.write_text(place.text, encoding="utf-8")
     init = tmp_path / "init.lua"
     init.write_text(init_text(server, None) + LOOKS, encoding="utf-8")
     environment = {**os.environ, **editor_environment(tmp_path / "xdg")}
@@ -36,30 +41,31 @@ def test_session_is_recorded(
     try:
         terminal.wait_text("⚡ redraft")
         terminal.keys("GA")
-        terminal.type("[", 0.3)
-        terminal.wait_text("[order_total(")
+        terminal.type(place.key, 0.3)
+        terminal.wait_text(place.typed.splitlines()[-1] + place.first_line[:12])
         terminal.rest(1.2)
         terminal.keys("\t")
         terminal.rest(1.0)
         terminal.keys("\x1b")
-        terminal.type("4G", 0.2)
-        terminal.type("V5j", 0.15)
+        terminal.type(f"{edit.first}G", 0.2)
+        terminal.type(f"V{edit.last}G", 0.15)
         terminal.type(":Redraft edit\r", 0.05)
-        terminal.wait_text("Edit lines 4 to 9")
-        terminal.type(RENAME, 0.05)
+        terminal.wait_text(f"Edit lines {edit.first} to {edit.last}")
+        terminal.type(edit.instruction, 0.05)
         terminal.rest(0.5)
         terminal.keys("\r")
-        terminal.wait_text("2 change(s)")
+        terminal.wait_text(" change(s)")
         terminal.rest(1.5)
         terminal.keys("\x19")
-        terminal.wait_text("order_total(items, tax)")
         terminal.rest(1.0)
         terminal.type(":w\r", 0.1)
-        path = project / "orders.py"
-        wait_for(lambda: "for price in items" in path.read_text(encoding="utf-8"), "written file")
+        wait_for(lambda: path.read_text(encoding="utf-8") != place.text, "written file")
         terminal.rest(0.5)
     finally:
         terminal.close()
+    after = path.read_text(encoding="utf-8")
+    assert after.splitlines()[: edit.last] != place.text.splitlines()[: edit.last]
+    assert place.typed.splitlines()[-1] in after
     cast = media / "neovim.cast"
     save_recording(terminal, cast)
     save_animation(cast, media / "neovim.svg")

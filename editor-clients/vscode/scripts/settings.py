@@ -36,7 +36,7 @@ def properties(kind: type[Any] = Settings, path: str = "redraft") -> dict[str, A
 
 
 def _property(item: dataclasses.Field[Any], hint: Any, default: Any) -> dict[str, Any]:
-    described: dict[str, Any] = {**_type(hint), "default": default, "scope": "resource"}
+    described: dict[str, Any] = {**_type(hint), "default": default, "scope": "window"}
     choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
     if choices:
         described["enum"] = list(choices)

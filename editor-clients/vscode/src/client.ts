@@ -1,39 +1,13 @@
 /** The connection to the server: started, configured, and started again when it ends. */
 
 import * as vscode from "vscode";
-import type { ErrorHandler, LanguageClientOptions } from "vscode-languageclient/node";
+import type { LanguageClientOptions } from "vscode-languageclient/node";
 import { CloseAction, ErrorAction, LanguageClient, State, TransportKind } from "vscode-languageclient/node";
 
+import type { BackOff } from "./backoff";
 import { serverSettings, withoutClientSettings } from "./settings";
 
 export const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
-
-const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 30_000;
-const STABLE_AFTER_MS = 60_000;
-
-/** Waits before each restart, longer each time, until the server has stayed up for a minute. */
-export class BackOff implements ErrorHandler {
-  private delay = FIRST_DELAY_MS;
-  private lastClose = 0;
-
-  error(): { action: ErrorAction } {
-    return { action: ErrorAction.Continue };
-  }
-
-  async closed(): Promise<{ action: CloseAction; handled: boolean }> {
-    await this.wait();
-    return { action: CloseAction.Restart, handled: true };
-  }
-
-  async wait(): Promise<void> {
-    const now = Date.now();
-    if (now - this.lastClose > STABLE_AFTER_MS) this.delay = FIRST_DELAY_MS;
-    this.lastClose = now;
-    await new Promise((resolve) => setTimeout(resolve, this.delay));
-    this.delay = Math.min(2 * this.delay, LONGEST_DELAY_MS);
-  }
-}
 
 export function makeClient(command: string, output: vscode.LogOutputChannel, backOff: BackOff): LanguageClient {
   const options: LanguageClientOptions = {
@@ -41,7 +15,13 @@ export function makeClient(command: string, output: vscode.LogOutputChannel, bac
     outputChannel: output,
     // The server asks for the section by resource; what only the extension reads is none of its business.
     initializationOptions: () => ({ redraft: { editCommand: true }, settings: serverSettings() }),
-    errorHandler: backOff,
+    errorHandler: {
+      error: () => ({ action: ErrorAction.Continue }),
+      closed: async () => {
+        await backOff.wait();
+        return { action: CloseAction.Restart, handled: true };
+      },
+    },
     initializationFailedHandler: (error) => {
       output.error(error instanceof Error ? error : String(error));
       return false;

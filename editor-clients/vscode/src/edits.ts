@@ -164,7 +164,9 @@ export class Edits implements vscode.Disposable {
     await vscode.window.withProgress(progress, async (_report, cancelled) => {
       cancelled.onCancellationRequested(() => session.cancellation.cancel());
       try {
-        session.finish(await request);
+        const result = await request;
+        session.finish(result);
+        if (result.warning) void vscode.window.showWarningMessage(`Redraft: ${result.warning}`);
       } catch (error) {
         await session.closePreview();
         if (!isCancelled(error)) void vscode.window.showErrorMessage(`Redraft: ${messageOf(error)}`);

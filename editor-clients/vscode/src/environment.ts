@@ -6,6 +6,7 @@ import * as vscode from "vscode";
 
 import { onPath } from "./server";
 import { serverPackage } from "./settings";
+import { runVisibly } from "./terminal";
 
 const WINDOWS = process.platform === "win32";
 
@@ -45,7 +46,7 @@ export async function makePrivateEnvironment(storage: string): Promise<boolean> 
     [inEnvironment(storage, "python"), ["-m", "pip", "install", "--disable-pip-version-check", serverPackage()]],
   ];
   for (const [command, args] of steps) {
-    const code = await runVisibly(command, args);
+    const code = await runVisibly("install server", command, args);
     if (code !== 0) {
       await rm(folder, { recursive: true, force: true });
       void vscode.window.showErrorMessage("Redraft's server could not be installed; the terminal shows why.");
@@ -53,25 +54,4 @@ export async function makePrivateEnvironment(storage: string): Promise<boolean> 
     }
   }
   return true;
-}
-
-/** Exit code of a command that runs as a task, in a terminal. */
-async function runVisibly(command: string, args: string[]): Promise<number | undefined> {
-  const task = new vscode.Task(
-    { type: "process" },
-    vscode.TaskScope.Global,
-    "install server",
-    "Redraft",
-    new vscode.ProcessExecution(command, args),
-  );
-  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated };
-  const ended = new Promise<number | undefined>((resolve) => {
-    const listener = vscode.tasks.onDidEndTaskProcess((event) => {
-      if (event.execution.task.name !== task.name) return;
-      listener.dispose();
-      resolve(event.exitCode);
-    });
-  });
-  await vscode.tasks.executeTask(task);
-  return ended;
 }

@@ -4,15 +4,19 @@ import * as vscode from "vscode";
 import { State } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 
-import { BackOff, makeClient, sendSettings } from "./client";
+import { BackOff } from "./backoff";
+import { makeClient, sendSettings } from "./client";
 import type { EditTarget } from "./edits";
 import { Edits } from "./edits";
-import { makePrivateEnvironment, offerPrivateEnvironment } from "./environment";
+import { makePrivateEnvironment, offerPrivateEnvironment, privateCommand } from "./environment";
 import { InstructionBox } from "./instruction";
+import { showLog } from "./log";
 import { showMenu } from "./menu";
 import { Previews } from "./preview";
 import { findServer, ServerMissing } from "./server";
+import { serverPath } from "./settings";
 import { StatusItem } from "./status";
+import { runVisibly } from "./terminal";
 
 class Extension implements vscode.Disposable {
   private client: LanguageClient | undefined;
@@ -46,7 +50,7 @@ class Extension implements vscode.Disposable {
       "redraft.resumeHere": () => this.ask("redraft.resume"),
       "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
       "redraft.restartServer": () => this.restart(),
-      "redraft.showLog": () => this.output.show(),
+      "redraft.showLog": () => showLog(this.command, this.output),
       "redraft.runDoctor": () => this.runDoctor(),
       "redraft.installServer": () => this.install(),
     };
@@ -55,7 +59,7 @@ class Extension implements vscode.Disposable {
   /** Finds and starts the server; what is missing is told once, with a way out. */
   async start(): Promise<void> {
     try {
-      this.command = await findServer(this.storage);
+      this.command = await findServer(serverPath(), privateCommand(this.storage));
       if (this.command) {
         await this.connect(this.command);
         return;
@@ -140,13 +144,9 @@ class Extension implements vscode.Disposable {
     if (choice) await vscode.commands.executeCommand("redraft.menu");
   }
 
-  private runDoctor(): void {
-    if (!this.command) {
-      void this.start();
-      return;
-    }
-    const terminal = vscode.window.createTerminal({ name: "Redraft doctor", shellPath: this.command, shellArgs: ["doctor"] });
-    terminal.show();
+  private async runDoctor(): Promise<void> {
+    if (this.command) await runVisibly("doctor", this.command, ["doctor"]);
+    else await this.start();
   }
 
   private async install(): Promise<void> {

@@ -26,6 +26,8 @@ export interface EditStatistics {
 export interface EditResult {
   hunks: ServerHunk[];
   version: number;
+  /** What the user should know before accepting; empty for nothing. */
+  warning?: string;
   statistics: EditStatistics;
 }
 

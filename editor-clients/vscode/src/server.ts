@@ -1,23 +1,22 @@
-/** Finds the server's command: the user's setting, then PATH, then the private environment. */
+/** Finds the server's command: the user's setting, then PATH, then the private environment. Pure: no editor in here. */
 
 import { access, constants, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
-import { privateCommand } from "./environment";
-import { serverPath } from "./settings";
-
 export class ServerMissing extends Error {}
 
-/** Absolute path of an executable `redraft`, or undefined when there is none. */
-export async function findServer(storage: string): Promise<string | undefined> {
-  const chosen = serverPath();
+/**
+ * Absolute path of an executable `redraft`, or undefined when there is none. Throws ServerMissing when the `chosen` one,
+ * empty for no choice, cannot be run.
+ */
+export async function findServer(chosen: string, privateCommand: string): Promise<string | undefined> {
   if (chosen) {
     const expanded = chosen.replace(/^~(?=$|[\\/])/, homedir());
     if (await isExecutable(expanded)) return expanded;
     throw new ServerMissing(`redraft.serverPath is ${chosen}, which is no executable file. Correct or clear it.`);
   }
-  return (await onPath("redraft")) ?? (await executable(privateCommand(storage)));
+  return (await onPath("redraft")) ?? (await executable(privateCommand));
 }
 
 export async function onPath(name: string): Promise<string | undefined> {

@@ -86,10 +86,11 @@ export class StatusItem implements vscode.Disposable {
   }
 }
 
-/** One line that says how things stand, and what to do when they do not. */
+/** One line that says how things stand, what to do when they do not, and how fast it is. */
 export function summary(status: Status): string {
-  const parts = [status.state, status.message, status.reason, status.remedy];
-  return parts.filter((part) => part !== undefined && part !== "").join(": ");
+  const faster = withUnit(status.speedup, " times faster", 1);
+  const parts = [status.message, status.reason, status.remedy, status.model, faster].filter((part) => part);
+  return parts.length > 0 ? `${status.state}: ${parts.join("; ")}` : status.state;
 }
 
 function tooltip(status: Status): vscode.MarkdownString {

@@ -118,6 +118,9 @@ local function finished(edit, result)
     close(edit)
     return
   end
+  if result.warning and result.warning ~= '' then
+    say(result.warning, vim.log.levels.WARN)
+  end
   map(edit)
   local keys = config.options.preview_keymaps
   local hint = keys.accept and keys.discard and (' %s accepts, %s discards'):format(keys.accept, keys.discard)

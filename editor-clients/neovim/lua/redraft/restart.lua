@@ -5,6 +5,8 @@ local M = {}
 local FIRST_DELAY_MS = 100
 local LONGEST_DELAY_MS = 30000
 local STABLE_AFTER_MS = 60000
+local CHECK_EVERY_MS = 50
+local PATIENCE_MS = 3000
 
 local delay = FIRST_DELAY_MS
 local last_exit = 0
@@ -53,13 +55,31 @@ function M.exited(code, signal)
   end)
 end
 
---- Stops the server and starts it for the same buffers.
-function M.restart()
+---@param force boolean
+local function stop_all(force)
   for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
-    vim.lsp.stop_client(client.id)
+    vim.lsp.stop_client(client.id, force)
   end
+end
+
+--- Stops the server and starts it for the same buffers once it has gone: a client that is still stopping would be
+--- taken for the one that is wanted.
+function M.restart()
   delay = FIRST_DELAY_MS
-  vim.defer_fn(start_all, 500)
+  local waited = 0
+  local function start_when_gone()
+    if #vim.lsp.get_clients({ name = 'redraft' }) == 0 then
+      start_all()
+      return
+    end
+    waited = waited + CHECK_EVERY_MS
+    if waited == PATIENCE_MS then
+      stop_all(true)
+    end
+    vim.defer_fn(start_when_gone, CHECK_EVERY_MS)
+  end
+  stop_all(false)
+  start_when_gone()
 end
 
 return M

@@ -60,6 +60,7 @@
 ---@field hunks redraft.ServerHunk[]
 ---@field version integer
 ---@field text string
+---@field warning? string what the user should know before accepting
 ---@field statistics { tokens: integer, forwards: integer, seconds: number }
 
 ---A hunk in the buffer; its extmark says where it lies now.

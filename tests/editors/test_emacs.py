@@ -1,0 +1,99 @@
+"""Emacs with eglot, which has the completion menu and code actions, and no plugin of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from drive_terminal import Terminal
+from installed import CLIENTS, Installed, Server, wait_for
+from prepared import prepared_comment, prepared_place
+
+pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+
+OpenEmacs = Callable[[str], Terminal]
+
+QUIET = """
+(setq inhibit-startup-screen t make-backup-files nil auto-save-default nil
+      native-comp-jit-compilation nil native-comp-enable-subr-trampolines nil)
+"""
+
+
+def settings_of_the_page() -> str:
+    """The settings that other-editors.md gives for Emacs."""
+    page = (CLIENTS / "other-editors.md").read_text(encoding="utf-8")
+    return page.split("<!-- emacs -->\n```elisp\n")[1].split("```")[0]
+
+
+@pytest.fixture
+def emacs(
+    installed: Installed, server: Server, tmp_path: Path, project: Path
+) -> Iterator[OpenEmacs]:
+    """Opens orders.py with a text, with the settings of the page and the server on PATH."""
+    init = tmp_path / "init.el"
+    init.write_text(QUIET + settings_of_the_page(), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{server.command.parent}:{os.environ['PATH']}",
+    }
+    command = [str(installed.emacs), "-nw", "-Q", "-l", str(init), "orders.py"]
+    started: list[Terminal] = []
+
+    def start(text: str) -> Terminal:
+        (project / "orders.py").write_text(text, encoding="utf-8")
+        terminal = Terminal(command, environment, project)
+        started.append(terminal)
+        terminal.wait_text("def order_total")
+        terminal.wait_text("eglot:project")  # in the mode line, once the server answers
+        return terminal
+
+    yield start
+    for terminal in started:
+        terminal.close()
+
+
+def saved(terminal: Terminal, path: Path, before: str) -> str:
+    """Write the file and wait until it is another one."""
+    terminal.keys("\x18\x13")
+    return wait_for(lambda: (now := path.read_text(encoding="utf-8")) != before and now, "new text")
+
+
+def test_suggestion_is_taken_by_completion(emacs: OpenEmacs, project: Path, server: Server) -> None:
+    place = prepared_place(server, project, "orders.py")
+    wanted = place.typed.splitlines()[-1] + place.first_line[:12].rstrip()
+    editor = emacs(place.text)
+    editor.keys("\x1b>")
+    editor.type(place.key)
+    editor.rest(0.3)
+    before = editor.text.count(wanted)
+
+    def taken() -> bool:
+        editor.keys("\x1b\t")
+        editor.rest(2.0)
+        return editor.text.count(wanted) > before
+
+    editor.wait(taken, "completion", 90)
+    text = saved(editor, project / "orders.py", place.text)
+    assert text.startswith(place.typed + place.first_line[:12].rstrip())
+
+
+def test_instruction_comment_is_carried_out(
+    emacs: OpenEmacs, project: Path, server: Server
+) -> None:
+    edit, title = prepared_comment(server, project, "orders.py")
+    editor = emacs(edit.text)
+    editor.keys(f"\x1bg\x1bg{edit.first}\r")
+    editor.keys("\x1bxeglot-code-actions\r")
+    editor.wait_text("[eglot]")
+    editor.type(title)
+    editor.keys("\r")
+
+    def carried_out() -> bool:
+        editor.rest(0.5)
+        return edit.comment not in editor.text
+
+    editor.wait(carried_out, "text without the comment")
+    assert saved(editor, project / "orders.py", edit.text) == edit.after
