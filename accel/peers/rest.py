@@ -23,10 +23,12 @@ INTERPRETER = "REDRAFT_REST_PYTHON"
 """Environment variable: a Python in which REST's draftretriever is installed."""
 
 
-class _Retriever(Protocol):
+class AnyRetriever(Protocol):
     def write(self, index: str, tokens: str, vocabulary: int) -> None: ...
     def open(self, index: str) -> None: ...
     def draft(self, context: list[int], choices: int) -> list[list[int]]: ...
+    def timed(self, contexts: list[list[int]], choices: int) -> list[float]: ...
+    def resident(self) -> int: ...
 
 
 class _RetrieverProcess:
@@ -55,6 +57,13 @@ class _RetrieverProcess:
     def draft(self, context: list[int], choices: int) -> list[list[int]]:
         paths: list[list[int]] = self._call("draft", context, choices)
         return paths
+
+    def timed(self, contexts: list[list[int]], choices: int) -> list[float]:
+        times: list[float] = self._call("timed", contexts, choices)
+        return times
+
+    def resident(self) -> int:
+        return int(self._call("resident"))
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -96,7 +105,7 @@ class RestStore:
                 f"REST's index stores 16 bits for a token and the vocabulary has {vocabulary}"
             )
         self._vocabulary = vocabulary
-        self.retriever = _retriever()
+        self.retriever = start_retriever()
         self._folder = tempfile.TemporaryDirectory(prefix="redraft-rest-")
         self._common = self._written("common", common) if common else None
 
@@ -152,8 +161,11 @@ class RestDrafter:
         self._end = [*self._end, *tokens.tolist()][-rest_retriever.LONGEST :]
 
 
-def _retriever() -> _Retriever:
-    """In this process where REST's package is installed, else in the interpreter named."""
+def start_retriever() -> AnyRetriever:
+    """In this process where REST's package is installed, else in the interpreter named.
+
+    Raises PeerUnavailable.
+    """
     try:
         return rest_retriever.Retriever()
     except ImportError as error:

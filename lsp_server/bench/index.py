@@ -50,6 +50,11 @@ _COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft bench index``."""
+    parser.epilog = (
+        "Other systems' indexes are measured on some of the same tokens: REST's reader (package "
+        "draftretriever) and SuffixDecoding's cache (arctic-inference). How to install them stands "
+        "in accel/peers/README.md; --skip rest --skip suffix-decoding leaves them out."
+    )
     parser.add_argument("--repo", type=Path, required=True, help="repository to index (a copy)")
     parser.add_argument(
         "--synthetic-tokens", type=int, default=0, metavar="N", help="enlarge it to N tokens"

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lsp_server.bench import index, index_peers
 from lsp_server.cli import main
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
@@ -117,3 +119,37 @@ def test_bench_measures_what_it_promises(workspace: Path, tmp_path: Path) -> Non
     assert document["bytes_per_token"] < 12
     assert document["peers"] == {}
     assert sorted(path.name for path in workspace.iterdir()) == [".env", "a.py", "b.py", "long.py"]
+
+
+def test_a_missing_peer_is_said_after_the_rest_was_measured(
+    workspace: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index, "_child", lambda *_: {"unavailable": "rest needs its package"})
+    monkeypatch.setattr(index._Bench, "measure", measured_without_peer)
+    out = tmp_path / "out.json"
+    assert main(["bench", "index", "--repo", str(workspace), "--json", str(out)]) == 1
+    assert "rest cannot be run (rest needs its package)" in capsys.readouterr().err
+    assert json.loads(out.read_text())["lookup_us_p50"] == 1.0
+
+
+def measured_without_peer(bench: Any) -> dict[str, Any]:
+    return {"lookup_us_p50": 1.0, "peers": {"rest": index._child("", "rest")}}
+
+
+@pytest.mark.parametrize("name", ["rest", "suffix-decoding"])
+def test_peers_are_measured_or_say_what_they_need(name: str, tmp_path: Path) -> None:
+    """Whichever is installed: both answers have a form that the bench can show."""
+    ids = np.arange(600, dtype=np.int32) % 50
+    files, contexts = tmp_path / "files.npz", tmp_path / "contexts.npy"
+    np.savez(files, tokens=ids, lengths=[400, 200], vocabulary=60)
+    np.save(contexts, np.stack([ids[i : i + 16] for i in range(20)]))
+    found = index_peers.measure(name, files, contexts)
+    if "unavailable" in found:
+        assert "accel/peers/README.md" in found["unavailable"]
+    else:
+        assert found["tokens"] == 600
+        assert 0 < found["lookup_us_p50"] <= found["lookup_us_p95"]
+        assert found["build_s"] > 0
