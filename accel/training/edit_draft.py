@@ -12,8 +12,10 @@ import json
 import random
 import shutil
 import sysconfig
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,7 @@ LAST_TOKENS = 3
 
 
 _LIBRARY_FILES = 60
+_PLAN = ("loss", "epochs", "batch", "rank", "learning_rate", "seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from accel.engine import Engine
     from accel.loading import find_folder
 
+    started = time.monotonic()
     target = Engine.load(args.target, dtype="fp32", threads=args.threads)
     folder = find_folder(args.draft)
     _check_tokenizers(target, folder)
@@ -113,6 +117,16 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     export(module, folder, args.out)
+    counted = sum(int((example.labels != IGNORED).sum()) for example in examples)
+    made_of = {
+        "target_sha256": _weights_hash(find_folder(args.target)),
+        "edits": args.edits.name if args.edits else "functions of the standard library",
+        "examples": len(examples),
+        "tokens_that_count": counted,
+        **{name: getattr(args, name) for name in _PLAN},
+        "seconds": round(time.monotonic() - started),
+    }
+    describe(args.out, folder, made_of)
     return 0
 
 
@@ -284,12 +298,28 @@ def _step(module: Any, examples: list[Example], optimizer: torch.optim.Optimizer
 
 
 def export(module: Any, source: Path, out: Path) -> None:
-    """Write a model folder: weights of ``module``, tokenizer of ``source``."""
+    """Write a model folder: weights of ``module`` in the dtype of ``source``, its tokenizer."""
     out.mkdir(parents=True, exist_ok=True)
-    module.save_pretrained(out)
+    described = json.loads((source / "config.json").read_text("utf-8"))
+    kept = described.get("dtype") or described.get("torch_dtype") or "float32"
+    module.to(getattr(torch, kept)).save_pretrained(out)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         if (source / name).exists():
             shutil.copyfile(source / name, out / name)
+
+
+def describe(out: Path, base: Path, made_of: dict[str, Any]) -> None:
+    """Write ``data.json``: how the model was tuned, and what its base was made from, as far as the
+    base's own ``data.json`` says so."""
+    data = {"sha256": _weights_hash(out), "tuning": made_of}
+    if (base / "data.json").exists():
+        data["base"] = json.loads((base / "data.json").read_text("utf-8"))
+    (out / "data.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+
+
+def _weights_hash(folder: Path) -> str:
+    file = folder / "model.safetensors"
+    return sha256(file.read_bytes()).hexdigest() if file.exists() else ""
 
 
 def _check_tokenizers(target: Engine, folder: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from accel.engine import Engine
@@ -122,6 +124,12 @@ def test_the_command_runs_from_edits_to_a_model(folder, tmp_path, capsys):
     ])  # fmt: skip
     assert code == 0
     assert Engine.load(out, dtype="fp32", threads=1).tokenizer.vocabulary_size > 0
+    weights = load_file(out / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.bfloat16}
+    data = json.loads((out / "data.json").read_text())
+    assert data["sha256"] == sha256((out / "model.safetensors").read_bytes()).hexdigest()
+    assert data["tuning"]["batch"] == 2
+    assert data["tuning"]["examples"] <= 3
 
 
 def test_wrong_input_is_told(tmp_path):
