@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel import matmul
+from accel import compiled_paths, matmul
+from accel.compiled_paths import Paths, PathScratch, add_path
 from accel.matmul import BLOCK, TILE_ROWS, Packed, float_of, multiply, narrow, wide
 from accel.rows import BLOCKED
 from accel.sources.compiled import compiled_with
@@ -279,7 +280,7 @@ def gate(gate_up: Floats, rows: int, gated: Stored) -> None:
             gated[row, i] = narrow(share * halves[2 * row + 1, i], gated)
 
 
-@compiled_with(matmul)
+@compiled_with(matmul, compiled_paths)
 def forward(
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -292,15 +293,21 @@ def forward(
     key_words: Packed,
     value_words: Packed,
     scratch: Scratch,
+    first_mask: int,
+    mask_inputs: Floats,
+    paths: Paths,
+    path_scratch: PathScratch,
     logits: Floats,
 ) -> None:
     """Compute rows after ``past`` committed ones; see ``rows.Rows`` for the first three.
 
     rotations: float32 [positions, 2, depth / 2], cosine and sine; ``key_words``, ``value_words``:
     what is kept as ``multiply`` takes it; logits: float32 [wanted, >= vocabulary], of the last
-    rows, written.
+    rows, written. Rows from ``first_mask`` on are mask rows: ``mask_inputs`` float32 [masks, width]
+    stand for their tokens, and ``paths`` are added for them alone.
     """
     rows, width = len(tokens), weights.embedding.shape[1]
+    masks = len(mask_inputs) if len(paths.qkv_down) else 0
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
     group = heads // kv_heads
     x, added, normed, qkv = scratch.x, scratch.added, scratch.normed, scratch.qkv
@@ -308,10 +315,15 @@ def forward(
         for i in range(width):
             x[row, i] = wide(weights.embedding[tokens[row], i])
             added[row, i] = 0
+    for row in range(len(mask_inputs)):
+        x[first_mask + row] = mask_inputs[row]
     for layer in range(len(weights.qkv)):
         add_and_normalise(x, added, rows, weights.attention_norm[layer], shape.eps, normed)
         matrix = weights.qkv[layer]
         multiply(normed, 0, rows, matrix, len(matrix), matrix.shape[1], qkv)
+        if masks:
+            down, up = paths.qkv_down[layer], paths.qkv_up[layer]
+            add_path(normed, first_mask, masks, down, up, path_scratch, qkv)
         for row in range(rows):
             cos, sin = rotations[past + offsets[row], 0], rotations[past + offsets[row], 1]
             for head in range(heads + kv_heads):
@@ -337,12 +349,21 @@ def forward(
             )
         matrix = weights.output[layer]
         multiply(scratch.attended, 0, rows, matrix, len(matrix), matrix.shape[1], added)
+        if masks:
+            down, up = paths.output_down[layer], paths.output_up[layer]
+            add_path(scratch.attended, first_mask, masks, down, up, path_scratch, added)
         add_and_normalise(x, added, rows, weights.mlp_norm[layer], shape.eps, normed)
         matrix = weights.gate_up[layer]
         multiply(normed, 0, rows, matrix, len(matrix), matrix.shape[1], scratch.gate_up)
+        if masks:
+            down, up = paths.gate_up_down[layer], paths.gate_up_up[layer]
+            add_path(normed, first_mask, masks, down, up, path_scratch, scratch.gate_up)
         gate(scratch.gate_up, rows, scratch.gated)
         matrix = weights.down[layer]
         multiply(scratch.gated, 0, rows, matrix, len(matrix), matrix.shape[1], added)
+        if masks:
+            down, up = paths.down_down[layer], paths.down_up[layer]
+            add_path(scratch.gated, first_mask, masks, down, up, path_scratch, added)
     wanted = len(logits)
     if wanted:
         first = rows - wanted

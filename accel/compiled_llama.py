@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.compiled_forward import STEP, Kept, Scratch, Shape, Weights, forward, move
+from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
+from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
@@ -60,6 +62,7 @@ class CompiledLlama(Model):
     """A small decoder on one core. Build it with ``from_module``."""
 
     has_fixed_shapes = False
+    computes_masks = True
 
     def __init__(self, module: Any) -> None:
         base, config = module.model, module.config
@@ -81,6 +84,9 @@ class CompiledLlama(Model):
         self._rotary = base.rotary_emb
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
         self._scratch = Scratch.room(1, STEP, self._weights, self._shape)
+        self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
+        self._paths = no_paths(self._weights.embedding.dtype)
+        self._path_scratch = PathScratch.room(1, self._paths)
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(STEP))
 
@@ -96,11 +102,25 @@ class CompiledLlama(Model):
         dtype = self._weights.embedding.dtype
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
+    def take_mask_tokens(self, mask_tokens: MaskTokens) -> None:
+        super().take_mask_tokens(mask_tokens)
+        dtype = self._weights.embedding.dtype
+        self._mask_inputs = mask_tokens.embeddings.float().numpy()
+        self._paths = pack_paths(mask_tokens, dtype)
+        self._path_scratch = PathScratch.room(1, self._paths)
+
     def forward(self, rows: Rows, cache: KVCache) -> Tensor:
+        return self.forward_with_masks(rows, cache)[0]
+
+    def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
         assert isinstance(cache, CompiledCache)
         count, past = len(rows), cache.length
         cache.reserve(count)
         self._make_room(count, past, cache.capacity)
+        masks = len(rows.mask_places)
+        places = np.minimum(rows.mask_places, len(self._mask_inputs) - 1)
+        if masks > len(self._path_scratch.low):
+            self._path_scratch = PathScratch.room(masks, self._paths)
         logits = np.empty((count - rows.logits_from, len(self._weights.head) * BLOCK), np.float32)
         forward(
             np.array(rows.tokens, np.int32),  # a read-only array would be compiled for anew
@@ -113,9 +133,15 @@ class CompiledLlama(Model):
             cache.kept,
             *cache.words,
             self._scratch,
+            rows.masks_from,
+            self._mask_inputs[places],
+            self._paths,
+            self._path_scratch,
             logits,
         )
-        return torch.from_numpy(logits)[:, : self.vocabulary_size]
+        first = rows.masks_from - rows.logits_from
+        states = _tensor(self._scratch.normed[first : first + masks].copy())
+        return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
     def _make_room(self, rows: int, past: int, columns: int) -> None:
         has_rows, has_columns = len(self._scratch.x), self._scratch.scores.shape[1]
@@ -181,6 +207,12 @@ def _array(tensor: Tensor) -> NDArray[Any]:
     """float32, or the bits of bf16 as int16."""
     tensor = tensor.detach()
     return (tensor if tensor.dtype == torch.float32 else tensor.view(torch.int16)).numpy()
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    """The way back from ``_array``."""
+    tensor = torch.from_numpy(array)
+    return tensor if tensor.dtype == torch.float32 else tensor.view(torch.bfloat16)
 
 
 def _floats(tensor: Tensor) -> NDArray[np.float32]:

@@ -136,7 +136,7 @@ class Generation:
             tree = main_branch(tree)
         tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
         elapsed = time.perf_counter() - started
-        self._trust.drafted(elapsed, bool(len(tree)))
+        self._trust.drafted(elapsed, bool(len(tree) or self._groups.rows))
         self.statistics.draft_s.append(elapsed)
         return tree
 

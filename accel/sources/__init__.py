@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from accel.mask_tokens import MaskTokens
     from accel.sources.history import History
     from accel.sources.mixture import MixtureDrafter
+    from accel.sources.protocol import Drafter
     from accel.sources.token_shapes import TokenShapes
     from accel.tokenizer import Tokenizer
 
 
 def default_drafter(
-    tokenizer: Tokenizer, *, calibration: Path | None = None, history: History | None = None
+    tokenizer: Tokenizer,
+    *,
+    calibration: Path | None = None,
+    history: History | None = None,
 ) -> MixtureDrafter:
     """The drafter for completions of a model with ``tokenizer``.
 
@@ -28,6 +33,16 @@ def default_drafter(
 
     learnt = Calibration.load(calibration) if calibration else None
     return MixtureDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
+
+
+def with_adaptive(drafter: Drafter, mask_tokens: MaskTokens | None) -> Drafter:
+    """``drafter`` and the model's mask tokens together, ``drafter`` alone where it has none that
+    draft in one forward."""
+    if mask_tokens is None or mask_tokens.sampler is None:
+        return drafter
+    from accel.sources.adaptive import AdaptiveDrafter
+
+    return AdaptiveDrafter(mask_tokens, drafter)
 
 
 @lru_cache(maxsize=4)

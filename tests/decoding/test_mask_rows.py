@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_models import VOCABULARY, save
 
+from accel.compiled_llama import CompiledLlama
 from accel.draft_tree import DraftTree, Source
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.llama import LlamaModel
@@ -114,6 +115,42 @@ def test_ordinary_rows_are_the_same_to_the_last_bit(seed: int, tmp_path: Path) -
     (plain, plain_kept), (masked, masked_kept) = found
     assert torch.equal(plain, masked)
     assert all(torch.equal(a, b) for a, b in zip(plain_kept, masked_kept, strict=True))
+
+
+WIDE = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_compiled_forward_computes_the_same_mask_rows(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """And its ordinary rows are equal to the last bit with and without them."""
+    folder = save(tmp_path, "llama", **WIDE)
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    tokens = MaskTokens(trained(base), *(table.to(dtype) for table in tables(folder)))
+    tree, pending = tree_of(1), np.array([5], np.int32)
+    groups = MaskGroups(np.array([-1, 2, 7], np.int32), MASKS)
+    prompt = np.arange(20, dtype=np.int32)
+    found = []
+    for kind in (LlamaModel, CompiledLlama):
+        model = kind.from_module(load_module(folder, dtype, CPU, "eager"))
+        assert model is not None
+        model.take_mask_tokens(tokens)
+        results = []
+        with torch.inference_mode():
+            for hung in (groups, None):
+                cache = model.new_cache(64)
+                model.forward(chain_rows(prompt, len(prompt)), cache)
+                cache.keep(list(range(len(prompt))))
+                rows = tree_rows(pending, tree, 0, hung)
+                logits, states = model.forward_with_masks(rows, cache)
+                results.append((logits[:10].float(), states.float(), logits[10:].float()))
+        found.append(results)
+    near = 1e-5 if dtype == torch.float32 else 0.1
+    for lean_part, compiled_part in zip(found[0][0], found[1][0], strict=True):
+        assert float((lean_part - compiled_part).abs().mean()) < near
+    (masked, _, _), (plain, _, _) = found[1]
+    assert torch.equal(masked, plain)
 
 
 def test_the_sampler_of_training_and_of_inference_agree(tmp_path: Path) -> None:
