@@ -71,8 +71,7 @@ class Child:
         self._reading = asyncio.ensure_future(self._read(reader))
 
     async def _start_process(self) -> asyncio.StreamReader:
-        log = open(log_folder() / "children.log", "ab", buffering=0)  # noqa: SIM115
-        with log:
+        with _children_log() as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -141,6 +140,14 @@ class Child:
             await self._process.wait()
         if self._reading is not None and not self._in_thread:
             await self._reading
+
+
+def _children_log() -> BinaryIO:
+    """What children print; nothing is kept where no log can be written."""
+    try:
+        return open(log_folder() / "children.log", "ab", buffering=0)
+    except OSError:
+        return open(os.devnull, "ab", buffering=0)
 
 
 def serve_frames_on_stdio(main: Callable[[list[str], BinaryIO, BinaryIO], Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -24,6 +25,12 @@ logger = logging.getLogger(__name__)
 OnSpans = Callable[[list[Span]], None]
 
 LATENCIES_KEPT = 200
+HUNG_S = 90.0
+
+
+def hung_after_s() -> float:
+    """Seconds without a sign of an engine that has work before it counts as hung."""
+    return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class EngineClient:
         self.model = key.model or "embedded"
         self.dtype = key.dtype
         self.last_used = time.monotonic()
+        self.last_heard = time.monotonic()
         self.request_count = 0
         self.speedup: float | None = None
         """Time of plain decoding over time with drafts, where both were measured."""
@@ -283,7 +291,21 @@ class EngineClient:
 
     # Frames
 
+    @property
+    def hung(self) -> bool:
+        """Requests wait and nothing was heard for so long that nothing will be."""
+        if self.state != "ready" or not self._calls:
+            return False
+        since = max(self.last_heard, min(call.started for call in self._calls.values()))
+        return time.monotonic() - since > hung_after_s()
+
+    def restart(self) -> None:
+        """End a process that hangs: its requests fail, the next one starts another."""
+        logger.warning("the engine process %s hangs and is ended", self.pid)
+        self._child.kill()
+
     def _receive(self, frame: Frame) -> None:
+        self.last_heard = time.monotonic()
         event = frame["event"]
         if event == "state":
             self.model = frame.get("model", self.model)

@@ -130,9 +130,13 @@ def _named_place(ls: RedraftServer, params: Any) -> tuple[Document, types.Positi
     return ls.documents.get(uri), position
 
 
-def measurements(ls: RedraftServer, _: Any) -> dict[str, Any]:
-    """``redraft/measurements``: times of this connection; the first call begins to watch."""
-    ls.protocol.measurements.watch_loop()
+def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``redraft/measurements``: times of this connection; the first call begins to watch the
+    event loop, one with ``{"watch": false}`` ends that."""
+    if isinstance(params, dict) and params.get("watch") is False:
+        ls.protocol.measurements.stop()
+    else:
+        ls.protocol.measurements.watch_loop()
     engine = ls.engine()
     return {
         **ls.protocol.measurements.as_json(),

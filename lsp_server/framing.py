@@ -7,16 +7,19 @@ the next line that is a believable ``Content-Length`` header.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import ProtocolError
 
-MAX_BODY_BYTES = 128 << 20
+if TYPE_CHECKING:
+    # The front reads LSP with this module and must start without asyncio.
+    import asyncio
+
+MAX_BODY_BYTES = 32 << 20
 """The largest message that is read. A larger one is skipped and answered with an error."""
 MAX_SKIPPED_BYTES = 1 << 30
 """A length above this is a lie: skipping so many bytes would mean never to answer again."""
@@ -157,7 +160,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         body = await reader.readexactly(length)
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (EOFError, ConnectionError):  # asyncio.IncompleteReadError is an EOFError
         return None
     frame: Frame = json.loads(body)
     return frame

@@ -39,10 +39,16 @@ def start_log(name: str, level: str = "info") -> Path:
 
     The loggers of pygls stay silent: they print whole messages, and messages hold source text.
     """
+    # A full disk costs log lines, not the process: nothing is printed for one that is not written.
+    logging.raiseExceptions = False
     folder = log_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{name}.log"
-    handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    handler: logging.Handler
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    except OSError:
+        handler = logging.NullHandler()
     handler.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )

@@ -94,6 +94,7 @@ def _figures(
     typist.cancel_at(places, CANCELS)
     words = typist.explain_words(text, WORDS)
     measured = client.measurements()
+    client.watch_no_more()
     result = {
         **typing_figures(typist.tally, measured),
         **word_figures(words),

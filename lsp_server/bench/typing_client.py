@@ -116,6 +116,10 @@ class TypingClient:
         measured: dict[str, Any] = self._client.request("redraft/measurements", {})
         return measured
 
+    def watch_no_more(self) -> None:
+        """Watching the event loop costs processor time itself."""
+        self._client.request("redraft/measurements", {"watch": False})
+
     def close(self) -> None:
         """End the front."""
         self._client.close()

@@ -33,6 +33,7 @@ def process_figures(daemon: PrivateDaemon) -> dict[str, Any]:
     time.sleep(SETTLE_S)
     grown = sum(_rss(pid) for pid in daemon.pids()) - before
     front = _rss(client.pid)
+    client.watch_no_more()
     pids = [*daemon.pids(), client.pid]
     used = sum(map(_processor_s, pids))
     time.sleep(IDLE_S)

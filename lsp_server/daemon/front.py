@@ -1,7 +1,7 @@
-"""``redraft serve``: finds or starts the user's daemon and passes bytes. Standard library only.
+"""``redraft serve``: finds or starts the user's daemon and passes messages. Standard library only.
 
-The front knows nothing of LSP. It ends when the editor or the daemon does; a daemon that died is
-told in one line, and the editor starts the next front, which starts the next daemon.
+The front lives as long as the editor. When the daemon dies it answers what was asked, has another
+daemon started, and tells it what was open, so the editor sees no more than a line in its log.
 """
 
 from __future__ import annotations
@@ -14,37 +14,183 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.transport import dial
-from lsp_server.errors import DaemonUnavailable
+from lsp_server.errors import DaemonUnavailable, ProtocolError
+from lsp_server.framing import MessageSplitter, lsp_message
+
+if TYPE_CHECKING:
+    from lsp_server.daemon.session_memory import Message, SessionMemory
 
 START_TIMEOUT_S = 30.0
-FORGIVEN_EXITS = 4
-"""Editors give a server up that ends five times in three minutes (vscode-languageclient)."""
-FORGIVING_S = 180.0
+SHORTEST_LIFE_S = 45.0
+"""A front without a daemon ends no sooner: editors give up a server that ends five times in three
+minutes (vscode-languageclient)."""
+FIRST_BACK_OFF_S = 0.25
+LONGEST_BACK_OFF_S = 30.0
+RECENT_S = 180.0
+TOLD_DEATHS = 3
+"""From so many deaths in three minutes on the user is told, not only the log."""
+CONTENT_MODIFIED = -32801
+"""Editors take it as "ask again", not as a failure."""
 GREETING = b"redraft "
+INFO, WARNING = 3, 2
 
 
 def serve() -> int:
-    """Join stdin and stdout to the daemon; 0 when the session ended in order."""
+    """Join stdin and stdout to the daemon until the editor ends; 0 when it ended in order."""
+    started = time.monotonic()
     path = socket_path()
-    connection = connect(path, {"command": "lsp"}, start=True)
+    try:
+        connection = connect(path, {"command": "lsp"}, start=True)
+    except DaemonUnavailable as error:
+        print(f"redraft: {error}", file=sys.stderr, flush=True)
+        _wait_for_editor(started + SHORTEST_LIFE_S - time.monotonic())
+        return _exit(1)
     assert connection is not None
-    threading.Thread(target=pass_input, args=(connection,), daemon=True).start()
-    pass_output(connection)
-    # A daemon that dies may still seem to listen for a moment, so it has to greet.
-    asked = _greeted(path, {"command": "hello"})
-    if asked is not None:
-        asked.close()
-        return _exit(0)
-    print("redraft: the daemon ended; see its log (redraft status tells where)", file=sys.stderr)
-    sys.stderr.flush()
-    _wait_to_be_forgiven(path.with_suffix(f".exits-{os.getppid()}"))
-    return _exit(1)
+    from lsp_server.daemon.session_memory import SessionMemory
+
+    front = Front(path, connection, SessionMemory())
+    threading.Thread(target=front.pass_input, daemon=True).start()
+    front.pass_output()
+    return _exit(0)
+
+
+class Front:
+    """One editor's session, over one daemon after another."""
+
+    def __init__(self, path: Path, connection: socket.socket, memory: SessionMemory) -> None:
+        self._path = path
+        self._connection: socket.socket | None = connection
+        self._memory = memory
+        self._lock = threading.Lock()
+        """Held while a message is noted and sent, so that a new daemon is told all of them once."""
+        self._output = threading.Lock()
+        self._deaths: list[float] = []
+        self._editor_ended = False
+
+    def pass_input(self) -> None:
+        """Editor to daemon. At the editor's end the daemon is told, and has a second to answer."""
+        splitter = MessageSplitter()
+        with contextlib.suppress(OSError):
+            while data := os.read(0, 1 << 16):
+                for item in splitter.feed(data):
+                    if isinstance(item, ProtocolError):
+                        self._tell([_error(None, item.code, str(item))])
+                    else:
+                        self._pass_on(item)
+        self._editor_ended = True
+        with contextlib.suppress(OSError), self._lock:
+            if self._connection is not None:
+                self._connection.shutdown(socket.SHUT_WR)
+        timer = threading.Timer(0.8, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    def _pass_on(self, body: bytes) -> None:
+        with self._lock:
+            self._memory.note_sent(body)
+            if self._connection is not None:
+                # A daemon that died is noticed by reading; the message is noted already.
+                with contextlib.suppress(OSError):
+                    self._connection.sendall(lsp_message(body))
+            else:
+                self._tell(self._memory.farewell(CONTENT_MODIFIED, "the daemon starts again"))
+                if self._memory.ending:
+                    os._exit(0)
+
+    def pass_output(self) -> None:
+        """Daemon to editor, until the editor ends or says goodbye."""
+        while True:
+            assert self._connection is not None
+            self._pass_from(self._connection)
+            if self._editor_ended or self._memory.ending:
+                return
+            self._reconnect()
+
+    def _pass_from(self, connection: socket.socket) -> None:
+        splitter = MessageSplitter()
+        with contextlib.suppress(OSError):
+            while data := connection.recv(1 << 16):
+                for item in splitter.feed(data):
+                    if not isinstance(item, ProtocolError) and self._memory.note_received(item):
+                        self._write(lsp_message(item))
+
+    def _reconnect(self) -> None:
+        """Have another daemon and tell it the session; patient when one after another dies."""
+        with self._lock:
+            assert self._connection is not None
+            self._connection.close()
+            self._connection = None
+            self._tell(self._memory.farewell(CONTENT_MODIFIED, "the daemon ended; ask again"))
+        while True:
+            wait_s = self._back_off()
+            self._say_what_happened(wait_s)
+            time.sleep(wait_s)
+            with contextlib.suppress(DaemonUnavailable, OSError):
+                connection = connect(self._path, {"command": "lsp"}, start=True)
+                assert connection is not None
+                with self._lock:
+                    for message in self._memory.replay():
+                        connection.sendall(lsp_message(_body(message)))
+                    self._connection = connection
+                return
+
+    def _back_off(self) -> float:
+        """How long to wait before the next start, by the deaths of the last minutes."""
+        now = time.monotonic()
+        self._deaths = [moment for moment in self._deaths if now - moment < RECENT_S]
+        self._deaths.append(now)
+        earlier = len(self._deaths) - 1
+        return min(LONGEST_BACK_OFF_S, FIRST_BACK_OFF_S * 2.0**earlier) if earlier else 0.0
+
+    def _say_what_happened(self, wait_s: float) -> None:
+        count = len(self._deaths)
+        when = f"the next start is in {wait_s:.0f} s" if wait_s >= 1 else "it is started again"
+        times = f"{count} times in three minutes" if count > 1 else "unexpectedly"
+        text = f"Redraft: the daemon ended {times}; {when}; its log is in {_log_hint()}"
+        told = count >= TOLD_DEATHS
+        method = "window/showMessage" if told else "window/logMessage"
+        kind = WARNING if told else INFO
+        self._tell([{"method": method, "params": {"type": kind, "message": text}}])
+        print(text, file=sys.stderr, flush=True)
+
+    def _tell(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self._write(lsp_message(_body(message)))
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        with self._output:
+            while view:
+                view = view[os.write(1, view) :]
+
+
+def _body(message: Message) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode("ascii")
+
+
+def _error(msg_id: Any, code: int, text: str) -> Message:
+    return {"id": msg_id, "error": {"code": code, "message": text}}
+
+
+def _wait_for_editor(seconds: float) -> None:
+    """Until the editor ends, at most so long."""
+    ended = threading.Event()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 1 << 16):
+                continue
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    ended.wait(max(0.0, seconds))
 
 
 def connect(path: Path, hello: dict[str, Any], start: bool) -> socket.socket | None:
@@ -114,41 +260,6 @@ def _start_daemon(path: Path, deadline: float) -> None:
         if _alive(path):
             return
         time.sleep(0.01)
-
-
-def pass_input(connection: socket.socket) -> None:
-    """Editor to daemon. At the editor's end the daemon is told, and has a second to answer."""
-    with contextlib.suppress(OSError):
-        while data := os.read(0, 1 << 16):
-            connection.sendall(data)
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_WR)
-    timer = threading.Timer(0.8, os._exit, (0,))
-    timer.daemon = True
-    timer.start()
-
-
-def pass_output(connection: socket.socket) -> None:
-    """Daemon to editor, until either ends."""
-    with contextlib.suppress(OSError):
-        while data := connection.recv(1 << 16):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(1, view) :]
-
-
-def _wait_to_be_forgiven(record: Path) -> None:
-    """Stay so long that the editor does not see more ends than it forgives."""
-    now = time.time()
-    try:
-        times = [float(line) for line in record.read_text().split()]
-    except (OSError, ValueError):
-        times = []
-    times = [moment for moment in times if now - moment < FORGIVING_S]
-    if len(times) >= FORGIVEN_EXITS - 1:
-        time.sleep(max(0.0, times[-(FORGIVEN_EXITS - 1)] + FORGIVING_S - now))
-    with contextlib.suppress(OSError):
-        record.write_text(" ".join(map(str, [*times, time.time()])))
 
 
 def _log_hint() -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.daemon.address import build_id
 from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.transport import listen, uses_loopback
+from lsp_server.framing import lsp_message
 
 if TYPE_CHECKING:
     from lsp_server.daemon.hub import Hub
@@ -33,6 +34,7 @@ IDLE_EXIT_S = 600.0
 CHECK_EVERY_S = 5.0
 LOCK_WAIT_S = 15.0
 MAX_HELLO_BYTES = 4096
+GOODBYE = b'{"jsonrpc":"2.0","method":"redraft/stopped"}'
 
 
 def idle_exit_s() -> float:
@@ -52,6 +54,7 @@ class Host:
         self._inode = 0
         self._token = ""
         self._connections = 0
+        self._fronts: set[asyncio.StreamWriter] = set()
 
     async def run(self) -> None:
         """Serve until idle, outdated or stopped."""
@@ -66,8 +69,15 @@ class Host:
         await self._until_done()
         self._unlink()
         server.close()
+        self._say_goodbye()
         watching.cancel()
         await self._hub.close()
+
+    def _say_goodbye(self) -> None:
+        """Fronts that see no goodbye take the daemon's end for an accident, and start another."""
+        for front in self._fronts:
+            front.write(lsp_message(GOODBYE))
+            front.close()
 
     def _unlink(self) -> None:
         # Only our own socket: somebody may have removed it and another daemon stand there.
@@ -123,7 +133,11 @@ class Host:
         if command == "lsp":
             from lsp_server.connection import serve_connection
 
-            await serve_connection(reader, writer, self._hub)
+            self._fronts.add(writer)
+            try:
+                await serve_connection(reader, writer, self._hub)
+            finally:
+                self._fronts.discard(writer)
         elif command == "status":
             writer.write(json.dumps(self._hub.status()).encode())
         elif command == "stop":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
 
 from lsp_server.connection import serve_connection, warm_up
-from lsp_server.daemon.front import pass_input, pass_output
 from lsp_server.daemon.hub import Hub
 from lsp_server.log import start_log
 
@@ -25,6 +25,27 @@ def serve_in_process() -> int:
     output.join(1.0)
     # The threads of model, indexer and stdin may wait for what never comes.
     os._exit(0)
+
+
+def pass_input(connection: socket.socket) -> None:
+    """Editor to server; at the editor's end the server has a second to answer."""
+    with contextlib.suppress(OSError):
+        while data := os.read(0, 1 << 16):
+            connection.sendall(data)
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+    timer = threading.Timer(0.8, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+def pass_output(connection: socket.socket) -> None:
+    """Server to editor, until either ends."""
+    with contextlib.suppress(OSError):
+        while data := connection.recv(1 << 16):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(1, view) :]
 
 
 async def _serve(connection: socket.socket) -> None:

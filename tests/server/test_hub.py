@@ -94,6 +94,7 @@ def test_engines_that_nobody_uses_give_their_memory_back(
     monkeypatch.setattr(hub_module, "BUSY_POLL_S", 0.01)
     monkeypatch.setattr(EngineClient, "pid", 7)
     monkeypatch.setattr(EngineClient, "busy", busy)
+    monkeypatch.setattr(EngineClient, "hung", False)
     ended: list[EngineClient] = []
 
     def unload(engine: EngineClient) -> None:
