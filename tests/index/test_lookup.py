@@ -183,6 +183,64 @@ def test_a_sample_favours_nothing() -> None:
     assert sum(deviations) < 1000 + 5 * np.sqrt(2 * 1000)
 
 
+def test_a_sample_over_segments_favours_nothing_and_leaves_out_the_dead() -> None:
+    """Places that match one token, around those that match two, in two segments; some are dead."""
+    parts = []
+    living = []
+    for segment in range(2):
+        files = {}
+        for file in range(30):
+            first = 1000 + 100 * (30 * segment + file)
+            # Odd places stand behind a 7, in the middle of the order of those that match a 1.
+            ids = [t for i in range(10) for t in (7 if i % 2 else 5 + 4 * (i % 4), 1, first + i)]
+            files[f"{segment}/{file}"] = np.array(ids, np.int32)
+            if file % 3:
+                living += [first + i for i in range(0, 10, 2)]
+        dead = np.arange(30) % 3 == 0
+        parts.append((Segment.from_files(files), REPOSITORY, dead))
+    snapshot = Snapshot(parts)
+    drawn: Counter[int] = Counter()
+    totals = []
+    rounds = 3000
+    for i in range(rounds):
+        matches = snapshot.lookup(np.array([50_000 + i, 7, 1], np.int32), limit=40, depth=1)
+        short = matches.lengths == 1
+        drawn.update(int(token) for token in matches.tokens[short, 0])
+        totals.append(float(matches.counts[short].sum()))
+    assert set(drawn) == set(living)
+    # How many stand for how many others, on average: the living alone.
+    assert np.mean(totals) == pytest.approx(len(living), rel=0.05)
+    expected = sum(drawn.values()) / len(living)
+    deviations = [(drawn[token] - expected) ** 2 / expected for token in living]
+    assert sum(deviations) < len(living) + 5 * np.sqrt(2 * len(living))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sample_stands_for_all_places_of_every_match_length(seed: int) -> None:
+    """Of random files in several segments: each row another place, counts that add up."""
+    rng = np.random.default_rng(seed)
+    groups = [random_files(rng, 8, 3, 200) for _ in range(3)]
+    renamed = [{f"{i}/{path}": ids for path, ids in g.items()} for i, g in enumerate(groups)]
+    files = {path: ids for group in renamed for path, ids in group.items()}
+    snapshot = Snapshot([(Segment.from_files(g), COMMON, NO_FILES_DEAD) for g in renamed])
+    for _ in range(40):
+        own = list(files.values())[rng.integers(len(files))]
+        context = np.concatenate([rng.integers(0, 3, 8), own[:9]]).astype(np.int32)
+        everything = occurrences(files, context, 5)
+        limit, longest = int(rng.integers(16, 200)), int(rng.integers(1, 17))
+        capped: Counter[object] = Counter()
+        for (path, length, follows), count in everything.items():  # type: ignore[misc]
+            capped[(path, min(length, longest), follows)] += count
+        found = rows_of(snapshot, context, COMMON, limit=limit, depth=5, max_match=longest)
+        assert sum(found.values()) == min(limit, sum(capped.values()))
+        assert not found - capped, f"seed {seed}: a place is given twice, or does not match"
+        matches = snapshot.lookup(context, limit=limit, depth=5, max_match=longest)
+        for length in range(1, longest + 1):
+            places = sum(n for (_, exact, _), n in capped.items() if exact == length)  # type: ignore[misc]
+            counted = float(matches.counts[matches.lengths == length].sum())
+            assert counted == pytest.approx(places, rel=1e-4), f"seed {seed}, length {length}"
+
+
 def test_shorter_matches_have_their_place_beside_a_frequent_longest_one() -> None:
     frequent = np.tile(np.array([1, 2, 3, 4], np.int32), 500)
     snapshot = Datastore.from_token_files({"a": frequent, "b": np.array([9, 3, 7], np.int32)})

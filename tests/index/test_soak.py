@@ -60,7 +60,8 @@ def soak(folder: Path, tokenizer: TextTokenizer, edits: int, reopenings: int) ->
         assert len(datastore.snapshot().parts) <= 8
         assert indexed_texts(store, tokenizer) == expected_texts(work, tokenizer)
         indexer.close()
-        del datastore
+        # Both hold the files of their segments open, more or fewer of them.
+        del indexer, datastore
         if turn == reopenings // 3:
             descriptors, memory = len(os.listdir("/proc/self/fd")), private_bytes()
     assert len(os.listdir("/proc/self/fd")) <= descriptors

@@ -55,19 +55,23 @@ def test_foreign_stores_are_built_again(tmp_path: Path, tokenizer: TextTokenizer
         place.refresh()
         assert place.served() == place.expected()
         original = manifest_of(place.store)
-    segment = next(place.store.glob("*.segment"))
-    data = bytearray(segment.read_bytes())
-    data[7] = 99
-    body = json.dumps(original).replace(
-        f'"crc": {original["segments"][0]["crc"]}',
-        f'"crc": {zlib.crc32(data)}',  # type: ignore
-    )
-    segment.write_bytes(data)
-    encoded = body.encode()
-    (place.store / "manifest").write_bytes(b"%08x\n" % zlib.crc32(encoded) + encoded)
-    assert place.served() == {}
-    place.refresh()
-    assert place.served() == place.expected()
+    # A version and a byte order that are not ours, in files whose checksums are right.
+    for ours, theirs in ((b"REDRAFT\x03", b"REDRAFT\x63"), (b'"<u2"', b'">u2"')):
+        segment = next(place.store.glob("*.segment"))
+        data = segment.read_bytes()
+        assert ours in data
+        data = data.replace(ours, theirs)
+        body = json.dumps(original).replace(
+            f'"crc": {original["segments"][0]["crc"]}',
+            f'"crc": {zlib.crc32(data)}',  # type: ignore
+        )
+        segment.write_bytes(data)
+        encoded = body.encode()
+        (place.store / "manifest").write_bytes(b"%08x\n" % zlib.crc32(encoded) + encoded)
+        assert place.served() == {}
+        place.refresh()
+        assert place.served() == place.expected()
+        original = manifest_of(place.store)
 
 
 def test_rewrites_that_keep_size_and_time_are_found(
