@@ -85,6 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "where that is measured",
     )
     parser.add_argument(
+        "--draft-layers",
+        metavar="N|A,B,…",
+        help="layers of the model that draft in self-speculative: how many, chosen by measuring, "
+        "or which, from 0 (0,1,2: the first three); half of them if left out",
+    )
+    parser.add_argument(
         "--prompt",
         choices=("file", "repocoder"),
         default="file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from accel.engine import Engine
 from accel.statistics import Statistics
@@ -81,17 +81,10 @@ class RepoCoderDecoder:
 
 
 def _sum(rounds: list[Statistics]) -> Statistics:
+    """All counters and times added up."""
     total = Statistics()
     for each in rounds:
-        total.tokens += each.tokens
-        total.forwards += each.forwards
-        total.nodes += each.nodes
-        total.prompt_tokens += each.prompt_tokens
-        total.prompt_tokens_reused += each.prompt_tokens_reused
-        total.prefill_s += each.prefill_s
-        total.decode_s += each.decode_s
-        total.draft_s += each.draft_s
-        total.verify_s += each.verify_s
-        total.accepted += each.accepted
-        total.sources += each.sources
+        for field in fields(Statistics):
+            added = getattr(total, field.name) + getattr(each, field.name)
+            setattr(total, field.name, added)
     return total

@@ -25,7 +25,16 @@ REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
 MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
 OPTIONS = (
     *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
-    *("temperature", "top_p", "threads", "shape", "repeat", "prompt", "draft_model"),
+    *(
+        "temperature",
+        "top_p",
+        "threads",
+        "shape",
+        "repeat",
+        "prompt",
+        "draft_model",
+        "draft_layers",
+    ),
 )
 """Options that stand in the document."""
 
@@ -93,6 +102,7 @@ def measure_model(
         model=args.model,
         draft_model=args.draft_model,
         sampling=sampling,
+        draft_layers=draft_layers(args.draft_layers),
     )
     drafters, missing = _drafters(args, f"{PLAIN},{args.methods or MODEL_METHODS}", setup)
     decoders, baselines = make_decoders(args, engine, drafters, sampling)
@@ -158,6 +168,17 @@ def sampling_of(args: argparse.Namespace) -> Sampling:
     from accel.sampling import Sampling
 
     return Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
+
+
+def draft_layers(text: str | None) -> int | tuple[int, ...] | None:
+    """``3`` is how many layers, ``0,1,5`` which ones. Raises BenchError."""
+    if text is None:
+        return None
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise BenchError(f"--draft-layers {text} is no number and no list of them") from error
+    return numbers if "," in text else numbers[0]
 
 
 def _drafters(

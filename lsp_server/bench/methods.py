@@ -43,6 +43,8 @@ class MethodSetup:
     """Folder of a smaller model of the same tokenizer."""
     sampling: Sampling | None = None
     """How tokens are chosen, None for greedy."""
+    draft_layers: int | tuple[int, ...] | None = None
+    """Layers that draft in self-speculative decoding: how many, or which; None for half."""
 
 
 MakeDrafter = Callable[[], "Drafter | None"]
@@ -159,11 +161,11 @@ def _draft_model(setup: MethodSetup) -> MakeDrafter:
 
 
 def _self_speculative(setup: MethodSetup) -> MakeDrafter:
-    """The target with half of its layers left out drafts for it."""
+    """The target with some of its layers left out drafts for it."""
     from accel.peers.self_speculative import SelfSpeculativeModel
 
     target = _target(setup, "self-speculative")
-    half = SelfSpeculativeModel(setup.model)
+    half = SelfSpeculativeModel(setup.model, setup.draft_layers)
     draft = half.engine(target.dtype, target.threads, str(target.model.device))
     return _chains_of(draft, setup)
 

@@ -81,6 +81,20 @@ def test_text_that_no_datastore_knows(cases: Path, model: Path) -> None:
     assert document["methods"]["redraft"]["tokens"] == 2 * TOKENS
 
 
+def test_which_layers_draft(cases: Path, model: Path) -> None:
+    options = ("--limit", "1", "--methods", "self-speculative")
+    whole = bench(cases, model, *options, "--draft-layers", "0,1")["methods"]["self-speculative"]
+    first = bench(cases, model, *options, "--draft-layers", "1")["methods"]["self-speculative"]
+    assert whole["identical"] == first["identical"] == 1
+    # All layers draft the text itself, as far as they are sure of it.
+    accepted = whole["tokens"] - whole["forwards"]
+    assert accepted == pytest.approx(whole["nodes_per_forward"] * whole["forwards"])
+    with pytest.raises(BenchError, match="no number"):
+        bench(cases, model, *options, "--draft-layers", "two")
+    with pytest.raises(BenchError, match="let 1 to 2"):
+        bench(cases, model, *options, "--draft-layers", "3")
+
+
 def test_retrieval_with_what_was_written(cases: Path, model: Path) -> None:
     names = ("--methods", "plain,hf-generate,redraft")
     document = bench(cases, model, "--prompt", "repocoder", *names)
