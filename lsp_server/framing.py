@@ -117,7 +117,7 @@ _AGAIN = _Again()
 def _header_end(buffer: bytearray) -> tuple[int, int]:
     """Offset of the blank line after the header and its length; bare newlines are tolerated."""
     strict = buffer.find(b"\r\n\r\n", 0, MAX_HEADER_BYTES + 4)
-    bare = buffer.find(b"\n\n", 0, MAX_HEADER_BYTES + 2)
+    bare = buffer.find(b"\n\n", 0, strict if strict >= 0 else MAX_HEADER_BYTES + 2)
     if strict >= 0 and (bare < 0 or strict < bare):
         return strict, 4
     return bare, 2
