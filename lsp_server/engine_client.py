@@ -82,6 +82,8 @@ class EngineClient:
         self.message = ""
         self.model = key.model or "embedded"
         self.dtype = key.dtype
+        self.on_busy: Callable[[], None] = lambda: None
+        """Told when the first request begins and when the last one ends."""
         self.last_used = time.monotonic()
         self.last_heard = time.monotonic()
         self.request_count = 0
@@ -177,6 +179,8 @@ class EngineClient:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
         self._calls[call_id] = call
+        if len(self._calls) == 1:
+            self.on_busy()
         self.last_used = time.monotonic()
         self.request_count += 1
         frame = {"op": operation, "id": call_id, "job": job, "client": client, "urgency": urgency}
@@ -330,6 +334,8 @@ class EngineClient:
         forward_s: float = 0.0,
     ) -> None:
         call = self._calls.pop(call_id, None)
+        if call is not None and not self._calls:
+            self.on_busy()
         if call is None or call.future.done():
             return
         self.last_used = time.monotonic()

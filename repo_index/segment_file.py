@@ -86,22 +86,23 @@ def _mapped(path: Path, descriptor: int, tokenizer_hash: str) -> Segment:
         name: _array(data, kind, places[name], size)
         for name, (kind, _, size) in header["arrays"].items()
     }
-    segment = Segment(
-        tokens=arrays["tokens"],
-        order=arrays["order"],
-        # In memory, where a search finds them together and no page has to be mapped for them.
-        starts=frozen(arrays["starts"].copy()),
-        heads=frozen(arrays["heads"].reshape(-1, DEPTH).copy()),
-        paths=_split(arrays["paths"]),
-        facts=arrays["facts"],
-        reasons=_split(arrays["reasons"]),
-        name=path.name,
-        file=SegmentFile(descriptor, data, places["tokens"], places["order"]),
-    )
+    # In memory, where a search finds them together and no page has to be mapped for them.
+    starts, heads = arrays["starts"].copy(), arrays["heads"].reshape(-1, DEPTH).copy()
+    paths, reasons = _split(arrays["paths"]), _split(arrays["reasons"])
     if hasattr(mmap, "MADV_DONTNEED"):
         # What was looked at just now, the heads above all, is not needed again.
         data.madvise(mmap.MADV_DONTNEED)
-    return segment
+    return Segment(
+        tokens=arrays["tokens"],
+        order=arrays["order"],
+        starts=frozen(starts),
+        heads=frozen(heads),
+        paths=paths,
+        facts=arrays["facts"],
+        reasons=reasons,
+        name=path.name,
+        file=SegmentFile(descriptor, data, places["tokens"], places["order"]),
+    )
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

@@ -53,6 +53,8 @@ class Hub:
             self._engines[key] = EngineClient(
                 key, lambda: self._engine_changed(key), self._in_thread
             )
+            # At once: most requests are over before anybody could look whether one is under way.
+            self._engines[key].on_busy = self._tell_busy
         self._unload_after_s[key] = settings.model.unload_after_minutes * 60
         return self._engines[key]
 
@@ -82,11 +84,15 @@ class Hub:
             for engine in self._engines.values():
                 engine.close_workspace(folder)
 
+    def _tell_busy(self) -> None:
+        """Keep the indexer out of the way of requests."""
+        self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
+
     async def watch(self) -> None:
-        """Keep the indexer out of the way of requests, and unload engines that nobody uses."""
+        """Unload engines that nobody uses, end those that hang."""
         while True:
             await asyncio.sleep(BUSY_POLL_S)
-            self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
+            self._tell_busy()
             wanted = {client.engine() for client in self.clients}
             for key, engine in self._engines.items():
                 limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S

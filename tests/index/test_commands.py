@@ -11,6 +11,9 @@ import pytest
 
 from lsp_server.bench import index, index_peers
 from lsp_server.cli import main
+from lsp_server.daemon import control
+from lsp_server.daemon.hub import Hub
+from lsp_server.indexer_client import WorkspaceState
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.store import workspace_store
@@ -153,3 +156,20 @@ def test_peers_are_measured_or_say_what_they_need(name: str, tmp_path: Path) -> 
         assert found["tokens"] == 600
         assert 0 < found["lookup_us_p50"] <= found["lookup_us_p95"]
         assert found["build_s"] > 0
+
+
+def test_status_shows_where_the_stores_are_and_how_large(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = WorkspaceState("/work", "", "ready", "only looked through", 2, 30, 2, 2)
+    state.store, state.bytes = "/stores/work", 1_200_000
+    state.common, state.common_bytes = "/stores/common", 34_500_000
+    hub = Hub()
+    hub.indexer.workspaces["/work", ""] = state
+    monkeypatch.setattr(control, "ask_daemon", lambda _: hub.status())
+    assert main(["status"]) == 0
+    page = capsys.readouterr().out
+    assert "/work: ready, 2 files, 30 tokens" in page
+    assert "only looked through" in page
+    assert "store /stores/work, 1.2 MB" in page
+    assert "store /stores/common, 34.5 MB" in page

@@ -11,6 +11,7 @@ import pytest
 from lsp_server.daemon import hub as hub_module
 from lsp_server.daemon.hub import Hub, percentile_ms
 from lsp_server.engine_client import EngineClient
+from lsp_server.jobs import CompletionJob
 from lsp_server.settings import Settings, read_settings
 
 
@@ -21,6 +22,7 @@ class Recorder:
         self.told: list[tuple[str, str]] = []
         self.workspaces: dict[tuple[str, str], Any] = {}
         self.pid = None
+        self.busy = False
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
         self.told.append(("open", folder))
@@ -29,7 +31,9 @@ class Recorder:
         self.told.append(("close", folder))
 
     def set_busy(self, busy: bool) -> None:
-        """Not of interest here."""
+        if busy != self.busy:
+            self.told.append(("busy", str(busy)))
+        self.busy = busy
 
 
 class Client:
@@ -114,6 +118,32 @@ def test_engines_that_nobody_uses_give_their_memory_back(
 
     asyncio.run(scene())
     assert bool(ended) is unloaded
+
+
+class Answering:
+    """Stands for an engine's process, which takes every frame."""
+
+    alive = True
+
+    def send(self, frame: dict[str, Any]) -> bool:
+        return True
+
+
+def test_the_indexer_is_told_at_once_when_requests_begin_and_end() -> None:
+    async def scene() -> list[tuple[str, str]]:
+        hub, recorder = made()
+        engines = [hub.engine(settings()), hub.engine(settings(model={"path": "/other"}))]
+        job = CompletionJob("", "a.py", "a = ", "")
+        for engine in engines:
+            engine._child = Answering()  # type: ignore[assignment]
+            engine.prefill(job, "client", 0)
+            engine.prefill(job, "client", 0)
+        for engine in engines:
+            for call in list(engine._calls.values()):
+                engine._receive({"event": "result", "id": call.id, "result": {}, "forward_s": 0.0})
+        return recorder.told
+
+    assert asyncio.run(scene()) == [("busy", "True"), ("busy", "False")]
 
 
 def test_percentiles() -> None:
