@@ -20,7 +20,7 @@ from accel.profile import best
 from accel.request import Chunk, GenerationRequest, StoppedBy
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
-from accel.sources.protocol import Drafter, DraftRequest, Guesser, Recycler
+from accel.sources.protocol import Drafter, DraftRequest, Guesser, PricedDrafter, Recycler
 from accel.statistics import Statistics
 from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
 
@@ -71,6 +71,7 @@ class Generation:
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
+        self._priced = self._planning(drafter)
         self._prompt_set = np.unique(request.prompt)
         self._finished = False
         self._chunks = self._run()
@@ -131,14 +132,24 @@ class Generation:
         if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
         started = time.perf_counter()
-        tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
-        if self._engine.model.capability == Capability.CHAIN:
-            tree = main_branch(tree)
-        tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
+        if self._priced is not None and not self._rest:
+            prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
+            tree = self._priced.draft_within(min(room, len(prices.slopes) - 1), prices)
+        else:
+            tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
+            if self._engine.model.capability == Capability.CHAIN:
+                tree = main_branch(tree)
+            tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
         elapsed = time.perf_counter() - started
         self._trust.drafted(elapsed, bool(len(tree) or self._groups.rows))
         self.statistics.draft_s.append(elapsed)
         return tree
+
+    def _planning(self, drafter: object) -> PricedDrafter | None:
+        """The drafter where it plans alone: a tree whose every node is verified."""
+        alone = self.request.plan and self._guesser is None
+        is_tree = self._engine.model.capability == Capability.TREE
+        return drafter if alone and is_tree and isinstance(drafter, PricedDrafter) else None
 
     def _planned(self, tree: DraftTree, pending: int) -> DraftTree:
         """What pays of a tree, and of mask rows behind it."""
@@ -152,9 +163,8 @@ class Generation:
             planner.by_rows(context),
             trust,
             OVERHEAD_S,
-            guesser.gain,
+            guesser.gains,
             guesser.cost_s,
-            guesser.size,
         )
         return tree
 
@@ -208,10 +218,8 @@ class Generation:
     ) -> None:
         """Tell what the mask rows found that stand where the text stopped, if any do."""
         self.statistics.mask_rows += self._groups.rows
-        here = np.flatnonzero(self._groups.nodes == (path[-1] if path else -1))
-        if len(here):
-            first = int(here[0]) * self._groups.size
-            group = slice(first, first + self._groups.size)
+        group = self._groups.rows_behind(path[-1] if path else -1)
+        if group.stop:
             drafter.guess(
                 logits[group].float().cpu().numpy(), states[group].float().cpu().numpy(), token
             )

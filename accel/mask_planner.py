@@ -14,6 +14,9 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.rows import MaskGroups
 
 MOST_GROUPS = 6
+MOST_ROWS = 16
+PATIENCE = 12
+"""Nodes after the best count that are still looked at."""
 
 
 @njit(nogil=True, cache=True)
@@ -24,45 +27,44 @@ def _best(
     pending: int,
     trust: float,
     overhead_s: float,
-    gain: float,
+    gains: NDArray[np.float64],
     cost_s: float,
-    size: int,
 ) -> tuple[int, TokenArray]:
+    """The count of nodes, and how many mask rows the root and each of them get."""
     count = len(parents)
     stops = np.zeros(count + 1)  # the root first
     stops[0] = 1.0
-    expected, best_rate, best_nodes, best_count = 1.0, 0.0, 0, 0
-    best_groups = np.empty(MOST_GROUPS, np.int32)
-    groups = np.empty(MOST_GROUPS, np.int32)
+    expected, best_rate, best_nodes = 1.0, 0.0, 0
+    sizes, best_sizes = np.zeros(count + 1, np.int32), np.zeros(count + 1, np.int32)
     for nodes in range(count + 1):
         if nodes:
             chance = min(trust * probabilities[nodes - 1], 1.0)
             stops[nodes] = chance
             stops[parents[nodes - 1] + 1] -= chance
             expected += chance
-        if pending + nodes >= len(seconds):
+        if pending + nodes >= len(seconds) or nodes > best_nodes + PATIENCE:
             break
-        covered = 0.0
-        for number in range(MOST_GROUPS + 1):
-            rows = pending + nodes + number * size
-            if number:
-                place = -1
+        sizes[:] = 0
+        gained = spent = 0.0
+        for rows in range(MOST_ROWS + 1):
+            if pending + nodes + rows >= len(seconds):
+                break
+            if rows:
+                place, most = -1, 0.0
                 for node in range(nodes + 1):
-                    free = True
-                    for taken in range(number - 1):
-                        free = free and groups[taken] != node
-                    if free and (place < 0 or stops[node] > stops[place]):
-                        place = node
-                if place < 0 or stops[place] <= 0 or rows >= len(seconds):
+                    if sizes[node] < len(gains) and stops[node] * gains[sizes[node]] > most:
+                        place, most = node, stops[node] * gains[sizes[node]]
+                if place < 0:
                     break
-                groups[number - 1] = place
-                covered += stops[place]
-            spent = seconds[rows] + overhead_s + cost_s * covered
-            rate = (expected + gain * covered) / spent
+                if sizes[place] == 0:
+                    spent += cost_s * stops[place]
+                sizes[place] += 1
+                gained += most
+            rate = (expected + gained) / (seconds[pending + nodes + rows] + overhead_s + spent)
             if rate > best_rate:
-                best_rate, best_nodes, best_count = rate, nodes, number
-                best_groups[:number] = groups[:number]
-    return best_nodes, best_groups[:best_count] - 1
+                best_rate, best_nodes = rate, nodes
+                best_sizes[:] = sizes
+    return best_nodes, best_sizes
 
 
 def fit_with_masks(
@@ -71,25 +73,24 @@ def fit_with_masks(
     seconds: NDArray[np.float64],
     trust: float,
     overhead_s: float,
-    gain: float,
+    gains: NDArray[np.float64],
     cost_s: float,
-    size: int,
 ) -> tuple[DraftTree, MaskGroups]:
-    """The prefix of ``tree`` and the groups of ``size`` mask rows that bring the most tokens per
-    second. seconds: float64, time of a forward by its rows; gain, cost_s: of a group that is used,
-    see ``sources.protocol.Guesser``."""
-    nodes, groups = _best(
+    """The prefix of ``tree`` and the mask rows that bring the most tokens per second, rows taken by
+    what they add. seconds: float64, time of a forward by its rows; gains, cost_s: of a group that
+    is used, see ``sources.protocol.Guesser``."""
+    nodes, sizes = _best(
         tree.parents.astype(np.int32),
         tree.probabilities.astype(np.float32),
         seconds,
         pending,
         trust,
         overhead_s,
-        gain,
+        gains,
         cost_s,
-        size,
     )
-    return tree.prefix(nodes), MaskGroups(groups.astype(np.int32), size)
+    places = np.flatnonzero(sizes).astype(np.int32)
+    return tree.prefix(nodes), MaskGroups(places - np.int32(1), sizes[places])
 
 
 def likely_stops(tree: DraftTree, size: int, most: int, least: float = 0.05) -> MaskGroups:
@@ -97,4 +98,4 @@ def likely_stops(tree: DraftTree, size: int, most: int, least: float = 0.05) -> 
     stops = np.concatenate([[1.0], tree.probabilities.astype(np.float64)])
     np.subtract.at(stops, tree.parents + 1, tree.probabilities)
     likely = np.argsort(-stops, kind="stable")[:most]
-    return MaskGroups((likely[stops[likely] >= least] - 1).astype(np.int32), size)
+    return MaskGroups.alike((likely[stops[likely] >= least] - 1).tolist(), size)

@@ -21,20 +21,34 @@ NO_MASKS = np.empty(0, np.int32)
 
 @dataclass(slots=True)
 class MaskGroups:
-    """Where mask rows hang. nodes: int32 [groups], -1 for the root; ``size`` rows each."""
+    """Where mask rows hang. nodes: int32 [groups], -1 for the root; sizes: int32 [groups], rows of
+    each."""
 
     nodes: TokenArray
-    size: int
+    sizes: TokenArray
 
     @property
     def rows(self) -> int:
         """Rows of all groups."""
-        return len(self.nodes) * self.size
+        return int(self.sizes.sum())
 
     @classmethod
     def none(cls) -> MaskGroups:
         """No mask rows."""
-        return cls(NO_MASKS, 0)
+        return cls(NO_MASKS, NO_MASKS)
+
+    @classmethod
+    def alike(cls, nodes: list[int], size: int) -> MaskGroups:
+        """Groups of ``size`` rows each."""
+        return cls(np.array(nodes, np.int32), np.full(len(nodes), size, np.int32))
+
+    def rows_behind(self, node: int) -> slice:
+        """Places of the rows of a node's group among all mask rows, empty where it has none."""
+        here = np.flatnonzero(self.nodes == node)
+        if not len(here):
+            return slice(0, 0)
+        first = int(self.sizes[: here[0]].sum())
+        return slice(first, first + int(self.sizes[here[0]]))
 
 
 @dataclass(slots=True)
@@ -88,14 +102,20 @@ def tree_rows(
         parents = np.concatenate([parents, _hanging(groups, len(tree))])
     offsets, mask = _tree_layout(len(pending), parents, padding, BLOCKED)
     is_chain = not padding and bool((parents == np.arange(-1, len(parents) - 1)).all())
-    places = np.tile(np.arange(groups.size, dtype=np.int32), len(groups.nodes))
-    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, places)
+    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, _places(groups))
+
+
+def _places(groups: MaskGroups) -> TokenArray:
+    """Place of every mask row in its group."""
+    if not groups.rows:
+        return NO_MASKS
+    return np.concatenate([np.arange(size, dtype=np.int32) for size in groups.sizes])
 
 
 def _hanging(groups: MaskGroups, nodes: int) -> TokenArray:
     """Parents of mask rows: the node of the group, then the row before."""
     parents = np.arange(nodes - 1, nodes - 1 + groups.rows, dtype=np.int32)
-    parents[:: groups.size] = groups.nodes
+    parents[np.cumsum(groups.sizes) - groups.sizes] = groups.nodes
     return parents
 
 

@@ -10,24 +10,29 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, TokenArray
-from accel.mask_planner import MOST_GROUPS, likely_stops
-from accel.mask_tokens import MaskTokens
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.mask_planner import MOST_GROUPS, fit_with_masks, likely_stops
+from accel.mask_tokens import MaskTokens, Sampler
 from accel.rows import MaskGroups
 from accel.sources.guesses import Floats, Group, Merged, merge, shortlist
 from accel.sources.protocol import Drafter, DraftRequest
 
-FIRST_GAIN = 0.7
+FIRST_GAIN = 0.9
 """Tokens that a group is taken to bring before anything is known."""
+LEAST_ROOM = 16
+"""Nodes that the other drafter is asked for at least."""
+_ROW_SHARE = 0.55
+"""Of what one row brings, the next one brings so much."""
 _FADING = 0.9
 
 
 class AdaptiveDrafter:
     """Mask rows and, where there is one, another drafter.
 
-    ``gain`` says how many more tokens a tree is expected to bring for having guesses: what a group
-    is worth at the node where the text stops; ``cost_s`` what merging guesses into a tree takes.
+    ``gains`` say how many more tokens a tree is expected to bring for the guesses of each row, if
+    the text stops where the group hangs; ``cost_s`` what merging guesses into a tree takes.
     """
 
     name = "adaptive"
@@ -47,13 +52,21 @@ class AdaptiveDrafter:
         self._sampler = mask_tokens.sampler
         self._other = other
         self.size = size or mask_tokens.count
-        self.gain = FIRST_GAIN
+        shares = _ROW_SHARE ** np.arange(self.size)
+        self._shares = shares / shares.sum()
+        self._gain = FIRST_GAIN
         self.cost_s = 0.0
         self._most_groups = most_groups
+        self._room = LEAST_ROOM
         self._group: Group | None = None
         self._coming: Group | None = None
         self._drafted: Merged | None = None
         self._other_tree = DraftTree.empty()
+
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """Of the first, second, … row of a group."""
+        return self._gain * self._shares
 
     def begin(self, request: DraftRequest) -> None:
         """Begin in the other drafter; nothing is guessed yet."""
@@ -63,7 +76,8 @@ class AdaptiveDrafter:
 
     def draft(self, max_nodes: int) -> DraftTree:
         """The other drafter's tree and the guesses of the last forward, merged."""
-        other = self._other.draft(max_nodes) if self._other is not None else DraftTree.empty()
+        room = min(max_nodes, self._room)
+        other = self._other.draft(room) if self._other is not None else DraftTree.empty()
         self._other_tree = other
         self._drafted = None
         if self._group is None or max_nodes <= 0:
@@ -71,12 +85,14 @@ class AdaptiveDrafter:
         started = time.perf_counter()
         tokens = shortlist(self._group, other)
         head = self._tokens.head_of(tokens)
-        self._drafted = merge(self._group, self._sampler, tokens, head, other, max_nodes)
+        self._drafted = merge(self._group, self._sampler, tokens, head, other, room)
         tree = self._drafted.tree
         spent = time.perf_counter() - started
         self.cost_s = _FADING * self.cost_s + (1 - _FADING) * spent if self.cost_s else spent
         more = float(tree.probabilities.sum()) - float(other.probabilities.sum())
-        self.gain = max(_FADING * self.gain + (1 - _FADING) * more, 0.02)
+        # A group of fewer rows tells what a whole one would have brought.
+        more /= float(self._shares[: len(self._group.states)].sum())
+        self._gain = max(_FADING * self._gain + (1 - _FADING) * more, 0.02)
         return tree
 
     def groups(self, tree: DraftTree) -> MaskGroups:
@@ -91,6 +107,8 @@ class AdaptiveDrafter:
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Let the other drafter learn from that part of its tree which was verified."""
         self._group, self._coming = self._coming, None
+        # Where a planner cuts trees to a few nodes, drafting many is in vain.
+        self._room = LEAST_ROOM + 2 * len(tree)
         if self._other is not None:
             self._other.commit(*self._learnt(tree, path), tokens)
         self._drafted = None
@@ -110,3 +128,14 @@ class AdaptiveDrafter:
                 break
             way.append(other)
         return self._other_tree.prefix(count), way
+
+
+def warm_up() -> None:
+    """Compile (or load the compiled form of) everything that guessing calls."""
+    square = np.zeros((8, 8), np.float32)
+    sampler = Sampler(square, square.copy(), square.copy(), np.zeros((16, 8), np.float32))
+    group = Group(np.zeros((1, 16), np.float32), np.zeros((1, 8), np.float32), 0)
+    other = DraftTree.chain(np.array([1], np.int32), Source.PROMPT, 0.5)
+    tokens = shortlist(group, other)
+    tree = merge(group, sampler, tokens, np.zeros((len(tokens), 8), np.float32), other, 4).tree
+    fit_with_masks(tree, 1, np.ones(8), 1.0, 0.0, np.ones(1), 0.0)

@@ -7,7 +7,7 @@ tested by replay without a model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,12 +91,12 @@ class Recycler(Protocol):
 class Guesser(Protocol):
     """A drafter that has mask rows hung behind its trees, on models that compute them.
 
-    ``size``: rows of a group; ``gain``: accepted tokens that a group is expected to bring to the
-    next forward when the text stops at its node; ``cost_s``: seconds that using it takes then.
+    ``gains``: accepted tokens that the first, second, … row of a group is expected to bring to the
+    next forward when the text stops at its node, float64 [most rows of a group], never rising;
+    ``cost_s``: seconds that using a group takes then.
     """
 
-    size: int
-    gain: float
+    gains: NDArray[np.float64]
     cost_s: float
 
     def groups(self, tree: DraftTree) -> MaskGroups:
@@ -104,8 +104,35 @@ class Guesser(Protocol):
         ...
 
     def guess(self, logits: NDArray[np.float32], states: NDArray[np.float32], token: int) -> None:
-        """The text stopped at a node with a group, where ``token`` was chosen: logits [size,
-        vocabulary] and normalised states [size, width] of its rows. Called before ``commit``."""
+        """The text stopped at a node with a group, where ``token`` was chosen: logits [rows,
+        vocabulary] and normalised states [rows, width] of the group. Called before ``commit``."""
+        ...
+
+
+class Prices(NamedTuple):
+    """What verifying costs, for drafters that stop where more nodes do not pay.
+
+    seconds: float64 [n + 1], a step with 0, 1, .. nodes; slopes: float64 [n + 1], the least that a
+    node costs beyond so many; trust: accepted tokens for each that was predicted, so far.
+    """
+
+    seconds: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    trust: float
+
+    @classmethod
+    def free(cls, nodes: int) -> Prices:
+        """Nodes cost nothing."""
+        return cls(np.ones(nodes + 1), np.zeros(nodes + 1), 1.0)
+
+
+@runtime_checkable
+class PricedDrafter(Protocol):
+    """A drafter with calibrated probabilities, which plans while it drafts."""
+
+    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+        """The tree with the most expected tokens per second, empty when plain decoding has more.
+        ``prices`` are for ``max_nodes`` or more."""
         ...
 
 

@@ -33,7 +33,7 @@ class SdsatDrafter:
         """``k``: mask rows, as many as were trained when 0; more take the last one's embedding.
         ``sampling``: draft a tree of what it can draw, as published for nucleus sampling."""
         self.size = k or mask_tokens.count
-        self.gain, self.cost_s = 1.0, 0.0
+        self.gains, self.cost_s = np.full(self.size, 0.5), 0.0
         self._sampling = sampling
         self._guesses: Floats | None = None
         self._coming: Floats | None = None
@@ -55,7 +55,7 @@ class SdsatDrafter:
         """All rows behind the text in the first forward, none in the second."""
         if self._guesses is not None:
             return MaskGroups.none()
-        return MaskGroups(np.array([-1], np.int32), self.size)
+        return MaskGroups.alike([-1], self.size)
 
     def guess(self, logits: Floats, states: Floats, token: int) -> None:
         """logits float32 [k, vocabulary] of the mask rows."""

@@ -30,7 +30,7 @@ def ordinary_losses(folder: Path, weights: Path, held_out: Tensor) -> dict[str, 
     model = LlamaModel.from_module(module)
     assert model is not None, "mask rows were trained on a model built like Llama"
     model.take_mask_tokens(mask_tokens)
-    groups = MaskGroups(np.array([-1], np.int32), mask_tokens.count)
+    groups = MaskGroups.alike([-1], mask_tokens.count)
     before = [_logits(model, row.numpy().astype(np.int32), groups, False) for row in held_out]
     after = [_logits(model, row.numpy().astype(np.int32), groups, True) for row in held_out]
     return {

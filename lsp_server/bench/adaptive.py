@@ -131,6 +131,7 @@ def _decoders(
     sizes: list[int],
     sampling: Sampling,
 ) -> dict[str, Decoder]:
+    from accel.mask_planner import MOST_GROUPS
     from accel.sources import default_drafter
     from accel.sources.adaptive import AdaptiveDrafter
     from accel.sources.mixture import warm_up
@@ -162,7 +163,9 @@ def _decoders(
     made["redraft without"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
     made["redraft with"] = decoder(both, plan=True)
     made["all nodes without"] = decoder(lambda: default_drafter(engine.tokenizer))
-    made["all nodes with"] = decoder(both)
+    # Nodes and mask rows together are as many rows.
+    nodes = max(args.max_nodes - MOST_GROUPS * mask_tokens.count, 1)
+    made["all nodes with"] = decoder(both, nodes=nodes)
     return made
 
 

@@ -12,7 +12,7 @@ from tiny_models import Oracle, open_engine, random_prompt, run, save
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
 from accel.loading import load_module
-from accel.mask_planner import fit_with_masks, likely_stops
+from accel.mask_planner import fit_with_masks
 from accel.mask_tokens import FILE, MaskTokens, Sampler, save_weights, sha256_of_base
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import Sampling
@@ -196,9 +196,9 @@ def test_the_likeliest_scores() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_planner_finds_the_best_of_all_prefixes_and_groups(seed: int) -> None:
+def test_the_planner_finds_the_best_of_all_prefixes_and_rows(seed: int) -> None:
     random = np.random.default_rng(seed)
-    nodes, size, gain, cost = 9, 3, 0.8, 0.05
+    nodes, gains, cost = 7, np.array([0.8, 0.3, 0.1]), 0.05
     parents = np.array([random.integers(-1, node) for node in range(nodes)], np.int32)
     probabilities = np.zeros(nodes, np.float32)
     for node in range(nodes):
@@ -206,30 +206,40 @@ def test_the_planner_finds_the_best_of_all_prefixes_and_groups(seed: int) -> Non
         above = 1.0 if parents[node] < 0 else probabilities[parents[node]]
         probabilities[node] = (above - taken) * random.uniform(0.1, 0.8)
     tree = DraftTree(np.arange(nodes, dtype=np.int32), parents, probabilities, np.zeros(nodes, int))
-    seconds = 1.0 + 0.02 * np.arange(60)
-    kept, groups = fit_with_masks(tree, 1, seconds, 1.0, 0.1, gain, cost, size)
+    seconds = 1.0 + 0.05 * np.arange(60)
+    kept, groups = fit_with_masks(tree, 1, seconds, 1.0, 0.1, gains, cost)
 
-    def rate(count: int, where: list[int]) -> float:
+    def rate(count: int, sizes: dict[int, int]) -> float:
         stops = np.concatenate([[1.0], probabilities[:count]]).astype(np.float64)
         for node in range(count):
             stops[parents[node] + 1] -= probabilities[node]
-        covered = sum(stops[node + 1] for node in where)
-        rows = 1 + count + size * len(where)
-        gained = 1 + probabilities[:count].sum() + gain * covered
-        return float(gained / (seconds[rows] + 0.1 + cost * covered))
+        gained = 1 + probabilities[:count].sum()
+        spent = seconds[1 + count + sum(sizes.values())] + 0.1
+        for node, size in sizes.items():
+            gained += stops[node + 1] * gains[:size].sum()
+            spent += cost * stops[node + 1] * (size > 0)
+        return float(gained / spent)
 
     best = 0.0
     for count in range(nodes + 1):
-        stops = likely_stops(tree.prefix(count), size, 6, least=0.0).nodes.tolist()
-        best = max([best, *(rate(count, stops[:number]) for number in range(len(stops) + 1))])
-    assert rate(len(kept), groups.nodes.tolist()) == pytest.approx(best, rel=1e-5)
+        sizes = dict.fromkeys(range(-1, count), 0)
+        best = max(best, rate(count, sizes))
+        for _ in range(3 * (count + 1)):
+            grown = [sizes | {node: sizes[node] + 1} for node in sizes if sizes[node] < 3]
+            sizes = max(grown, key=lambda each, count=count: rate(count, each))
+            best = max(best, rate(count, sizes))
+    chosen = dict(zip(groups.nodes.tolist(), groups.sizes.tolist(), strict=True))
+    assert rate(len(kept), chosen) == pytest.approx(best, rel=0.01)
 
 
 def test_mask_rows_see_their_node_and_the_rows_before_them() -> None:
     tree = DraftTree.chain(np.array([4, 5], np.int32), Source.PROMPT)
-    rows = tree_rows(np.array([3], np.int32), tree, 1, MaskGroups(np.array([-1, 1], np.int32), 2))
-    assert rows.offsets.tolist() == [0, 1, 2, 1, 2, 3, 4, 0]
-    assert rows.mask_places.tolist() == [0, 1, 0, 1]
+    groups = MaskGroups(np.array([-1, 1], np.int32), np.array([1, 2], np.int32))
+    rows = tree_rows(np.array([3], np.int32), tree, 1, groups)
+    assert rows.offsets.tolist() == [0, 1, 2, 1, 3, 4, 0]
+    assert rows.mask_places.tolist() == [0, 0, 1]
     assert rows.masks_from == 3
     seen = [np.flatnonzero(row == 0).tolist() for row in rows.mask]
-    assert seen == [[0], [0, 1], [0, 1, 2], [0, 3], [0, 3, 4], [0, 1, 2, 5], [0, 1, 2, 5, 6], [7]]
+    assert seen == [[0], [0, 1], [0, 1, 2], [0, 3], [0, 1, 2, 4], [0, 1, 2, 4, 5], [6]]
+    assert groups.rows_behind(1) == slice(1, 3)
+    assert groups.rows_behind(0) == slice(0, 0)

@@ -78,13 +78,11 @@ def test_inference_and_training_agree_on_mask_rows(kind: str, tmp_path: Path) ->
         model.forward(chain_rows(given[:10], 10), cache)
         cache.keep(list(range(10)))
         chain = DraftTree.chain(given[11:20], Source.PROMPT)
-        rows = tree_rows(given[10:11], chain, 2, MaskGroups(np.array([8], np.int32), MASKS))
+        rows = tree_rows(given[10:11], chain, 2, MaskGroups.alike([8], MASKS))
         logits, states = model.forward_with_masks(rows, cache)
         torch.testing.assert_close(states, wanted[1], atol=1e-4, rtol=1e-4)
         cache.trim(9)
-        rows = tree_rows(
-            given[9:10], DraftTree.empty(), 0, MaskGroups(np.array([-1], np.int32), MASKS)
-        )
+        rows = tree_rows(given[9:10], DraftTree.empty(), 0, MaskGroups.alike([-1], MASKS))
         _, states = model.forward_with_masks(rows, cache)
         torch.testing.assert_close(states, wanted[0], atol=1e-4, rtol=1e-4)
     ordinary = base.choices(text.states)[0]
@@ -98,7 +96,7 @@ def test_ordinary_rows_are_the_same_to_the_last_bit(seed: int, tmp_path: Path) -
     base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
     model = lean(folder, trained(base))
     tree, pending = tree_of(seed), np.array([5], np.int32)
-    groups = MaskGroups(np.array([-1, 2, 7], np.int32), MASKS)
+    groups = MaskGroups.alike([-1, 2, 7], MASKS)
     prompt = np.arange(20, dtype=np.int32)
     found = []
     with torch.inference_mode():
@@ -129,7 +127,7 @@ def test_the_compiled_forward_computes_the_same_mask_rows(
     base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
     tokens = MaskTokens(trained(base), *(table.to(dtype) for table in tables(folder)))
     tree, pending = tree_of(1), np.array([5], np.int32)
-    groups = MaskGroups(np.array([-1, 2, 7], np.int32), MASKS)
+    groups = MaskGroups.alike([-1, 2, 7], MASKS)
     prompt = np.arange(20, dtype=np.int32)
     found = []
     for kind in (LlamaModel, CompiledLlama):
