@@ -1,0 +1,76 @@
+"""Completion drafting keeps its lead: on functions of this project, and on the cases where they
+are there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from lsp_server.bench.acceptance import bodies_of
+from lsp_server.cli import main
+
+PROJECT = Path(__file__).parents[2]
+CASES = Path(os.environ.get("REDRAFT_CASES", PROJECT.parent / "shared" / "cases"))
+LIMIT = 24
+FLOOR, SMALL_FLOOR = 3.2, 2.4
+"""Tokens per forward with 64 and with 8 nodes, without common code."""
+AHEAD = 1.4
+"""Times the tokens per forward of FastCoder's rule."""
+
+
+def bench(cases: Path, out: Path, *options: str) -> dict[str, Any]:
+    code = main([
+        "bench", "completion", "--cases", str(cases), "--limit", str(LIMIT), "--common", "none",
+        "--methods", "fastcoder,redraft", "--json", str(out), *options,
+    ])  # fmt: skip
+    assert code == 0
+    document: dict[str, Any] = json.loads(out.read_text())
+    return document
+
+
+def own_cases(folder: Path) -> Path:
+    """Bodies of functions of two packages of this project, each with its package around it."""
+    rows = []
+    for package in ("repo_index", "accel"):
+        files = {
+            path.relative_to(PROJECT).as_posix(): path.read_text()
+            for path in sorted((PROJECT / package).glob("*.py"))
+        }
+        contents = [{"path": path, "content": text} for path, text in files.items()]
+        repository = folder / f"{package}.jsonl"
+        repository.write_text("".join(json.dumps(row) + "\n" for row in contents))
+        for path, text in files.items():
+            rows += [
+                {
+                    "id": f"{path}:{body.before.count(chr(10))}",
+                    "repo": repository.name,
+                    "path": path,
+                    "prefix": body.before,
+                    "suffix": body.after,
+                    "reference": body.answer,
+                }
+                for body in bodies_of(path, text)
+            ]
+    cases = folder / "cases.jsonl"
+    cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return cases
+
+
+def test_completion_drafting_keeps_its_lead(tmp_path: Path) -> None:
+    own = bench(own_cases(tmp_path), tmp_path / "own.json")["methods"]
+    ours, theirs = own["redraft"]["tokens_per_forward"], own["fastcoder"]["tokens_per_forward"]
+    assert ours > AHEAD * theirs
+    cases = CASES / "completion_repoeval.jsonl"
+    if not cases.is_file():
+        return
+    document = bench(cases, tmp_path / "cases.json")
+    methods = document["methods"]
+    ours, theirs = (methods[name]["tokens_per_forward"] for name in ("redraft", "fastcoder"))
+    assert ours >= FLOOR
+    assert ours >= AHEAD * theirs
+    for group in document["groups"].values():
+        assert group["redraft"]["forwards"] < group["fastcoder"]["forwards"]
+    small = bench(cases, tmp_path / "small.json", "--max-nodes", "8")["methods"]
+    assert small["redraft"]["tokens_per_forward"] >= SMALL_FLOOR
