@@ -139,7 +139,8 @@ class Host:
             finally:
                 self._fronts.discard(writer)
         elif command == "status":
-            writer.write(json.dumps(self._hub.status()).encode())
+            told = {**self._hub.status(), "connections": self._connections}
+            writer.write(json.dumps(told).encode())
         elif command == "stop":
             writer.write(json.dumps({"stopped": os.getpid()}).encode())
             self._stop.set()

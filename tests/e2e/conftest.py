@@ -52,11 +52,33 @@ def profile(name: str) -> dict[str, Any]:
     return loaded
 
 
+RECORDER = """
+import os, socket, sys
+
+def noted(event, arguments):
+    if event in ("socket.connect", "socket.bind", "os.system") and not (
+        event != "os.system" and arguments[0].family == socket.AF_UNIX
+    ):
+        with open(os.environ["REDRAFT_TEST_NOTES"], "a") as notes:
+            notes.write(f"{event} {arguments[1:]!r}\\n")
+
+sys.addaudithook(noted)
+"""
+"""Runs in every process of the session: notes whoever speaks to the network."""
+
+
 @pytest.fixture(scope="session")
 def environment() -> Iterator[dict[str, str]]:
     """A private home. Its daemon is stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        made = private_environment(Path(folder))
+        hooks = Path(folder) / "hooks"
+        hooks.mkdir()
+        (hooks / "sitecustomize.py").write_text(RECORDER)
+        made = private_environment(
+            Path(folder),
+            PYTHONPATH=str(hooks),
+            REDRAFT_TEST_NOTES=str(Path(folder) / "network"),
+        )
         yield made
         command = [sys.executable, "-m", "lsp_server", "stop"]
         subprocess.run(

@@ -68,14 +68,13 @@ def test_clients_share_one_engine_and_one_index(
     assert len(shown["workspaces"]) == 1
 
 
-def test_a_storm_of_requests_is_answered_and_the_newest_with_text(
-    connect: Connect, workspace: Path
-) -> None:
-    driver, uri = connect("neovim"), (workspace / "storm.py").as_uri()
+def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
+    """A request for every key: the newest is answered, the others with null, nothing piles up."""
     driver.open(uri, TEXT)
+    driver.request("redraft/measurements", {})
     rng = random.Random(3)
     asked, queues = [], []
-    for number in range(150):
+    for number in range(count):
         driver.insert(uri, 2 + number, 0, 0, rng.choice("abc \n"))
         column = rng.randrange(5)
         asked.append(
@@ -83,11 +82,36 @@ def test_a_storm_of_requests_is_answered_and_the_newest_with_text(
         )
         if number % 10 == 0:
             queues.append(driver.request("redraft/status", {})["queue"])
-        time.sleep(0.01)
-    # Superseded requests may still be stopping while the next one begins; the middle counts, as
-    # other processes may hold the engine up for a moment.
-    assert sorted(queues)[len(queues) // 2] <= 4
-    assert all("result" in driver.answer(number, 20) for number in asked)
+        time.sleep(pause_s)
+    answers = [driver.answer(number, 60) for number in asked]
+    assert all("result" in answer for answer in answers)
+    nulls = sum(answer["result"] is None for answer in answers[:-1])
+    assert answers[-1]["result"] is not None
+    assert nulls + sum(bool(answer["result"]) for answer in answers) == len(answers)
+    # One that stops, one that runs. Other processes may hold the engine up for a moment.
+    queues.sort()
+    assert queues[len(queues) // 2] <= 2, queues
+    assert queues[int(0.95 * len(queues))] <= 6, queues
+    busy = driver.request("redraft/measurements", {"watch": False})["loopBusy"]
+    assert busy["max"] < 0.1, "a turn of the event loop by its own processor time"
+
+
+STORM_S = float(os.environ.get("REDRAFT_STORM_S", "60"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("pause_s", [0.01, 0.05, 0.15])
+def test_long_storms_of_requests(connect: Connect, workspace: Path, pause_s: float) -> None:
+    uri = (workspace / f"storm_{pause_s}.py").as_uri()
+    storm(connect("neovim"), uri, pause_s, int(STORM_S / pause_s))
+
+
+def test_a_storm_of_requests_is_answered_and_the_newest_with_text(
+    connect: Connect, workspace: Path
+) -> None:
+    driver, uri = connect("neovim"), (workspace / "storm.py").as_uri()
+    storm(driver, uri, 0.01, 150)
     driver.notify(
         "textDocument/didChange",
         {"textDocument": {"uri": uri, "version": 999}, "contentChanges": [{"text": TEXT}]},
@@ -231,7 +255,7 @@ def test_the_engine_is_killed_again_and_again_and_typing_is_never_lost(
 ) -> None:
     driver, uri = connect(), (workspace / "again.py").as_uri()
     driver.open(uri, TEXT)
-    for _ in range(20):
+    for _ in range(int(os.environ.get("REDRAFT_LONG_DEATHS", "20"))):
         assert suggestion(driver, uri)
         pids = [one["pid"] for one in status(environment)["engines"] if one["pid"]]
         if pids:

@@ -101,10 +101,12 @@ def test_requests_before_initialize_and_after_shutdown_are_refused(connect: Conn
     assert driver.process.wait(5) == 0
 
 
-def test_stray_ids_and_cancels_are_ignored(connect: Connect) -> None:
-    driver = connect()
+def send_strays(driver: Driver, environment: dict[str, str], count: int) -> None:
+    """Ids that nobody knows: ignored, and no line of the log wasted on them."""
+    (log,) = Path(environment["HOME"]).rglob("daemon.log")
+    before = log.stat().st_size
     rng = random.Random(5)
-    for number in range(2000):
+    for number in range(count):
         kind = rng.randrange(3)
         if kind == 0:
             driver.notify("$/cancelRequest", {"id": rng.choice([number, str(number)])})
@@ -113,6 +115,38 @@ def test_stray_ids_and_cancels_are_ignored(connect: Connect) -> None:
         else:
             driver.send({"id": number, "error": {"code": 1, "message": "late"}})
     alive(driver)
+    with log.open(encoding="utf-8") as file:
+        file.seek(before)
+        assert " ERROR " not in file.read()
+
+
+def test_stray_ids_and_cancels_are_ignored(connect: Connect, environment: dict[str, str]) -> None:
+    send_strays(connect(), environment, 2000)
+
+
+@pytest.mark.long
+def test_many_stray_ids_and_cancels_are_ignored(
+    connect: Connect, environment: dict[str, str]
+) -> None:
+    send_strays(connect(), environment, 10_000)
+
+
+@pytest.mark.parametrize("megabytes", [40, pytest.param(64, marks=pytest.mark.long)])
+def test_an_absurd_document_is_refused_and_not_kept(
+    connect: Connect, environment: dict[str, str], workspace: Path, megabytes: int
+) -> None:
+    import psutil
+
+    from .test_faults import status
+
+    driver, uri = connect(), (workspace / "absurd.py").as_uri()
+    daemon = psutil.Process(status(environment)["pid"])
+    before = daemon.memory_info().rss
+    driver.open(uri, "x = 1\n" * (megabytes * 1_000_000 // 7))
+    error = driver.other.get(timeout=30)
+    assert "larger than" in error["error"]["message"]
+    alive(driver)
+    assert daemon.memory_info().rss - before < 100 << 20
 
 
 def test_a_very_large_document_is_taken(connect: Connect, workspace: Path) -> None:

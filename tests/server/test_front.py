@@ -14,6 +14,7 @@ from lsp_server.daemon import front as front_module
 from lsp_server.daemon.front import Front
 from lsp_server.daemon.session_memory import AGAIN, SessionMemory
 from lsp_server.documents import Document
+from lsp_server.errors import DaemonUnavailable
 
 Message = dict[str, Any]
 
@@ -197,3 +198,20 @@ def test_the_first_restart_is_at_once_and_later_ones_wait_longer(
     assert all("\n" not in one["params"]["message"] for one in front.told)
     now += front_module.RECENT_S + 1
     assert front._back_off() == 0.0, "old accidents are forgotten"
+
+
+def test_a_front_that_finds_no_daemon_ends_more_seldom_than_an_editor_gives_up(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    waited: list[float] = []
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise DaemonUnavailable("the daemon does not start")
+
+    monkeypatch.setattr(front_module, "connect", fail)
+    monkeypatch.setattr(front_module, "_wait_for_editor", waited.append)
+    monkeypatch.setattr(front_module, "_exit", lambda code: code)
+    assert front_module.serve() == 1
+    assert capfd.readouterr().err == "redraft: the daemon does not start\n"
+    # Five ends in three minutes are too many.
+    assert 5 * waited[0] > 180

@@ -150,3 +150,39 @@ def test_percentiles() -> None:
     assert percentile_ms([], 95) == 0
     assert percentile_ms([0.002], 50) == 2
     assert percentile_ms([0.001 * number for number in range(101)], 95) == pytest.approx(95)
+
+
+def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REDRAFT_HUNG_S", "5")
+
+    async def scene() -> None:
+        hub, _ = made()
+        engine = hub.engine(settings())
+        engine.last_heard = time.monotonic() - 60
+        assert not engine.hung, "it has nothing to do"
+        engine.complete(CompletionJob("", "a.py", "x", ""), "c")
+        engine.state = "loading"
+        assert not engine.hung, "loading and compiling may take long"
+        engine.state = "ready"
+        assert not engine.hung, "the request has only come"
+        (call,) = engine._calls.values()
+        call.started -= 60
+        assert engine.hung
+        ended: list[EngineClient] = []
+        monkeypatch.setattr(EngineClient, "restart", ended.append)
+        monkeypatch.setattr(hub_module, "BUSY_POLL_S", 0.01)
+        watching = asyncio.ensure_future(hub.watch())
+        await asyncio.sleep(0.1)
+        watching.cancel()
+        assert ended
+        assert ended[0] is engine
+        engine.last_heard = time.monotonic()
+        assert not engine.hung, "it lives"
+
+    async def no_process(_: EngineClient) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(EngineClient, "start", no_process)
+    asyncio.run(scene())
