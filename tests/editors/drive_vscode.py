@@ -45,6 +45,7 @@ SETTINGS = {
     "files.hotExit": "off",
     "git.enabled": False,
     "terminal.integrated.gpuAcceleration": "off",
+    "diffEditor.useInlineViewWhenSpaceIsLimited": False,
     "editor.minimap.enabled": False,
     "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
     "editor.suggestOnTriggerCharacters": False,

@@ -134,7 +134,7 @@ class Server:
             asked = {"textDocument": document, "position": here, "context": {"triggerKind": 2}}
             client.request("textDocument/inlineCompletion", asked)
             try:
-                wait_for(self._model_is_loaded, "loaded model", 240)
+                wait_for(self._model_is_loaded, "loaded model", 400)
             except AssertionError as error:
                 raise AssertionError(f"{error}; {self.run('status').stdout}") from None
 

@@ -13,7 +13,14 @@ from typing import IO, Any
 # Code points, which is how Python counts.
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-32"]},
-    "textDocument": {"inlineCompletion": {}},
+    "textDocument": {
+        "inlineCompletion": {},
+        "codeAction": {
+            "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["refactor.rewrite"]}},
+            "dataSupport": True,
+            "resolveSupport": {"properties": ["edit"]},
+        },
+    },
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from installed import Server
 from language_client import LanguageClient, Refused
-from projects import ORDERS, SHAPES
+from projects import FILES, ORDERS, SHAPES
 
 SHORTEST = 8
 
@@ -106,6 +106,12 @@ _INSTRUCTIONS = [
     (ORDERS, 17, 19, "rename the parameter orders to orders_value"),
     (SHAPES, 17, 18, "rename parameter factor to scale"),
     (SHAPES, 11, 12, "rename parameter radius to size"),
+    (FILES, 6, 11, "rename path to filename"),
+    (FILES, 14, 18, "rename path to target"),
+    (FILES, 14, 18, "rename text to content"),
+    (FILES, 21, 25, "rename counts to totals"),
+    (FILES, 21, 25, "rename word to token"),
+    (FILES, 14, 18, "rename data to value"),
     *((ORDERS, 4, 9, instruction) for instruction in (
         'add the docstring "What all of it costs."',
         "rename the function to cost_of_order",
@@ -117,6 +123,9 @@ _INSTRUCTIONS = [
         "make the function async",
         "remove the docstring",
     )),
+    (FILES, 6, 11, "remove the docstring"),
+    (FILES, 14, 18, "remove the docstring"),
+    (FILES, 21, 25, 'add the docstring "How often every word occurs."'),
     (ORDERS, 12, 14, 'add the docstring "The mean of values."'),
     (ORDERS, 12, 14, "rename the function to mean"),
     (ORDERS, 17, 19, 'add the docstring "The most that an order costs."'),
@@ -244,7 +253,7 @@ def prepared_comment(server: Server, project: Path, name: str) -> tuple[Edit, st
                 told.append(f"{instruction!r}: {error}")
                 continue
             edit = Edit(text, first, last + 1, instruction, hunks)
-            if hunks and source == ORDERS and len(instruction) <= 40:
+            if hunks and len(instruction) <= 40:
                 return edit, title
             _failures[source, instruction] += not hunks
             told.append(f"{instruction!r}: {len(hunks)} hunk(s)")
@@ -329,7 +338,9 @@ def _carried_out(
     }
     try:
         actions = client.request("textDocument/codeAction", asked)
-        action = next(one for one in actions if one["title"] == title)
+        action = next((one for one in actions or [] if one["title"] == title), None)
+        if action is None:
+            raise Refused("no such code action")
         edit = client.request("codeAction/resolve", action)["edit"]
     finally:
         client.close(document)

@@ -61,6 +61,35 @@ def largest_total(orders, tax):
 '''
 
 
+FILES = '''\
+"""Reading and writing small files."""
+
+import json
+
+
+def read_json(path, default=None):
+    """Content of a JSON file."""
+    if not path.exists():
+        return default
+    with path.open() as file:
+        return json.load(file)
+
+
+def write_json(path, data):
+    """Write a JSON file."""
+    text = json.dumps(data, indent=2)
+    path.write_text(text)
+    return path
+
+
+def count_words(text):
+    counts = {}
+    for word in text.split():
+        counts[word] = counts.get(word, 0) + 1
+    return counts
+'''
+
+
 def make_project(folder: Path) -> Path:
     """A folder with a repository's mark and two modules."""
     folder.mkdir(parents=True, exist_ok=True)

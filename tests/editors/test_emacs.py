@@ -46,7 +46,7 @@ def emacs(
         (project / "orders.py").write_text(text, encoding="utf-8")
         terminal = Terminal(command, environment, project)
         started.append(terminal)
-        terminal.wait_text("def order_total")
+        terminal.wait_text(text.splitlines()[0])
         terminal.wait_text("eglot:project")  # in the mode line, once the server answers
         return terminal
 

@@ -47,7 +47,7 @@ def helix(
         (project / "orders.py").write_text(text, encoding="utf-8")
         terminal = Terminal([str(installed.helix), "orders.py"], environment, project)
         started.append(terminal)
-        terminal.wait_text("def order_total")
+        terminal.wait_text(text.splitlines()[0])
         return terminal
 
     yield start

@@ -122,7 +122,7 @@ def test_server_is_restarted_and_reindexes(window: Window, server: Server) -> No
     window.choose_in_menu("Restart server")
     window.wait(lambda: server.fronts() - before, "another front")
     window.wait_running()
-    assert not window.page.locator(".notification-toast").count()
+    assert not window.toast("Redraft").count()
 
 
 def test_walkthrough_opens(window: Window) -> None:

@@ -44,7 +44,12 @@ def test_cell_of_a_notebook(
          "source": text.splitlines(keepends=True)}
         for text in (above, place.text)
     ]  # fmt: skip
-    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {
+        "cells": cells,
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     (folder / "notes.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
     window = Window(code_server, browser, folder)
     window.open_tab("notes.ipynb")
