@@ -279,12 +279,13 @@ class EngineService:
         return result_of(generation, builder)
 
     def _mixture(self) -> Drafter:
-        from accel.sources import shapes_of
+        from accel.sources import shapes_of, with_adaptive
         from accel.sources.mixture import MixtureDrafter
 
         shapes = shapes_of(self.engine.tokenizer)
         learnt = self._learnt.calibration if self._learnt is not None else None
-        return MixtureDrafter(shapes, learnt=learnt, history=self._history)
+        drafter = MixtureDrafter(shapes, learnt=learnt, history=self._history)
+        return with_adaptive(drafter, self.engine.model.mask_tokens)
 
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter

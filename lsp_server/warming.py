@@ -26,10 +26,11 @@ def total(values: list[float]) -> float:
 
 def warm_up_drafting(vocabulary_size: int) -> None:
     """Compile, or load the compiled form of, drafting and lookup."""
-    from accel.sources import calibration, mixture
+    from accel.sources import adaptive, calibration, mixture
     from repo_index import datastore
 
     mixture.warm_up()
+    adaptive.warm_up()
     calibration.warm_up()
     datastore.warm_up(vocabulary_size)
 

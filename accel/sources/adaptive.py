@@ -21,8 +21,8 @@ from accel.sources.protocol import Drafter, DraftRequest
 
 FIRST_GAIN = 0.9
 """Tokens that a group is taken to bring before anything is known."""
-LEAST_ROOM = 16
-"""Nodes that the other drafter is asked for at least."""
+LEAST_ROOM, MOST_ROOM = 16, 1 << 20
+"""Nodes that the other drafter is asked for: all at first, later by what was verified."""
 _ROW_SHARE = 0.55
 """Of what one row brings, the next one brings so much."""
 _FADING = 0.9
@@ -57,7 +57,7 @@ class AdaptiveDrafter:
         self._gain = FIRST_GAIN
         self.cost_s = 0.0
         self._most_groups = most_groups
-        self._room = LEAST_ROOM
+        self._room = MOST_ROOM
         self._group: Group | None = None
         self._coming: Group | None = None
         self._drafted: Merged | None = None
@@ -71,6 +71,7 @@ class AdaptiveDrafter:
     def begin(self, request: DraftRequest) -> None:
         """Begin in the other drafter; nothing is guessed yet."""
         self._group = self._coming = self._drafted = None
+        self._room = MOST_ROOM
         if self._other is not None:
             self._other.begin(request)
 
@@ -108,7 +109,8 @@ class AdaptiveDrafter:
         """Let the other drafter learn from that part of its tree which was verified."""
         self._group, self._coming = self._coming, None
         # Where a planner cuts trees to a few nodes, drafting many is in vain.
-        self._room = LEAST_ROOM + 2 * len(tree)
+        if len(tree):
+            self._room = LEAST_ROOM + 2 * len(tree)
         if self._other is not None:
             self._other.commit(*self._learnt(tree, path), tokens)
         self._drafted = None
