@@ -3,8 +3,9 @@
 In place of EfficientEdit's two phases (reuse the remaining original as one chain; after a
 rejection generate until seven tokens match again) every step proposes one tree: the rest of the
 original from the cursor, the places where an edit is likely to join it again, the same with names
-replaced as the edit has been replacing them, repetitions of prompt and output, and what an index
-knows. Branches are ranked by calibrated probability; nothing is thrown away.
+replaced as the edit has been replacing them, the edit that the instruction says where its kind is
+known, repetitions of prompt and output, and what an index knows. Branches are ranked by calibrated
+probability; nothing is thrown away.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from accel.sources import copy_rows as rows_of
 from accel.sources.copy_tree import expand_rows
 from accel.sources.copy_weights import row_weights
 from accel.sources.cursor import ANCHOR, AT, EVENT_REJOINED, OFF_TRACK, follow
+from accel.sources.foreseen import foreseen
 from accel.sources.protocol import DraftRequest
 from accel.sources.rewrites import (
     TextCodec,
+    Version,
     learn_rename,
     rewrite,
     spoken_phrases,
     spoken_renames,
+    version_of,
 )
 
 _LOOKUP_ROWS = 48
@@ -35,17 +39,8 @@ _ROW_LIMIT = 64
 _MIN_PROBABILITY = 1e-5
 _SLOTS = (rows_of.RENAMED, rows_of.INSTRUCTED, rows_of.SHIFTED)
 _SOURCES = np.array(
-    [
-        Source.ORIGINAL,
-        Source.ORIGINAL,
-        Source.ORIGINAL,
-        Source.ORIGINAL,
-        Source.PROMPT,
-        Source.PROMPT,
-        Source.REPOSITORY,
-        Source.COMMON,
-        Source.PROMPT,
-    ],
+    [Source.ORIGINAL] * 4
+    + [Source.PROMPT, Source.PROMPT, Source.REPOSITORY, Source.COMMON, Source.PROMPT],
     np.int8,
 )
 _SIDE = 24
@@ -134,7 +129,9 @@ class ReuseDrafter:
         self._lay_spans()
         spoken = spoken_renames(instruction, text)
         if spoken:
-            self._write_version(rows_of.INSTRUCTED, 0, spoken, 0)
+            self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
+        elif (made := foreseen(instruction, text)) is not None:
+            self._write_version(rows_of.INSTRUCTED, version_of(self._codec, self._original, made))
 
     def draft(self, max_nodes: int) -> DraftTree:
         """The best tree of at most ``max_nodes`` nodes."""
@@ -224,9 +221,9 @@ class ReuseDrafter:
         self._drop_version(rows_of.RENAMED)
         self._drop_version(rows_of.SHIFTED)
         if self._renames:
-            self._write_version(rows_of.RENAMED, start, self._renames, 0)
+            self._rewrite(rows_of.RENAMED, start, self._renames, 0)
         if self._shift:
-            self._write_version(rows_of.SHIFTED, start, self._renames, self._shift)
+            self._rewrite(rows_of.SHIFTED, start, self._renames, self._shift)
 
     def _learn_change(self, left: int, joined: int, written: int, resumed: int) -> None:
         if left <= joined <= len(self._original):
@@ -256,10 +253,10 @@ class ReuseDrafter:
                 elif rule < 0 and kind == rows_of.SHIFTED:
                     self._shift = 0
 
-    def _write_version(
-        self, kind: int, start: int, renames: list[tuple[str, str]], shift: int
-    ) -> None:
-        version = rewrite(self._codec, self._original, start, renames, shift)
+    def _rewrite(self, kind: int, start: int, renames: list[tuple[str, str]], shift: int) -> None:
+        self._write_version(kind, rewrite(self._codec, self._original, start, renames, shift))
+
+    def _write_version(self, kind: int, version: Version) -> None:
         at = self._slots[kind]
         count = min(len(version.tokens), self._room - 2 - len(self._end))
         whole = count == len(version.tokens)

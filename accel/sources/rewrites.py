@@ -8,6 +8,7 @@ tokens need no care.
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Protocol
@@ -65,6 +66,18 @@ class Version:
     tokens: TokenArray
     offsets: TokenArray
     rules: NDArray[np.int8]
+
+
+def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
+    """``text`` as a version of the original: tokens of common runs stand where they stand there,
+    others where the next run begins."""
+    tokens = np.asarray(codec.encode(text), np.int32)
+    offsets = np.empty(len(tokens), np.int32)
+    matcher = difflib.SequenceMatcher(None, original.tolist(), tokens.tolist(), autojunk=False)
+    for kind, first, last, new_first, new_last in matcher.get_opcodes():
+        same = np.arange(first, last) if kind == "equal" else last
+        offsets[new_first:new_last] = same
+    return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
 
 
 def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:

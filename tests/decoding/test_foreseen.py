@@ -1,0 +1,111 @@
+"""Edits of known kinds, made by rule, as drafts: right where the rule is, harmless where not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accel.loading import DEFAULT_MODEL
+from accel.prompts import edit_prompt
+from accel.replay import replay
+from accel.sources.foreseen import foreseen
+from accel.sources.protocol import DraftRequest
+from accel.sources.reuse import ReuseDrafter
+from accel.sources.rewrites import version_of
+from accel.tokenizer import Tokenizer
+from accel.training.edits import EXACT_KINDS, Edit, make_edit
+
+SOURCE = '''@wraps(handler)
+def total(prices, tax: int = 2, *, memo="none"):
+    """Sum up."""
+    # Everything counts.
+    print(prices)
+    kept = sum(prices) * tax
+    text = "{} of {}".format(kept, memo)
+    if kept == tax:
+        text = "none"
+    else:
+        text = 'some'
+    return text
+'''
+BARE = 'def total(prices, tax=2):\n    kept = sum(prices) * tax\n    return str(kept) + "!"\n'
+METHOD = "".join(f"    {line}\n" for line in BARE.splitlines())
+MADE = [kind for kind in EXACT_KINDS if not kind.startswith("rename")]
+TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
+
+
+def edits(kind: str) -> list[Edit]:
+    sources = (SOURCE, BARE, METHOD)
+    made = [make_edit(source, kind, seed) for source in sources for seed in range(20)]
+    return [edit for edit in made if edit is not None]
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_the_rule_makes_what_the_training_examples_have(kind: str) -> None:
+    made = edits(kind)
+    assert made
+    right = [foreseen(edit.instruction, edit.before) == edit.after for edit in made]
+    assert sum(right) >= 0.9 * len(right), [
+        edit.instruction for edit, is_right in zip(made, right, strict=True) if not is_right
+    ]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "original"),
+    [
+        ("make it nicer", BARE),
+        ("rename prices to items", BARE),
+        ("remove the docstring", BARE),
+        ("remove comments", "x = 1\n"),
+        ("remove comments", "def f(:\n    # no\n"),
+        ("remove comments", ""),
+        ("invert the if kept == other", SOURCE),
+        ("make nothing default to 3", BARE),
+    ],
+)
+def test_nothing_is_foreseen_of_what_is_unknown(instruction: str, original: str) -> None:
+    assert foreseen(instruction, original) is None
+
+
+def test_questions_to_chat_models_are_read_too() -> None:
+    asked = f"Edit the code as instructed: make it async\n\nThe code to edit:\n```\n{BARE}```"
+    assert foreseen(asked, BARE) == f"async {BARE}"
+
+
+def test_the_function_that_is_named_is_the_one() -> None:
+    two = "def f(a):\n    return a\n\n\ndef g(a):\n    return a\n"
+    made = foreseen("make the function async in g", two)
+    assert made == two.replace("def g", "async def g")
+
+
+def test_a_version_stands_where_its_text_stands() -> None:
+    original = TOKENIZER.encode(BARE)
+    version = version_of(TOKENIZER, original, f"async {BARE}")
+    assert version.tokens.tolist() == TOKENIZER.encode(f"async {BARE}").tolist()
+    assert version.offsets[-5:].tolist() == list(range(len(original) - 5, len(original)))
+
+
+def forwards(instruction: str, before: str, after: str) -> tuple[int, int]:
+    """Tokens and forwards of a replay."""
+    prompt = edit_prompt(TOKENIZER, instruction, before)
+    request = DraftRequest(prompt.tokens, original=prompt.original_tokens)
+    end = TOKENIZER.special("<|endoftext|>")
+    assert end is not None
+    reference = np.append(TOKENIZER.encode(after), np.int32(end)).astype(np.int32)
+    statistics = replay(ReuseDrafter(TOKENIZER, (end,)), request, reference, 128)
+    return statistics.tokens, statistics.forwards
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_few_forwards_where_the_rule_is_right(kind: str) -> None:
+    counts = [forwards(edit.instruction, edit.before, edit.after) for edit in edits(kind)[::7]]
+    tokens, needed = (sum(column) for column in zip(*counts, strict=True))
+    assert needed < tokens / 12, (tokens, needed)
+
+
+def test_a_wrong_guess_costs_little() -> None:
+    after = SOURCE.replace("kept = sum(prices)", "kept = max(prices)")
+    tokens, needed = forwards("remove the docstring", SOURCE, after)
+    _, without = forwards("make it the largest", SOURCE, after)
+    assert needed <= without + 4
+    assert tokens == len(TOKENIZER.encode(after)) + 1
