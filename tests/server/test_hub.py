@@ -171,7 +171,11 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
         call.started -= 60
         assert engine.hung
         ended: list[EngineClient] = []
-        monkeypatch.setattr(EngineClient, "restart", ended.append)
+
+        def restart(one: EngineClient) -> None:
+            ended.append(one)
+
+        monkeypatch.setattr(EngineClient, "restart", restart)
         monkeypatch.setattr(hub_module, "BUSY_POLL_S", 0.01)
         watching = asyncio.ensure_future(hub.watch())
         await asyncio.sleep(0.1)
