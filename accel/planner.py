@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
 from accel.profile import Costs
+from accel.sources.protocol import Prices
 
 CONTEXT_STEP = 256
 """Contexts are rounded to this, so that few tables are made."""
+
+NODE_S = 1e-5
+"""Time of drafting one node."""
 
 _DECAY = 0.97
 _PRIOR = 3.0
@@ -28,6 +32,7 @@ class Planner:
         meaning may be added where more rows are faster than fewer."""
         self._costs, self._limit, self._can_pad = costs, limit, can_pad
         self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._prices: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows``, padded to what is fastest."""
@@ -42,6 +47,20 @@ class Planner:
     def by_rows(self, context: int) -> NDArray[np.float64]:
         """Seconds of forwards by their rows, up to the limit, each padded to what is fastest."""
         return self._table(context)[0]
+
+    def prices(self, pending: int, context: int, trust: float, overhead_s: float) -> Prices:
+        """Costs of the steps of trees behind ``pending`` rows, for a drafter that plans."""
+        key = context // CONTEXT_STEP, pending
+        kept = self._prices.get(key)
+        if kept is None:
+            seconds = self._table(context)[0][pending:] + overhead_s
+            counts = np.arange(len(seconds))
+            slopes = np.zeros(len(seconds))
+            for count in counts[:-1]:
+                rises = (seconds[count + 1 :] - seconds[count]) / (counts[count + 1 :] - count)
+                slopes[count] = max(rises.min(), 0.0) + NODE_S
+            kept = self._prices[key] = seconds, slopes
+        return Prices(*kept, trust)
 
     def fit(
         self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float

@@ -96,13 +96,19 @@ def measure(
         spent = time.perf_counter() - started
         # Fewer rows that cost more than many are mostly interference: look again.
         if spent > 2 * budget_s or (spent > budget_s and not _falls(least)):
+            if not model.has_fixed_shapes:
+                least = _after(least)
             return Costs(list(contexts), list(rows), least)
 
 
 def _falls(seconds: NDArray[np.float64]) -> bool:
     """Whether some count of rows is clearly slower than a larger one."""
-    after = np.minimum.accumulate(seconds[:, ::-1], axis=1)[:, ::-1]
-    return bool((seconds > 1.15 * after).any())
+    return bool((seconds > 1.15 * _after(seconds)).any())
+
+
+def _after(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least of each count of rows and all larger ones."""
+    return np.minimum.accumulate(seconds[:, ::-1], axis=1)[:, ::-1]
 
 
 def _once(model: Model, count: int, context: int) -> float:

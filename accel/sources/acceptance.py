@@ -164,16 +164,22 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
 
 @compiled_with(evidence_of, fastmath=True)
 def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
-    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree."""
-    hidden, indices, values = scratch.near_hidden, scratch.indices, scratch.values
-    matrix = weights.candidate
+    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
+
+    The inputs are those of ``near_inputs``, without writing them down.
+    """
+    hidden, matrix, counts = scratch.near_hidden, weights.candidate, evidence.near_counts
     for item in range(near):
-        hidden[item] = 0
-        used = near_inputs(evidence, item, indices, values)
-        for i in range(used):
-            value, row = values[i], indices[i]
-            for h in range(HIDDEN):
-                hidden[item, h] += value * matrix[row, h]
+        for h in range(HIDDEN):
+            hidden[item, h] = 0
+        for group in range(GROUPS - MATCHED_GROUPS):
+            for level in range(LEVELS):
+                occurrences = counts[item, group, level]
+                if occurrences > 0:
+                    value = _logarithm(occurrences)
+                    row = (MATCHED_GROUPS + group) * LEVELS + level
+                    for h in range(HIDDEN):
+                        hidden[item, h] += value * matrix[row, h]
 
 
 @compiled_with(evidence_of, fastmath=True)
@@ -235,7 +241,7 @@ def score_of(
     return score
 
 
-@compiled_with(evidence_of, fastmath=True)
+@compiled_with(evidence_of, fastmath=True, error_model="numpy")
 def probabilities_of(
     weights: Weights,
     corrections: Floats,
@@ -257,20 +263,34 @@ def probabilities_of(
     none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
     highest = none
     tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
+    counts, totals = evidence.counts, evidence.totals
     near_items, near_hidden = evidence.near_items, scratch.near_hidden
-    node_hidden, start, hidden = scratch.node_hidden, scratch.start, scratch.hidden
-    indices, values = scratch.indices, scratch.values
+    node_hidden, hidden = scratch.node_hidden, scratch.hidden
+    matrix, of_shape, out, pair = weights.candidate, weights.shape, weights.out, weights.pair
+    # As ``matched_inputs`` and ``score_of``, in one loop: a call for each candidate costs more than
+    # what it computes.
     for slot in range(count):
         item = near_items[slot]
+        shape = shapes[tokens[slot]] if tokens[slot] < len(shapes) else 0
         if item >= 0:
             for h in range(HIDDEN):
-                start[h] = node_hidden[h] + near_hidden[item, h]
+                hidden[h] = node_hidden[h] + of_shape[shape, h] + near_hidden[item, h]
         else:
             for h in range(HIDDEN):
-                start[h] = node_hidden[h]
-        used = matched_inputs(evidence, slot, indices, values)
-        shape = shapes[tokens[slot]] if tokens[slot] < len(shapes) else 0
-        score = score_of(weights, start, last_shape, shape, indices, values, used, hidden)
+                hidden[h] = node_hidden[h] + of_shape[shape, h]
+        for group in range(MATCHED_GROUPS):
+            for level in range(LEVELS):
+                occurrences = counts[slot, group, level]
+                if occurrences <= 0:
+                    break  # no longer match either
+                row = group * LEVELS + level
+                value = _logarithm(occurrences)
+                share = occurrences / max(totals[group, level], np.float32(1))
+                for h in range(HIDDEN):
+                    hidden[h] += value * matrix[row, h] + share * matrix[COUNT_INPUTS + row, h]
+        score = pair[last_shape, shape]
+        for h in range(HIDDEN):
+            score += max(hidden[h], np.float32(0)) * out[h]
         score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
         probabilities[slot] = score
         highest = max(highest, score)

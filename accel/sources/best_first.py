@@ -31,6 +31,7 @@ from accel.sources.evidence import (
     note_surroundings,
 )
 from accel.sources.expansion import sift_down, sift_up
+from accel.sources.protocol import Prices
 from accel.sources.token_shapes import TokenShapes
 
 MAX_DEPTH = 48
@@ -159,7 +160,7 @@ def _take(frontier: Frontier, left: int) -> int:
 
 
 @compiled_with(acceptance, calibration, evidence_of, expansion)
-def grow(
+def grow(  # noqa: PLR0915
     text: Text,
     rows: Rows,
     shapes: TokenShapes,
@@ -171,11 +172,17 @@ def grow(
     frontier: Frontier,
     tree: Tree,
     max_nodes: int,
+    prices: Prices,
 ) -> int:
     """Write the nodes of the best tree in decreasing path probability; returns how many.
 
-    ``accepted``: tokens that the last tree brought.
+    ``accepted``: tokens that the last tree brought. The best tree is the one with the most expected
+    tokens per second; growth ends where no larger one can be better.
     """
+    seconds, slopes, trust = prices
+    expected = 1.0
+    best_rate = expected / seconds[0]
+    best_count = 0
     probabilities = np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, evidence)
@@ -218,6 +225,9 @@ def grow(
             forget(evidence, count)
         if waiting == 0:
             break
+        # All that follows is less probable than the next, and costs as much or more.
+        if trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]:
+            break
         waiting -= 1
         best = _take(frontier, waiting)
         parent = frontier.parents[best]
@@ -232,4 +242,8 @@ def grow(
         depth = frontier.depths[best]
         first_row = frontier.rows[best]
         nodes += 1
-    return nodes
+        expected += trust * path
+        if expected > best_rate * seconds[nodes]:
+            best_rate = expected / seconds[nodes]
+            best_count = nodes
+    return best_count

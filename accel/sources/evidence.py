@@ -309,24 +309,28 @@ def _match_shapes(text: Text, stop: int, shapes: TokenShapes, evidence: Evidence
     spelt, slots = shapes.shapes, evidence.slots
     counts, totals = evidence.counts, evidence.totals
     known = len(spelt)
-    wanted = np.empty(MAX_SHAPE_MATCH, np.int8)
     depth = min(MAX_SHAPE_MATCH, stop - start)
-    for back in range(depth):
+    first = max(start, stop - SHAPE_WINDOW)
+    # Shapes of the window and of what stands before it, newest first.
+    spelling = np.empty(SHAPE_WINDOW + MAX_SHAPE_MATCH, np.int8)
+    written = min(stop - start, SHAPE_WINDOW + MAX_SHAPE_MATCH)
+    for back in range(written):
         token = tokens[stop - 1 - back]
-        wanted[back] = spelt[token] if token < known else 0
-    for position in range(stop - 2, max(start, stop - SHAPE_WINDOW) - 1, -1):
-        length = 0
-        while length < depth and position - length >= start:
-            token = tokens[position - length]
-            if (spelt[token] if token < known else 0) != wanted[length]:
+        spelling[back] = spelt[token] if token < known else 0
+    last = spelling[0]
+    for back in range(1, stop - first):
+        if spelling[back] != last:
+            continue
+        length = 1
+        while length < depth and back + length < written:
+            if spelling[back + length] != spelling[length]:
                 break
             length += 1
-        if length:
-            level = _SHAPE_LEVELS[length]
-            totals[SHAPE, level] += 1
-            slot = slots[tokens[position + 1]]
-            if slot >= 0:
-                counts[slot, SHAPE, level] += 1
+        level = _SHAPE_LEVELS[length]
+        totals[SHAPE, level] += 1
+        slot = slots[tokens[stop - back]]
+        if slot >= 0:
+            counts[slot, SHAPE, level] += 1
 
 
 @njit(nogil=True, cache=True)

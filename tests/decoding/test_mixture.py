@@ -26,7 +26,7 @@ from accel.sources.evidence import (
 from accel.sources.history import History
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.prompt import PromptIndex
-from accel.sources.protocol import Continuations, DraftRequest
+from accel.sources.protocol import Continuations, DraftRequest, Prices
 from accel.sources.recycling import RecyclingTable
 from accel.sources.token_shapes import SHAPES, TokenShapes
 
@@ -203,6 +203,33 @@ def test_order_is_parents_first_and_decreasing_and_a_prefix_is_a_smaller_tree():
     assert (tree.parents < np.arange(64)).all()
     assert (np.diff(tree.probabilities) <= 0).all()
     assert paths_of(tree)[:10] == paths_of(cut)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed):
+    random = np.random.default_rng(seed)
+    request = request_of(random)
+    whole, planning = drafter(), drafter()
+    whole.begin(request)
+    planning.begin(request)
+    tree = whole.draft(64)
+    for _ in range(5):
+        fixed, step = random.uniform(0.5, 3), random.uniform(0.01, 1.2)
+        seconds = fixed + step * np.cumsum(random.random(65) ** 3)
+        slopes = np.array(
+            [
+                min((seconds[n + 1 :] - seconds[n]) / np.arange(1, 65 - n), default=0)
+                for n in range(65)
+            ]
+        )
+        trust = float(random.uniform(0.3, 1.4))
+        sums = np.concatenate([[0], np.cumsum(tree.probabilities, dtype=np.float64)])
+        rates = (1 + trust * sums) / seconds
+        planned = planning.draft_within(64, Prices(seconds, slopes, trust))
+        assert paths_of(planned) == paths_of(tree)[: len(planned)]
+        assert rates[len(planned)] >= rates.max() * (1 - 1e-6)
+    steep = Prices(np.arange(1.0, 66.0), np.ones(65), 1.0)
+    assert len(planning.draft_within(64, steep)) == 0
 
 
 def test_children_of_a_node_are_different_and_share_at_most_its_probability():
