@@ -32,7 +32,7 @@ from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S = 0.25
+PATIENCE_S = 0.15
 """After so long the lines that are finished are shown; the rest is written meanwhile."""
 SINGLE_LINE_TOKENS = 48
 REST_S = 0.3
