@@ -71,12 +71,11 @@ class MaskTokens:
 
         Raises BrokenModel where weights are missing or do not fit the base.
         """
-        kind = {"dtype": base.dtype, "device": base.device}
         layers = sum(name.endswith(".qkv.down") for name in weights)
         try:
-            self.embeddings = weights["embeddings"].to(**kind)
+            self.embeddings = weights["embeddings"].to(base)
             self.paths: list[Paths] = [
-                {name: _low_rank(weights, f"layers.{number}.{name}", kind) for name in PROJECTIONS}
+                {name: _low_rank(weights, f"layers.{number}.{name}", base) for name in PROJECTIONS}
                 for number in range(layers)
             ]
             self.sampler = _sampler(weights, base) if "sampler.out" in weights else None
@@ -113,8 +112,8 @@ def _sampler(weights: dict[str, Tensor], base: Tensor) -> Sampler:
 _SAMPLER = ("state", "token", "memory", "out")
 
 
-def _low_rank(weights: dict[str, Tensor], name: str, kind: dict[str, object]) -> LowRank:
-    down, up = (weights[f"{name}.{part}"].to(**kind) for part in ("down", "up"))  # type: ignore
+def _low_rank(weights: dict[str, Tensor], name: str, like: Tensor) -> LowRank:
+    down, up = (weights[f"{name}.{part}"].to(like) for part in ("down", "up"))
     return LowRank(down.T.contiguous(), up.T.contiguous())
 
 
@@ -124,7 +123,7 @@ def read_weights(file: Path, base_sha256: str | None = None) -> dict[str, Tensor
     Raises BrokenModel for a damaged file, UnsupportedModel for one made for another base.
     """
     try:
-        with safe_open(file, framework="pt") as stored:  # type: ignore[no-untyped-call]
+        with safe_open(file, framework="pt") as stored:
             metadata = stored.metadata() or {}
             weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:

@@ -57,7 +57,7 @@ def likeliest(scores: Floats, count: int) -> TokenArray:
         if scores[index] > values[lowest]:
             values[lowest] = scores[index]
             found[lowest] = index
-            lowest = values.argmin()
+            lowest = int(values.argmin())
     return found[values > -np.inf]
 
 

@@ -245,7 +245,7 @@ def _measured(
 
 def _held_out(texts: Texts, tokenizer: Tokenizer, length: int) -> Tensor:
     """Rows of held-out text, int64 [at most 16, length]. Raises TrainingError without any."""
-    rows = []
+    rows: list[Tensor] = []
     for text in texts.held_out[:400]:
         tokens = tokenizer.encode(text[: 8 * length])
         if len(tokens) >= length and len(rows) < 16:

@@ -195,11 +195,11 @@ class PublishedTrainer:
         windows = torch.Generator().manual_seed(rng.getrandbits(62))
         tokens = self._maker.draw(plan.rows, plan.row_length, rng)
         if plan.loss == "basic":
-            mixed = draw_windows(*tokens.shape, plan.window, windows)
+            mixed = draw_windows(len(tokens), plan.row_length, plan.window, windows)
             loss = basic_loss(self._logits(tokens, mixed), tokens)
         else:
             plain, holed = tokens.split([plan.rows - plan.rows // 2, plan.rows // 2])
-            mixed = draw_windows(*holed.shape, plan.window, windows)
+            mixed = draw_windows(len(holed), plan.row_length, plan.window, windows)
             loss = improved_loss(
                 self.module(input_ids=plain).logits,
                 plain,
@@ -212,7 +212,7 @@ class PublishedTrainer:
             raise TrainingError(f"the loss is {float(loss)}: resume with a lower --learning-rate")
         self._optimizer.param_groups[0]["lr"] = self._rate()
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self._optimizer.step()
         self.step += 1
         return float(loss.detach())
