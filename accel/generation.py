@@ -22,7 +22,7 @@ from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
 from accel.sources.protocol import Drafter, DraftRequest, Guesser, PricedDrafter, Recycler
 from accel.statistics import Statistics
-from accel.verifier import entropy_tokens, likeliest_tokens, main_branch, walk
+from accel.verifier import entropy_tokens, expected_hits, likeliest_tokens, main_branch, walk
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -38,6 +38,8 @@ MERGED_ROWS = 32
 
 OVERHEAD_S = 1e-4
 """Time of a step outside of drafting and the forward, the same for every tree."""
+
+_SOURCES = {int(source): source for source in Source}
 
 RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
 """Rows and tokens a forward that a recycling drafter is told of."""
@@ -283,12 +285,12 @@ class Generation:
         self._session.keep(kept, [*range(first), *(first + node for node in path)])
         self.statistics.record(tree, path, count)
         if len(tree):
-            self._trust.learn(float(tree.probabilities.sum()), len(path))
+            self._trust.learn(expected_hits(tree, path), len(path))
         if self.request.drafter is not None and count:
             # A pruned tree is not the one that the drafter made, so it learns the text alone.
             learnt = (DraftTree.empty(), []) if healing else (tree, path)
             self.request.drafter.commit(*learnt, taken)
-        sources = [Source(int(tree.sources[node])) for node in path]
+        sources = [_SOURCES[source] for source in tree.sources[path].tolist()]
         return Chunk(taken, [*sources, *[Source.MODEL] * (count - len(path))])
 
     def _take(self, tokens: list[int]) -> int:

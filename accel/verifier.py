@@ -76,6 +76,21 @@ def _draft_model_child(
     return next((int(child) for child in children if int(tree.tokens[child]) in accepted), None)
 
 
+def expected_hits(tree: DraftTree, path: list[int]) -> float:
+    """How many of the nodes that a walk along ``path`` visited, the root among them, were expected
+    to have the model's next token as a child.
+
+    To be compared with ``len(path)``. The sum of all probabilities would count one wrong guess at
+    the start of a long branch as many.
+    """
+    if not len(tree):
+        return 0.0
+    below = np.bincount(tree.parents + 1, weights=tree.probabilities, minlength=len(tree) + 1)
+    reach = np.concatenate([np.ones(1), tree.probabilities[path]])
+    visited = np.array([-1, *path]) + 1
+    return float(np.minimum(below[visited] / np.maximum(reach, 1e-9), 1.0).sum())
+
+
 def main_branch(tree: DraftTree) -> DraftTree:
     """The branch of the likeliest children, for models that verify one branch only."""
     nodes: list[int] = []

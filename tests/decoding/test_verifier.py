@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from accel.draft_tree import DraftTree, Source
-from accel.verifier import entropy_tokens, main_branch, walk
+from accel.verifier import entropy_tokens, expected_hits, main_branch, walk
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:
@@ -75,3 +76,20 @@ def test_the_main_branch_follows_the_likeliest_children() -> None:
     assert branch.parents.tolist() == [-1, 0, 1]
     np.testing.assert_allclose(branch.probabilities, [0.6, 0.5, 0.4])
     assert len(main_branch(DraftTree.empty())) == 0
+
+
+def test_expected_hits_are_those_of_the_visited_nodes() -> None:
+    chain = DraftTree.chain(np.arange(40, dtype=np.int32), Source.PROMPT, 0.9)
+    assert expected_hits(chain, []) == pytest.approx(0.9)
+    assert expected_hits(chain, [0, 1]) == pytest.approx(2.7)
+    assert expected_hits(chain, list(range(40))) == pytest.approx(36)
+    fork = DraftTree(
+        np.array([1, 2, 3], np.int32),
+        np.array([-1, -1, 1], np.int32),
+        np.array([0.5, 0.3, 0.15], np.float32),
+        np.zeros(3, np.int8),
+    )
+    assert expected_hits(fork, []) == pytest.approx(0.8)
+    assert expected_hits(fork, [1]) == pytest.approx(0.8 + 0.5)
+    assert expected_hits(fork, [0]) == pytest.approx(0.8)
+    assert expected_hits(DraftTree.empty(), []) == 0
