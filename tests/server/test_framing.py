@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 
 import pytest
@@ -128,5 +129,6 @@ def test_mutated_streams_never_crash_or_hang() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3000)
 def test_many_mutated_streams_never_crash_or_hang() -> None:
-    fuzz(200_000)
+    fuzz(int(os.environ.get("REDRAFT_FUZZ_ROUNDS", "200000")))
