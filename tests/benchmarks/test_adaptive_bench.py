@@ -1,0 +1,53 @@
+"""The adaptive bench: its options and the figures of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.statistics import Statistics
+from lsp_server.bench.adaptive import _add_figures, _sizes, draw
+from lsp_server.bench.measurement import Measurement
+from lsp_server.errors import BenchError
+
+
+def measured(method: str, **counts: int) -> Measurement:
+    accepted = counts.pop("adaptive", 0)
+    statistics = Statistics(**counts)
+    statistics.sources["adaptive"] = accepted
+    return Measurement(method, "all", "one", statistics, [1, 2], 2, 1.0)
+
+
+def test_numbers_of_mask_rows_are_read_and_others_refused() -> None:
+    assert _sizes("4,1,4") == [1, 4]
+    for text in ("0", "two", "-1,3"):
+        with pytest.raises(BenchError, match="--k"):
+            _sizes(text)
+
+
+def test_the_accept_rate_counts_guesses_of_loops_and_of_forwards() -> None:
+    figures = {
+        "plain": {"forwards": 20, "tokens_per_s": 10.0},
+        "sdsat k=2": {"forwards": 10, "tokens_per_s": 15.0},
+        "adaptive k=2": {"forwards": 8, "tokens_per_s": 20.0},
+    }
+    _add_figures(
+        figures,
+        [
+            measured("plain"),
+            measured("sdsat k=2", mask_rows=10, adaptive=6),
+            measured("adaptive k=2", mask_rows=30, adaptive=8),
+        ],
+    )
+    assert figures["sdsat k=2"]["accept_rate"] == pytest.approx(6 / 10)
+    assert figures["adaptive k=2"]["accept_rate"] == pytest.approx(8 / 16)
+    assert figures["plain"]["accept_rate"] is None
+    assert figures["adaptive k=2"]["speedup"] == pytest.approx(2.0)
+
+
+def test_figures_three_and_four_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    row = {"accept_rate": 0.5, "tokens_per_s": 12.0}
+    figures = {"plain": {"tokens_per_s": 10.0}, "sdsat k=1": row, "adaptive k=1": row}
+    assert draw(figures, [1], tmp_path / "plots").stat().st_size > 1000
