@@ -272,7 +272,12 @@ class EngineClient:
     @property
     def queue_length(self) -> int:
         """Requests that are under way or wait."""
-        return len(self._calls)
+        return sum(call.cancelled is None for call in self._calls.values())
+
+    @property
+    def stopping(self) -> int:
+        """Cancelled requests that the engine has not said to have stopped."""
+        return len(self._calls) - self.queue_length
 
     @property
     def pid(self) -> int | None:

@@ -82,6 +82,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,
         "queue": condition.engine.queue_length,
+        "stopping": condition.engine.stopping,
         "reason": condition.inactive or condition.reason,
     }
 

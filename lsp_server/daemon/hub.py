@@ -158,6 +158,7 @@ def _engine_status(engine: EngineClient) -> dict[str, Any]:
         "message": engine.message,
         "pid": engine.pid,
         "queue": engine.queue_length,
+        "stopping": engine.stopping,
         "requests": engine.request_count,
         "latency_ms_p50": percentile_ms(engine.latencies_s, 50),
         "latency_ms_p95": percentile_ms(engine.latencies_s, 95),

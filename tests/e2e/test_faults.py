@@ -73,7 +73,7 @@ def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
     driver.open(uri, TEXT)
     driver.request("redraft/measurements", {})
     rng = random.Random(3)
-    asked, queues = [], []
+    asked, queues, stopping = [], [], []
     for number in range(count):
         driver.insert(uri, 2 + number, 0, 0, rng.choice("abc \n"))
         column = rng.randrange(5)
@@ -81,21 +81,22 @@ def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
             driver.start("textDocument/inlineCompletion", inline(uri, rng.randrange(5), column))
         )
         if number % 10 == 0:
-            queues.append(driver.request("redraft/status", {})["queue"])
+            told = driver.request("redraft/status", {})
+            queues.append(told["queue"])
+            stopping.append(told["stopping"])
         time.sleep(pause_s)
     answers = [driver.answer(number, 60) for number in asked]
     assert all("result" in answer for answer in answers)
-    nulls = sum(answer["result"] is None for answer in answers[:-1])
     assert answers[-1]["result"] is not None
-    assert nulls + sum(bool(answer["result"]) for answer in answers) == len(answers)
-    # One that stops, one that runs. Other processes may hold the engine up for a moment.
-    queues.sort()
-    assert queues[len(queues) // 2] <= 2, queues
-    assert queues[int(0.95 * len(queues))] <= 6, queues
+    assert any(answer["result"] is None for answer in answers)
+    assert max(queues) <= 2, "one that runs, one that waits"
+    # Where other processes hold the engine up, it says a little later that it has stopped.
+    assert sorted(stopping)[len(stopping) // 2] <= STOPPING, stopping
     busy = driver.request("redraft/measurements", {"watch": False})["loopBusy"]
     assert busy["max"] < 0.1, "a turn of the event loop by its own processor time"
 
 
+STOPPING = int(os.environ.get("REDRAFT_STOPPING", "4"))
 STORM_S = float(os.environ.get("REDRAFT_STORM_S", "60"))
 
 

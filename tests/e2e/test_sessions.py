@@ -183,7 +183,7 @@ def cancel_at_random(driver: Driver, workspace: Path, times: int) -> list[float]
         driver.notify("$/cancelRequest", {"id": asked})
         answer = driver.answer(asked, 60)
         assert "result" in answer or answer["error"]["code"] == -32800
-    wait_until(lambda: driver.request("redraft/status", {})["queue"] == 0)
+    wait_until(lambda: driver.request("redraft/status", {})["stopping"] == 0)
     measured = driver.request("redraft/measurements", {"watch": False})
     pairs = zip(measured["cancels"], measured["cancelForwards"], strict=True)
     return sorted(whole - forward for whole, forward in pairs)
