@@ -174,22 +174,29 @@ def keep_value(values: Stored, place: int, vector: Floats) -> None:
 
 
 @compiled_with(matmul)
-def move(kept: Kept, source: int, target: int) -> None:
-    """Copy keys and values of one position to another, in all layers."""
+def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
+    """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kept.keys, kept.values
     pair = keys.shape[4] // BLOCK
-    for layer in range(keys.shape[0]):
-        for head in range(keys.shape[1]):
-            for i in range(keys.shape[3]):
-                for odd in range(pair):
-                    keys[layer, head, target // BLOCK, i, pair * (target % BLOCK) + odd] = keys[
-                        layer, head, source // BLOCK, i, pair * (source % BLOCK) + odd
-                    ]
-            for block in range(values.shape[2]):
-                for i in range(BLOCK):
-                    values[layer, head, block, target // pair, pair * i + target % pair] = values[
-                        layer, head, block, source // pair, pair * i + source % pair
-                    ]
+    for row in range(len(sources)):
+        source, target = sources[row], first + row
+        column, place = source % BLOCK * pair, target % BLOCK * pair
+        old, new = source % pair, target % pair
+        for layer in range(keys.shape[0]):
+            for head in range(keys.shape[1]):
+                taken, given = (
+                    keys[layer, head, source // BLOCK],
+                    keys[layer, head, target // BLOCK],
+                )
+                for i in range(len(taken)):
+                    for odd in range(pair):
+                        given[i, place + odd] = taken[i, column + odd]
+                for block in range(values.shape[2]):
+                    taken = values[layer, head, block]
+                    for i in range(BLOCK):
+                        taken[target // pair, pair * i + new] = taken[
+                            source // pair, pair * i + old
+                        ]
 
 
 @compiled_with(matmul, fastmath=True)

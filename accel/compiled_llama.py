@@ -54,8 +54,7 @@ class CompiledCache(KVCache):
         self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
 
     def _move(self, rows: list[int], start: int) -> None:
-        for target, source in enumerate(rows, start):
-            move(self.kept, source, target)
+        move(self.kept, np.array(rows, np.int64), start)
 
 
 class CompiledLlama(Model):

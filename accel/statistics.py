@@ -9,6 +9,8 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, Source
 
+_NAMES = {int(source): source.name.lower() for source in Source}
+
 
 @dataclass(slots=True)
 class Statistics:
@@ -37,8 +39,8 @@ class Statistics:
         self.tokens += token_count
         drafted = min(len(path), token_count)
         self.accepted.append(drafted)
-        for node in path[:drafted]:
-            self.sources[Source(int(tree.sources[node])).name.lower()] += 1
+        for source in tree.sources[path[:drafted]].tolist():
+            self.sources[_NAMES[source]] += 1
         self.sources["model"] += token_count - drafted
 
     @property

@@ -10,7 +10,7 @@ import pytest
 
 from accel.draft_tree import Source
 from accel.replay import replay
-from accel.sources import acceptance
+from accel.sources import acceptance, mixture
 from accel.sources.acceptance import PRIOR, Scratch, Weights, hidden_of_near, probabilities_of
 from accel.sources.best_first import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
 from accel.sources.evidence import (
@@ -206,7 +206,9 @@ def test_order_is_parents_first_and_decreasing_and_a_prefix_is_a_smaller_tree():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed):
+def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed, monkeypatch):
+    monkeypatch.setattr(mixture, "FEW_ROWS", mixture.ROWS_PER_SOURCE)
+    monkeypatch.setattr(mixture, "FEW_DEPTH", mixture.ROW_DEPTH)
     random = np.random.default_rng(seed)
     request = request_of(random)
     whole, planning = drafter(), drafter()
