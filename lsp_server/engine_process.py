@@ -57,6 +57,8 @@ ANSWER_TOKENS = 256
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
+TYPICAL_CONTEXT = 512
+"""Tokens behind which a forward is priced when a drafter is chosen."""
 """Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
 SWITCH_S = 0.001
 EDIT_KEY: tuple[str, ...] = ("edit",)
@@ -285,7 +287,8 @@ class EngineService:
         shapes = shapes_of(self.engine.tokenizer)
         learnt = self._learnt.calibration if self._learnt is not None else None
         drafter = MixtureDrafter(shapes, learnt=learnt, history=self._history)
-        return with_adaptive(drafter, self.engine.model.mask_tokens)
+        forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
+        return with_adaptive(drafter, self.engine.model.mask_tokens, forward_s)
 
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter

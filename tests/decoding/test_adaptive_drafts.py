@@ -16,6 +16,7 @@ from accel.mask_planner import fit_with_masks
 from accel.mask_tokens import FILE, MaskTokens, Sampler, save_weights, sha256_of_base
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import Sampling
+from accel.sources import ADAPTIVE_FROM_S, with_adaptive
 from accel.sources.adaptive import AdaptiveDrafter
 from accel.sources.guesses import Group, likeliest, merge
 from accel.sources.protocol import Drafter
@@ -188,6 +189,14 @@ def test_merged_trees_hold_the_likeliest_paths_of_both(seed: int) -> None:
     for node, source in enumerate(found.others.tolist()):
         if source >= 0:
             assert found.tree.tokens[node] == other.tokens[source]
+
+
+def test_mask_rows_are_used_where_a_forward_costs_enough(engine: Engine) -> None:
+    other = Oracle(np.empty(0, np.int32))
+    tokens = tokens_of(engine)
+    assert isinstance(with_adaptive(other, tokens, ADAPTIVE_FROM_S), AdaptiveDrafter)
+    assert with_adaptive(other, tokens, ADAPTIVE_FROM_S / 2) is other
+    assert with_adaptive(other, None, 1.0) is other
 
 
 def test_the_likeliest_scores() -> None:
