@@ -57,9 +57,9 @@ ANSWER_TOKENS = 256
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
+"""Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
-"""Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
 SWITCH_S = 0.001
 EDIT_KEY: tuple[str, ...] = ("edit",)
 
