@@ -49,7 +49,7 @@ COLUMNS = (
     Column("infilling", "completion", "completion_infilling.jsonl", 24),
     Column("edits", "edit", "edit_canitedit.jsonl", 6),
 )
-"""The defaults take about ten minutes on two cores that do nothing else."""
+"""The defaults are meant to take about ten minutes on two cores that do nothing else."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
