@@ -61,7 +61,7 @@ def test_an_interrupted_build_goes_on(
 ) -> None:
     folder, store = library(tmp_path / "one", 60, 3), tmp_path / "store"
     monkeypatch.setattr(indexer_module, "_BLOCK_TOKENS", 2000)
-    monkeypatch.setattr(indexer_module, "_BATCH_CHARACTERS", 3000)
+    monkeypatch.setattr(indexer_module, "_SHORT_BATCH_CHARACTERS", 3000)
     encoded: list[int] = []
 
     class Stopping(TextTokenizer):
@@ -90,7 +90,7 @@ def test_an_interrupted_build_goes_on(
 def test_a_limit_of_tokens_is_kept(
     tmp_path: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer_module, "_BATCH_CHARACTERS", 3000)
+    monkeypatch.setattr(indexer_module, "_SHORT_BATCH_CHARACTERS", 3000)
     folder, store = library(tmp_path / "one", 60, 4), tmp_path / "store"
     status = Corpus([folder]).build(tokenizer, store, max_tokens=3000).status()
     assert 3000 <= status.tokens < 6000
