@@ -14,9 +14,15 @@ position up to which the original is believed to be used. ``exp(score)`` is the 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from accel.sources.rewrites import TextCodec
 
 ORIGINAL = 0
 RENAMED = 1
@@ -63,6 +69,18 @@ NUMBER = 4
 REANCHOR_MATCH = 2
 NOWHERE = -9
 LOOK_AHEAD = 6
+
+
+_classes: WeakKeyDictionary[TextCodec, NDArray[np.int8]] = WeakKeyDictionary()
+
+
+def classes_of(codec: TextCodec) -> NDArray[np.int8]:
+    """``token_classes`` of a vocabulary, made once: that takes as long as decoding an edit."""
+    found = _classes.get(codec)
+    if found is None:
+        spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
+        found = _classes[codec] = token_classes(spelling)
+    return found
 
 
 def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:

@@ -81,8 +81,7 @@ class ReuseDrafter:
     def __init__(self, codec: TextCodec, end: tuple[int, ...] = ()) -> None:
         self._codec = codec
         self._end = end
-        spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
-        self._classes = rows_of.token_classes(spelling)
+        self._classes = rows_of.classes_of(codec)
         self.weights = row_weights()
         self.begin(DraftRequest(np.empty(0, np.int32)))
 
@@ -204,8 +203,13 @@ class ReuseDrafter:
         )  # fmt: skip
         self._stop += len(tokens)
         self._lay_spans()
-        if len(self._original):
+        if len(self._original) and not self._as_instructed():
             self._learn(events)
+
+    def _as_instructed(self) -> bool:
+        """Whether the text follows what the instruction says: its changes are no news."""
+        start, kind = self._slots[rows_of.INSTRUCTED], rows_of.INSTRUCTED
+        return 0 <= int(self._cursor[AT]) - start < self._versions.get(kind, 0)
 
     def _learn(self, events: NDArray[np.int32]) -> None:
         before = list(self._renames), self._shift
