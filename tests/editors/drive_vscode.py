@@ -195,6 +195,7 @@ class Window:
         self.folder = folder if folder.is_dir() else folder.parent
         kind = "folder" if folder.is_dir() else "workspace"
         self.page: Any = browser.context.new_page()
+        self.page.set_default_timeout(60000)
         self.page.goto(
             f"http://127.0.0.1:{code_server.port}/?{kind}={folder}", wait_until="domcontentloaded"
         )
@@ -224,7 +225,7 @@ class Window:
         """Open a file by name, once the server is ready for it."""
         self.row(name).dblclick(timeout=60000)
         self.page.locator(f'.tab.active[data-resource-name="{name}"]').wait_for()
-        self.wait(lambda: "Redraft" in self.status(), "status bar item", 30)
+        self.wait(lambda: "Redraft" in self.status(), "status bar item", 60)
         self.wait_running()
 
     def open(self, name: str) -> None:
@@ -285,7 +286,8 @@ class Window:
                 asked = time.monotonic()
                 self.keys("Alt+\\")
             first = self.ghost()
-            if not first:
+            # The lines below may be drawn a moment before the one at the cursor.
+            if not first.split("\n")[0]:
                 return ""
             self.page.wait_for_timeout(150)
             return first if self.ghost() == first else ""

@@ -70,9 +70,13 @@ def test_untrusted_folder_is_served_with_the_users_own_server(
     (folder / ".vscode").mkdir()
     settings = {"redraft.serverPath": "/bin/false", "redraft.model.path": "/nowhere"}
     (folder / ".vscode/settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    profile = f'export PATH="{server.command.parent}:$PATH"\n'
+    (home / ".bash_profile").write_text(profile, encoding="utf-8")
     code_server = CodeServer(
         installed, server, tmp_path / "code-server", trusted=False,
-        environment={"PATH": f"{server.command.parent}:/usr/bin:/bin"},
+        environment={"HOME": str(home), "SHELL": "/bin/bash"},
         **{"redraft.serverPath": "", "security.workspace.trust.startupPrompt": "never"},
     )  # fmt: skip
     try:
