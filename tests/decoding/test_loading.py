@@ -144,15 +144,15 @@ def test_out_of_memory_is_said_and_costs_the_request_only(
     from accel.generation import GenerationRequest
 
     engine = Engine.load(folder, dtype="fp32", threads=1)
-    forward = engine.model.forward
+    forward = engine.model.forward_with_masks
 
     def full(*_: object) -> torch.Tensor:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
 
     session = engine.session()
     request = GenerationRequest(np.arange(20, dtype=np.int32), max_tokens=4)
-    monkeypatch.setattr(engine.model, "forward", full)
+    monkeypatch.setattr(engine.model, "forward_with_masks", full)
     with pytest.raises(OutOfMemory, match="use"):
         engine.generate(request, session).finish()
-    monkeypatch.setattr(engine.model, "forward", forward)
+    monkeypatch.setattr(engine.model, "forward_with_masks", forward)
     assert len(engine.generate(request, session).finish().tokens) > 0
