@@ -30,3 +30,15 @@ def test_the_shipped_model_loads_and_matches_its_card() -> None:
     names = {package["name"].lower() for package in data["packages"]}
     assert not names & {"click", "rich", "starlette", "flask", "pytest", "httpx"}
     assert all(package["licence"] for package in data["packages"])
+
+
+def test_the_draft_model_beside_it_is_small_and_of_the_same_tokenizer() -> None:
+    folder = _PROJECT / "accel" / "default_model"
+    draft = folder / "draft"
+    assert (draft / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
+    assert sum(file.stat().st_size for file in draft.iterdir()) <= 6_000_000
+    weights = draft / "model.safetensors"
+    assert {tensor.dtype for tensor in load_file(weights).values()} == {torch.bfloat16}
+    data = json.loads((draft / "data.json").read_text(encoding="utf-8"))
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() == data["sha256"]
+    assert data["tuning"]["loss"] == "new-lines"
