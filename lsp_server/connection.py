@@ -16,7 +16,6 @@ from lsp_server.errors import ProtocolError
 from lsp_server.framing import MessageSplitter
 from lsp_server.protocol import make_converter
 from lsp_server.server import RedraftServer
-from repo_index.secrets import secret_content
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +118,5 @@ def warm_up() -> None:
     for sample in _SAMPLES:
         structured = server.protocol.structure_message({"jsonrpc": "2.0", **sample})
         json.dumps(structured, default=server.protocol._serialize_message)
-    secret_content("nothing = 1")
     gc.collect()
     gc.freeze()

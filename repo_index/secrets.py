@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from repo_index.marks import Marks
+if TYPE_CHECKING:
+    from repo_index.marks import Marks
+
 
 _HARMLESS_ENDINGS = (".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".rst", ".pub")
 _NAMES = (
@@ -72,7 +76,16 @@ _VALUE = re.compile(
     (?:[rbuf]{0,2}["'`](?P<quoted>[^"'`\s]{12,512})["'`]|(?P<bare>[A-Za-z0-9+/_=.~-]{16,512})\s*$)""",
     re.VERBOSE,
 )
-_MARKS = Marks(("PRIVATE KEY", *_TOKENS, "://", *_WORDS))
+
+
+@lru_cache(maxsize=1)
+def _marks() -> Marks:
+    """Made when a text is first looked at: who asks for names alone loads no compiled code."""
+    from repo_index.marks import Marks
+
+    return Marks(("PRIVATE KEY", *_TOKENS, "://", *_WORDS))
+
+
 _LONGEST_SCHEME = 21
 _LONGEST_ADDRESS = 600
 _PLACEHOLDER = re.compile(
@@ -113,7 +126,7 @@ def secret_content(text: str) -> str:
 
 def _secret_place(text: str) -> tuple[int, str] | None:
     folded = ""
-    for mark in _MARKS.found_in(text):
+    for mark in _marks().found_in(text):
         if mark == "PRIVATE KEY":
             place = _key_place(text)
         elif mark == "://":

@@ -11,7 +11,7 @@ from lsp_server.documents import Document, Documents
 from lsp_server.folders import Folders
 from lsp_server.jobs import Snippet
 from lsp_server.settings import ContextSettings
-from repo_index.secrets import secret_content, secret_name
+from repo_index.secrets import secret_name
 
 MOST_FILES = 6
 CHARACTERS = 1_600
@@ -27,7 +27,7 @@ class OpenFiles:
         self._known: dict[str, tuple[Document, int, str]] = {}
 
     def snippets(self, ask: Ask, settings: ContextSettings) -> list[Snippet]:
-        """Other open documents of the language, by name. None that may hold secrets."""
+        """Other open documents of the language, by name. None whose name tells of secrets."""
         if not settings.cross_file:
             return []
         self._forget_closed()
@@ -49,8 +49,6 @@ class OpenFiles:
         if known is not None and known[0] is document and known[1] == document.version:
             return known[2]
         text = outline(document.text.replace("\r\n", "\n"), CHARACTERS)
-        if secret_content(text):
-            text = ""
         self._known[document.uri] = document, document.version, text
         return text
 

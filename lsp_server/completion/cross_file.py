@@ -18,6 +18,7 @@ from lsp_server.completion.indexed_files import IndexedFiles
 from lsp_server.completion.outline import outline
 from lsp_server.completion.similar_places import similar_places
 from lsp_server.jobs import CompletionJob, Snippet
+from repo_index.secrets import secret_content
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +94,7 @@ class CrossFile:
         self, job: CompletionJob, head: str, files: IndexedFiles | None, known: _Chosen
     ) -> Iterator[tuple[Snippet, tuple[str, ...]]]:
         """Snippets and the names that matter in them, the most helpful first, each path once."""
-        opened = {one.path: one for one in job.snippets}
+        opened = {one.path: one for one in job.snippets if not secret_content(one.text)}
         told = {job.path}
         for one in imports_of(head, job.path):
             for path in one.paths:

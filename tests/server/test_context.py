@@ -226,9 +226,18 @@ def test_open_files_of_the_language_by_name_and_no_secrets() -> None:
         "MIIEpAIBAAKCAQEA7bq3vX9zYt1Kc0Jm5rPqWnLx2dVhUfGs8aTeyRwQ4uIoZkCj" for _ in range(6)
     )
     key = "-----BEGIN RSA " + f"PRIVATE KEY-----\n{body}\n-----END RSA " + "PRIVATE KEY-----\n"
-    texts = {"zebra": "Z = 1\n", "apple": "A = 1\n", "here": "H = 1\n", "hidden": key}
-    _, files = opened(**texts)
-    assert [one.path for one in files.snippets(ASK, ContextSettings())] == ["apple.py", "zebra.py"]
+    texts = {"zebra": "Z = 1\n", "apple": "A = 1\n", "here": "H = 1\n", "id_rsa": "I = 1\n"}
+    documents, files = opened(**texts)
+    documents.open("file:///w/.env", "python", 1, "E = 1\n")
+    snippets = [Snippet("hidden.py", key), Snippet("shown.py", "S = 1")]
+    paths = Engine().paths(snippets=snippets)
+    assert "shown.py" in paths
+    assert "hidden.py" not in paths
+    assert [one.path for one in files.snippets(ASK, ContextSettings())] == [
+        "apple.py",
+        "id_rsa.py",
+        "zebra.py",
+    ]
     assert files.snippets(ASK, ContextSettings(cross_file=False)) == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -190,3 +192,14 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
 
     monkeypatch.setattr(EngineClient, "start", no_process)
     asyncio.run(scene())
+
+
+def test_the_daemon_loads_no_arrays_no_compiler_and_no_model() -> None:
+    program = (
+        "import sys; import lsp_server.daemon.hub, lsp_server.connection as c; c.warm_up(); "
+        "print([m for m in ('numpy', 'numba', 'torch') if m in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert shown.stdout.strip() == "[]", "each costs every machine tens of megabytes"
