@@ -95,7 +95,8 @@ def test_edit_format_and_weights(maker: UnitMaker) -> None:
         f"<|edit_after|>{edit.after}{_END}"
     )
     split = unit.ids.index(maker.after) + 1
-    heavy = [n for n, w in zip(unit.ids[split:], unit.weights[split:], strict=True) if w > COPIED_WEIGHT]
+    answer = zip(unit.ids[split:], unit.weights[split:], strict=True)
+    heavy = [number for number, weight in answer if weight > COPIED_WEIGHT]
     assert len(heavy) < len(unit.ids) - split
     start, end = edit.changed[0]
     name = edit.after[start:end]
