@@ -31,7 +31,9 @@ export class Edits implements vscode.Disposable {
     });
   }
 
-  async start(target?: EditTarget): Promise<void> {
+  /** `given` is the target of a code action; menus pass the document's address, which the editor in front has anyway. */
+  async start(given?: EditTarget | vscode.Uri): Promise<void> {
+    const target = given && "range" in given ? given : undefined;
     const client = this.client();
     if (client?.state !== State.Running) {
       void vscode.window.showWarningMessage("Redraft's server is not running; its status bar item says why.");

@@ -36,9 +36,9 @@ class Extension implements vscode.Disposable {
     this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
   }
 
-  commands(): Record<string, (target?: EditTarget) => unknown> {
+  commands(): Record<string, (given?: EditTarget | vscode.Uri) => unknown> {
     return {
-      "redraft.editWithInstruction": (target) => this.edits.start(target),
+      "redraft.editWithInstruction": (given) => this.edits.start(given),
       "redraft.acceptEdit": () => this.edits.acceptAll(),
       "redraft.discardEdit": () => this.edits.discardAll(),
       "redraft.acceptHunk": () => this.edits.acceptHunk(),
