@@ -118,9 +118,10 @@ class EngineService:
         """Load what is compiled now: the first request would wait for it."""
         from accel.sources.history import History
         from lsp_server import warming
+        from repo_index.warming import warm_up as warm_up_datastore
 
-        warming.warm_up_drafting(self.engine.tokenizer.vocabulary_size)
-        warming.warm_up_buffers(self.indexes.tokenizer)
+        warming.warm_up_drafting()
+        warm_up_datastore(self.indexes.tokenizer, self.engine.tokenizer.vocabulary_size)
         warming.warm_up_requests(self)
         self._sessions.clear()
         self._drafters.clear()

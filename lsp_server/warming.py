@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lsp_server.jobs import CompletionJob, EditJob
 
 if TYPE_CHECKING:
     from lsp_server.engine_process import EngineService
-    from repo_index.tokens import TextTokenizer
 
 TOKENS = 12
 TEXT = '''\
@@ -24,29 +21,13 @@ def total(values: list[float]) -> float:
 '''
 
 
-def warm_up_drafting(vocabulary_size: int) -> None:
-    """Compile, or load the compiled form of, drafting and lookup."""
+def warm_up_drafting() -> None:
+    """Compile, or load the compiled form of, what drafts."""
     from accel.sources import adaptive, calibration, mixture
-    from repo_index import datastore
 
     mixture.warm_up()
     adaptive.warm_up()
     calibration.warm_up()
-    datastore.warm_up(vocabulary_size)
-
-
-def warm_up_buffers(tokenizer: TextTokenizer) -> None:
-    """The same for open buffers: opened, typed into, looked up beside a cursor."""
-    from repo_index.datastore import Datastore
-    from repo_index.overlay import Overlay
-
-    overlay = Overlay(tokenizer)
-    datastore = Datastore(overlay=overlay)
-    for text in (TEXT, TEXT + "\n", TEXT.replace("value", "number"), TEXT[:-9]):
-        overlay.set_buffer("a.py", text)
-        overlay.set_buffer("b.py", TEXT)
-        context = tokenizer.encode([TEXT[:60]])[0].astype(np.int32)
-        datastore.snapshot(("a.py", 60)).lookup(context, limit=64, depth=32)
 
 
 def warm_up_requests(service: EngineService) -> None:

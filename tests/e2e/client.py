@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Message = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[2]
+DATA = REPOSITORY / "tests" / "data"
 
 
 def private_environment(folder: Path, **more: str) -> dict[str, str]:
@@ -201,3 +203,42 @@ def read_message(stream: Any) -> Message | None:
     assert length is not None, "a message without Content-Length"
     message: Message = json.loads(stream.read(length))
     return message
+
+
+def profile(name: str) -> dict[str, Any]:
+    """The initialize parameters that a real editor sent."""
+    loaded: dict[str, Any] = json.loads((DATA / f"client_{name}.json").read_text())
+    return loaded
+
+
+def command(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lsp_server", *words],
+        env=environment,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def status(environment: dict[str, str]) -> dict[str, Any]:
+    shown = command(environment, "status", "--json")
+    loaded: dict[str, Any] = json.loads(shown.stdout)
+    return loaded
+
+
+def greeted(environment: dict[str, str]) -> Driver:
+    """A client that has said initialize and no more."""
+    driver = Driver(environment)
+    params = {**profile("neovim"), "processId": None, "rootUri": None}
+    driver.request("initialize", params, 60)
+    return driver
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from .client import REPOSITORY, Driver, private_environment
+from .client import REPOSITORY, Driver, private_environment, profile
 
-DATA = REPOSITORY / "tests" / "data"
 READY_S = 240
 
 SHAPES = '''\
@@ -45,11 +43,6 @@ def total_area(rectangles):
         total += rectangle.area()
     return total
 '''
-
-
-def profile(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((DATA / f"client_{name}.json").read_text())
-    return loaded
 
 
 RECORDER = """

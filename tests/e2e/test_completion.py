@@ -138,7 +138,7 @@ def test_pause_and_resume(connect: Connect, workspace: Path) -> None:
 def test_settings_are_pulled_reported_and_live(connect: Connect, workspace: Path) -> None:
     driver, uri = connect(initialize=False), uri_of(workspace, "settings.py")
     driver.configuration = {"completion": {"maxTokens": "many"}, "nonsense": 1}
-    from .conftest import profile
+    from .client import profile
 
     driver.initialize(profile("vscode"), workspace)
     shown = driver.wait_for(lambda message: message["method"] == "window/showMessage")
@@ -167,7 +167,7 @@ def test_explain_tells_where_tokens_came_from(connect: Connect, workspace: Path)
 def test_a_client_without_inline_completion_is_served_in_the_menu(
     connect: Connect, workspace: Path
 ) -> None:
-    from .conftest import profile
+    from .client import profile
 
     plain = profile("neovim")
     del plain["capabilities"]["textDocument"]["inlineCompletion"]

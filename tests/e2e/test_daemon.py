@@ -11,7 +11,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +20,7 @@ from typing import Any
 
 import pytest
 
-from .client import REPOSITORY, Driver, private_environment
-from .conftest import profile
+from .client import Driver, command, greeted, private_environment, profile, status, wait_until
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -43,39 +41,6 @@ def environment(home: Path) -> Iterator[dict[str, str]]:
     made = private_environment(home)
     yield made
     command(made, "stop")
-
-
-def command(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lsp_server", *words],
-        env=environment,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def status(environment: dict[str, str]) -> dict[str, Any]:
-    shown = command(environment, "status", "--json")
-    loaded: dict[str, Any] = json.loads(shown.stdout)
-    return loaded
-
-
-def greeted(environment: dict[str, str]) -> Driver:
-    """A client that has said initialize and no more."""
-    driver = Driver(environment)
-    params = {**profile("neovim"), "processId": None, "rootUri": None}
-    driver.request("initialize", params, 60)
-    return driver
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def gone(pid: int) -> bool:

@@ -190,7 +190,7 @@ def test_a_killed_engine_costs_only_the_running_request(
 def test_a_model_that_is_not_there_is_told_with_a_remedy_and_disturbs_nobody(
     connect: Connect, workspace: Path, first: Driver
 ) -> None:
-    from .conftest import profile
+    from .client import profile
 
     driver = connect(initialize=False)
     settings = {"model": {"path": str(workspace / "no-such-model")}}

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .client import Driver, inline
-from .conftest import profile
+from .client import Driver, inline, profile
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from .client import Driver, inline
-from .conftest import profile
+from .client import Driver, inline, profile
 from .test_faults import COLUMN, LINE, TEXT, status, suggestion, wait_until
 
 pytestmark = pytest.mark.timeout(400)

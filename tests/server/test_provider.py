@@ -3,127 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
+from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
 
 from lsp_server.completion import provider as provider_module
-from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.completion.provider import Answer, CompletionProvider
+from lsp_server.completion.provider import Answer
 from lsp_server.completion.request import Ask
-from lsp_server.engine_client import Call
-from lsp_server.engine_loop import COMPLETION, PREFETCH
 from lsp_server.errors import EngineUnavailable
-from lsp_server.jobs import CompletionJob, JobResult, Span
-from lsp_server.settings import Settings, read_settings
-
-PREFIX = "import os\n\n\ndef f(path):\n    return os."
-SUFFIX = "\n\n\nprint(f('.'))\n"
 
 
 @pytest.fixture(autouse=True)
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_module, "AHEAD_S", 0.0)
-
-
-class Written:
-    """One request as the engine sees it."""
-
-    def __init__(self, job: CompletionJob, urgency: int, call: Call) -> None:
-        self.job, self.urgency, self.call = job, urgency, call
-        self.text = ""
-        self.cancelled = False
-
-    def write(self, text: str) -> None:
-        self.text += text
-        if self.call.on_spans is not None:
-            self.call.on_spans([Span(text, "model")])
-
-    def end(self, text: str = "", stopped_by: str = "stop") -> None:
-        if text:
-            self.write(text)
-        if not self.call.future.done():
-            self.call.future.set_result(
-                JobResult(self.text, [], len(self.text), 1, 0.1, 0.0, {}, stopped_by)
-            )
-
-
-class FakeEngine:
-    """Collects requests; the test answers them."""
-
-    def __init__(self) -> None:
-        self.requests: list[Written] = []
-        self.refused = ""
-        self.message = "loading the model"
-        self.state = "ready"
-        self.prefills: list[CompletionJob] = []
-        self.taken: list[tuple[str, str, str]] = []
-        self._ids = itertools.count()
-
-    def complete(
-        self, job: CompletionJob, client: str, on_spans: Any = None, urgency: int = COMPLETION
-    ) -> Call:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(next(self._ids), urgency, future, on_spans, lambda: self._cancel(written))
-        written = Written(job, urgency, call)
-        self.requests.append(written)
-        return call
-
-    def prefill(self, job: CompletionJob, client: str, urgency: int) -> None:
-        self.prefills.append(job)
-
-    def accepted(self, folder: str, before: str, text: str) -> None:
-        self.taken.append((folder, before, text))
-
-    @staticmethod
-    def _cancel(written: Written) -> None:
-        written.cancelled = True
-        written.end(stopped_by="cancelled")
-
-
-class Session:
-    """A provider, its engine, and a document being typed."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.settings: Settings = read_settings(settings).settings
-        self.engine = FakeEngine()
-        self.rates = AcceptanceRates()
-        self.provider = CompletionProvider(
-            "client", lambda: self.settings, lambda: self.engine, lambda _: [],  # type: ignore[arg-type,return-value]
-            rates=self.rates,
-        )  # fmt: skip
-
-    def ask(self, typed: str = "", **changes: Any) -> asyncio.Task[Answer | None]:
-        values = {"document": "d", "path": "d.py", "workspace": "", "language": "python",
-                  "prefix": PREFIX + typed, "suffix": SUFFIX, **changes}  # fmt: skip
-        return asyncio.ensure_future(self.provider.complete(Ask(**values)))
-
-    @property
-    def fresh(self) -> list[Written]:
-        return [one for one in self.engine.requests if one.urgency == COMPLETION]
-
-    @property
-    def ahead(self) -> list[Written]:
-        return [one for one in self.engine.requests if one.urgency == PREFETCH]
-
-
-Scene = Callable[[Session], Coroutine[Any, Any, None]]
-
-
-def play(scene: Scene, **settings: Any) -> None:
-    asyncio.run(asyncio.wait_for(scene(Session(**settings)), 20))
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
-def texts(answer: Answer | None) -> list[str]:
-    assert answer is not None
-    return answer.texts
 
 
 def test_what_the_model_writes_is_shown_and_kept() -> None:
@@ -244,117 +136,6 @@ def test_documents_do_not_disturb_each_other() -> None:
     play(scene)
 
 
-def test_the_suggestion_after_this_one_is_fetched_ahead() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].end("path.join(path)")
-        await asked
-        await settle()
-        assert session.ahead[0].job.prefix == PREFIX + "path.join(path)"
-        session.ahead[0].end("\n    # more")
-        await settle()
-        answer = await session.ask("path.join(path)")
-        assert answer is not None
-        assert answer.without_model
-        assert answer.texts == ["\n    # more"]
-
-    play(scene)
-
-
-def test_nothing_is_fetched_ahead_when_the_user_does_not_want_it() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].end("path")
-        await asked
-        assert session.ahead == []
-
-    play(scene, completion={"prefetch": False})
-
-
-def test_nothing_is_fetched_ahead_once_the_user_has_gone_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(provider_module, "AHEAD_S", 0.02)
-
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].end("path")
-        await asked
-        session.ask("x")
-        await asyncio.sleep(0.1)
-        assert session.ahead == []
-
-    play(scene)
-
-
-def test_what_is_fetched_ahead_makes_way() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].end("path")
-        await asked
-        await settle()
-        session.ask("x")
-        await settle()
-        assert session.ahead[0].cancelled
-
-    play(scene)
-
-
-def test_finished_lines_are_shown_before_the_rest_is_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(provider_module, "PATIENCE_S", 0.02)
-
-    async def scene(session: Session) -> None:
-        asked = session.ask(prefix="def f():\n    ")
-        await settle()
-        session.fresh[0].write("one()\n    two()\n    thr")
-        assert texts(await asked) == ["one()\n    two()"]
-        assert not session.fresh[0].cancelled
-        session.fresh[0].end("ee()")
-        await settle()
-        assert texts(await session.ask(prefix="def f():\n    one")) == [
-            "()\n    two()\n    three()"
-        ]
-
-    play(scene)
-
-
-def test_a_model_that_does_not_come_is_a_reason_not_a_wait() -> None:
-    async def scene(session: Session) -> None:
-        answer = await session.ask()
-        assert answer == Answer([], "loading the model")
-
-    play(scene, completion={"timeoutMs": 50})
-
-
-def test_an_engine_that_dies_is_a_reason_and_the_next_request_starts_anew() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].call.future.set_exception(EngineUnavailable("the engine process ended"))
-        assert await asked == Answer([], "the engine process ended")
-        again = session.ask()
-        await settle()
-        session.fresh[1].end("path")
-        assert texts(await again) == ["path"]
-
-    play(scene)
-
-
-def test_an_engine_that_refuses_is_not_asked() -> None:
-    async def scene(session: Session) -> None:
-        session.engine.refused = "no such model"
-        assert await session.ask() == Answer([], "no such model")
-        assert session.engine.requests == []
-
-    play(scene)
-
-
 def test_asking_by_hand_gives_several_different_ones() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask(invoked=True)
@@ -426,5 +207,36 @@ def test_a_client_that_leaves_stops_its_work() -> None:
         await settle()
         session.provider.close_all()
         assert session.fresh[0].cancelled
+
+    play(scene)
+
+
+def test_a_model_that_does_not_come_is_a_reason_not_a_wait() -> None:
+    async def scene(session: Session) -> None:
+        answer = await session.ask()
+        assert answer == Answer([], "loading the model")
+
+    play(scene, completion={"timeoutMs": 50})
+
+
+def test_an_engine_that_dies_is_a_reason_and_the_next_request_starts_anew() -> None:
+    async def scene(session: Session) -> None:
+        asked = session.ask()
+        await settle()
+        session.fresh[0].call.future.set_exception(EngineUnavailable("the engine process ended"))
+        assert await asked == Answer([], "the engine process ended")
+        again = session.ask()
+        await settle()
+        session.fresh[1].end("path")
+        assert texts(await again) == ["path"]
+
+    play(scene)
+
+
+def test_an_engine_that_refuses_is_not_asked() -> None:
+    async def scene(session: Session) -> None:
+        session.engine.refused = "no such model"
+        assert await session.ask() == Answer([], "no such model")
+        assert session.engine.requests == []
 
     play(scene)

@@ -1,0 +1,117 @@
+"""A provider of completions against an engine that writes when the test says so."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.provider import Answer, CompletionProvider
+from lsp_server.completion.request import Ask
+from lsp_server.engine_client import Call
+from lsp_server.engine_loop import COMPLETION, PREFETCH
+from lsp_server.jobs import CompletionJob, JobResult, Span
+from lsp_server.settings import Settings, read_settings
+
+PREFIX = "import os\n\n\ndef f(path):\n    return os."
+SUFFIX = "\n\n\nprint(f('.'))\n"
+
+
+class Written:
+    """One request as the engine sees it."""
+
+    def __init__(self, job: CompletionJob, urgency: int, call: Call) -> None:
+        self.job, self.urgency, self.call = job, urgency, call
+        self.text = ""
+        self.cancelled = False
+
+    def write(self, text: str) -> None:
+        self.text += text
+        if self.call.on_spans is not None:
+            self.call.on_spans([Span(text, "model")])
+
+    def end(self, text: str = "", stopped_by: str = "stop") -> None:
+        if text:
+            self.write(text)
+        if not self.call.future.done():
+            self.call.future.set_result(
+                JobResult(self.text, [], len(self.text), 1, 0.1, 0.0, {}, stopped_by)
+            )
+
+
+class FakeEngine:
+    """Collects requests; the test answers them."""
+
+    def __init__(self) -> None:
+        self.requests: list[Written] = []
+        self.refused = ""
+        self.message = "loading the model"
+        self.state = "ready"
+        self.prefills: list[CompletionJob] = []
+        self.taken: list[tuple[str, str, str]] = []
+        self._ids = itertools.count()
+
+    def complete(
+        self, job: CompletionJob, client: str, on_spans: Any = None, urgency: int = COMPLETION
+    ) -> Call:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        call = Call(next(self._ids), urgency, future, on_spans, lambda: self._cancel(written))
+        written = Written(job, urgency, call)
+        self.requests.append(written)
+        return call
+
+    def prefill(self, job: CompletionJob, client: str, urgency: int) -> None:
+        self.prefills.append(job)
+
+    def accepted(self, folder: str, before: str, text: str) -> None:
+        self.taken.append((folder, before, text))
+
+    @staticmethod
+    def _cancel(written: Written) -> None:
+        written.cancelled = True
+        written.end(stopped_by="cancelled")
+
+
+class Session:
+    """A provider, its engine, and a document being typed."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings: Settings = read_settings(settings).settings
+        self.engine = FakeEngine()
+        self.rates = AcceptanceRates()
+        self.provider = CompletionProvider(
+            "client", lambda: self.settings, lambda: self.engine, lambda _: [],  # type: ignore[arg-type,return-value]
+            rates=self.rates,
+        )  # fmt: skip
+
+    def ask(self, typed: str = "", **changes: Any) -> asyncio.Task[Answer | None]:
+        values = {"document": "d", "path": "d.py", "workspace": "", "language": "python",
+                  "prefix": PREFIX + typed, "suffix": SUFFIX, **changes}  # fmt: skip
+        return asyncio.ensure_future(self.provider.complete(Ask(**values)))
+
+    @property
+    def fresh(self) -> list[Written]:
+        return [one for one in self.engine.requests if one.urgency == COMPLETION]
+
+    @property
+    def ahead(self) -> list[Written]:
+        return [one for one in self.engine.requests if one.urgency == PREFETCH]
+
+
+Scene = Callable[[Session], Coroutine[Any, Any, None]]
+
+
+def play(scene: Scene, **settings: Any) -> None:
+    asyncio.run(asyncio.wait_for(scene(Session(**settings)), 20))
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def texts(answer: Answer | None) -> list[str]:
+    assert answer is not None
+    return answer.texts
