@@ -64,6 +64,8 @@ def test_edit_is_previewed_accepted_and_undone_at_once(
     window: Window, server: Server, media: Path
 ) -> None:
     edit = previewed(window, server, "edit.py")
+    window.wait(lambda: not window.toast(edit.instruction).count(), "end of the progress")
+    window.page.wait_for_timeout(500)  # the picture's colours come last
     window.picture(media / "vscode-edit.png")
     assert window.compares_with(edit.text)
     assert on_disk(window, "edit.py") == edit.text
