@@ -133,7 +133,8 @@ class Generation:
             return DraftTree.empty()
         if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
-        started = time.perf_counter()
+        # What drafts save is weighed by the thread's own clock: being interrupted is no cost of them.
+        started, started_cpu = time.perf_counter(), time.thread_time()
         if self._priced is not None and not self._rest:
             prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
             tree = self._priced.draft_within(min(room, len(prices.slopes) - 1), prices)
@@ -142,10 +143,19 @@ class Generation:
             if self._engine.model.capability == Capability.CHAIN:
                 tree = main_branch(tree)
             tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
-        elapsed = time.perf_counter() - started
-        self._trust.drafted(elapsed, bool(len(tree) or self._groups.rows))
-        self.statistics.draft_s.append(elapsed)
+        elapsed_cpu = time.thread_time() - started_cpu
+        self.statistics.draft_s.append(time.perf_counter() - started)
+        gain_s = None if self._groups.rows else self._gain(tree, pending)
+        self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
         return tree
+
+    def _gain(self, tree: DraftTree, pending: int) -> float:
+        """Seconds that a tree is expected to save."""
+        planner, context = self._engine.planner, self._session.length
+        plain_s = planner.seconds(pending, context)
+        accepted = self._trust.factor * float(tree.probabilities.sum())
+        tree_s = planner.seconds(pending + len(tree), context)
+        return accepted * (plain_s + OVERHEAD_S) - (tree_s - plain_s)
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
         """The drafter where it plans alone: a tree whose every node is verified."""

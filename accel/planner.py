@@ -113,6 +113,7 @@ class Trust:
         self._accepted = _PRIOR
         self._predicted = _PRIOR
         self._draft_s = 0.0
+        self._saved_s = 0.0
         self._refused = 0
         self._waiting = 0
 
@@ -129,14 +130,22 @@ class Trust:
             return False
         return True
 
-    def drafted(self, seconds: float, taken: bool) -> None:
-        """A draft was made in ``seconds``, and some of it is going to be verified or none."""
+    def drafted(self, seconds: float, taken: bool, gain_s: float | None = None) -> None:
+        """A draft was made in ``seconds``, and some of it is going to be verified or none.
+
+        ``gain_s`` is the time that it is expected to save: while drafts save less than they cost,
+        on a running mean, they count as refused.
+        """
         self._draft_s = seconds if not self._draft_s else 0.8 * self._draft_s + 0.2 * seconds
         if not taken:
             # Nothing is learnt while nothing is verified, so what was learnt fades.
             self._fade()
-        self._refused = 0 if taken else min(self._refused + 1, 5)
-        self._waiting = (1 << self._refused) // 2 if not taken else 0
+        pays = taken
+        if gain_s is not None:
+            self._saved_s += 0.2 * (gain_s - seconds - self._saved_s)
+            pays = self._saved_s > 0
+        self._refused = 0 if pays else min(self._refused + 1, 5)
+        self._waiting = (1 << self._refused) // 2 if not pays else 0
 
     def learn(self, predicted: float, accepted: int) -> None:
         """``predicted`` is the sum of the probabilities that were verified."""

@@ -62,8 +62,10 @@ def runtime_folder() -> Path:
 
     Raises UnsafeSocketFolder when it is a link, belongs to somebody else or others may write to it.
     """
-    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME")
-    folder = Path(base) / "redraft" if base else Path.home() / ".cache" / "redraft" / "run"
+    runtime, cache = os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("XDG_CACHE_HOME")
+    # The cache's own folder is made with the usual mode by whoever comes first.
+    kept = (Path(cache) if cache else Path.home() / ".cache") / "redraft" / "run"
+    folder = Path(runtime) / "redraft" if runtime else kept
     if len(os.fsencode(folder / "0123456789abcdef.sock")) > MAX_SOCKET_PATH:
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         user = os.getuid() if hasattr(os, "getuid") else "user"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_models import save
 
 from accel.loading import DEFAULT_MODEL
 from accel.tokenizer import Tokenizer
@@ -123,7 +124,7 @@ def test_run_on_text_and_sampling(cases: Path) -> None:
     assert all(fields["identical_hf"] is None for fields in figures.values())
 
 
-def test_missing_peers(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_peers(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "draftretriever", None)
     monkeypatch.delenv("REDRAFT_REST_PYTHON", raising=False)
     options = ("--common", "none", "--methods", "plain,rest")
@@ -132,7 +133,8 @@ def test_missing_peers(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = measure(completion, cases, *options, "--skip", "rest")
     assert "draftretriever" in document["methods"]["rest"]["unavailable"]
     assert document["methods"]["plain"]["cases"] == 3
-    model = ("--target", "model", "--common", "none", "--methods", "standard-sd")
+    alone = str(save(tmp_path / "alone", "llama"))
+    model = ("--target", "model", "--model", alone, "--common", "none", "--methods", "standard-sd")
     with pytest.raises(BenchError, match="--draft-model"):
         measure(completion, cases, *model)
 

@@ -173,10 +173,10 @@ def test_a_unit_longer_than_a_row_is_an_error() -> None:
 
 def test_chunks_are_determined_and_differ(maker: UnitMaker) -> None:
     mix = Mix(3, 40_000, 0.4, 0.1)
-    first = chunk_of_rows(_FILES, maker.tokenizer, mix, 0, 128)
-    again = chunk_of_rows(_FILES, maker.tokenizer, mix, 0, 128)
+    first = chunk_of_rows(_FILES, maker.tokenizer, mix, 0, 256)
+    again = chunk_of_rows(_FILES, maker.tokenizer, mix, 0, 256)
     # The same files again, one pass later: new holes, new edits.
-    later = chunk_of_rows(_FILES, maker.tokenizer, Mix(4, 40_000, 0.4, 0.1), 0, 128)
+    later = chunk_of_rows(_FILES, maker.tokenizer, Mix(4, 40_000, 0.4, 0.1), 0, 256)
     assert np.array_equal(first.ids, again.ids)
     assert np.array_equal(first.weights, again.weights)
     assert first.ids.shape != later.ids.shape or not np.array_equal(first.ids, later.ids)
