@@ -118,7 +118,7 @@ def checkout(place: Followed, files: int) -> None:
 
 
 def test_a_checkout_is_one_batch(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    with followed(tmp_path, tokenizer, quiet=0.5, longest_wait=60.0) as place:
+    with followed(tmp_path, tokenizer, quiet=2.0, longest_wait=60.0) as place:
         checkout(place, 600)
         assert len(place.seen) == 1
         assert place.in_line()
