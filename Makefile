@@ -32,7 +32,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# CASES is a folder of measuring cases (format: DESIGN of the benches in lsp_server/bench/README.md).
+# CASES is a folder of measuring cases (format: tests/benchmarks/README.md).
 CASES ?= ../shared/cases
 RESULTS ?= build/bench
 bench: $(READY)
