@@ -217,9 +217,20 @@ class Window:
 
     def expand(self, folder: str) -> None:
         """Show what a folder holds."""
-        if self.row(folder).get_attribute("aria-expanded", timeout=60000) != "true":
-            self.row(folder).click()
-        self.page.locator(".monaco-list-row[aria-expanded='true']").first.wait_for()
+        row = self.row(folder)
+        row.wait_for(timeout=60000)
+
+        def expanded() -> bool:
+            return bool(row.get_attribute("aria-expanded") == "true")
+
+        for _ in range(6):
+            # A click while the tree is being drawn is lost.
+            if not expanded():
+                row.click()
+            with contextlib.suppress(AssertionError):
+                self.wait(expanded, f"contents of {folder}", 5)
+                return
+        raise AssertionError(f"{folder} does not open")
 
     def open_tab(self, name: str) -> None:
         """Open a file by name, once the server is ready for it."""
