@@ -133,7 +133,7 @@ class Generation:
             return DraftTree.empty()
         if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
-        # What drafts save is weighed by the thread's own clock: being interrupted is no cost of them.
+        # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
         if self._priced is not None and not self._rest:
             prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
