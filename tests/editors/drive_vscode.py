@@ -17,41 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from installed import Installed, Server, wait_for
-
-# Chromium that reaches nothing but this machine.
-CHROMIUM = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]
-
-# No telemetry, no updates, and nothing on the screen that these tests are not about.
-SETTINGS = {
-    "workbench.startupEditor": "none",
-    "workbench.secondarySideBar.defaultVisibility": "hidden",
-    "workbench.enableExperiments": False,
-    "workbench.tips.enabled": False,
-    "chat.disableAIFeatures": True,
-    "telemetry.telemetryLevel": "off",
-    "extensions.autoUpdate": False,
-    "extensions.autoCheckUpdates": False,
-    "extensions.ignoreRecommendations": True,
-    "files.autoSave": "off",
-    "files.hotExit": "off",
-    "git.enabled": False,
-    "terminal.integrated.gpuAcceleration": "off",
-    "diffEditor.useInlineViewWhenSpaceIsLimited": False,
-    "editor.minimap.enabled": False,
-    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
-    "editor.suggestOnTriggerCharacters": False,
-    "editor.autoClosingBrackets": "never",
-    "editor.autoClosingQuotes": "never",
-}
+from vscode_settings import CHROMIUM, SETTINGS
 
 # A busy machine may be slower than the server is willing to wait; it then answers with nothing.
 PATIENCE_S = 12.0
@@ -216,20 +182,14 @@ class Window:
         return rows.filter(has=self.page.get_by_text(name, exact=True))
 
     def expand(self, folder: str) -> None:
-        """Show what a folder holds."""
-        row = self.row(folder)
-        row.wait_for(timeout=60000)
-
-        def expanded() -> bool:
-            return bool(row.get_attribute("aria-expanded") == "true")
-
-        for _ in range(6):
-            # A click while the tree is being drawn is lost.
-            if not expanded():
-                row.click()
-            with contextlib.suppress(AssertionError):
-                self.wait(expanded, f"contents of {folder}", 5)
+        """Show what a folder holds. A click while the tree is being drawn is lost."""
+        opened = self.row(folder).and_(self.page.locator("[aria-expanded='true']"))
+        for _ in range(9):
+            if opened.count():
                 return
+            self.row(folder).click(timeout=60000)
+            with contextlib.suppress(AssertionError):
+                self.wait(opened.count, f"contents of {folder}", 5)
         raise AssertionError(f"{folder} does not open")
 
     def open_tab(self, name: str) -> None:
