@@ -35,6 +35,9 @@ class Prompt:
     """No control token belongs into code, so each of them ends it."""
     required_prefix: bytes = b""
     """End of the typed text that was cut off to reach a border between tokens."""
+    text: TokenArray = field(default_factory=lambda: NOTHING)
+    """The part of ``tokens`` that the answer continues as text: drafts are looked up by its end,
+    where ``tokens`` may end with a marker."""
     suffix_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """Text after the cursor."""
     original_tokens: TokenArray | None = None
@@ -80,7 +83,8 @@ def fim_prompt(
     if suffix and form is not None:
         body = around_hole(form, order or form.order, before, after)
     elif len(head) + len(before) == 0:
-        body, typed = tokenizer.encode(typed), ""
+        before, typed = tokenizer.encode(typed), ""
+        body = before
     else:
         body = before
     stops = tokenizer.special_tokens
@@ -90,6 +94,7 @@ def fim_prompt(
         np.concatenate([head, body]).astype(np.int32),
         stops,
         required_prefix=typed.encode(),
+        text=np.concatenate([head, before]).astype(np.int32),
         suffix_tokens=after,
     )
 
@@ -139,7 +144,8 @@ def edit_prompt(
         raise InvalidRequest(
             f"the selection makes a prompt of {len(tokens)} tokens and {budget} fit; select less"
         )
-    return Prompt(tokens, tokenizer.special_tokens, original_tokens=original, fence=fence)
+    stops = tokenizer.special_tokens
+    return Prompt(tokens, stops, text=tokens, original_tokens=original, fence=fence)
 
 
 def code_in(answer: str, fence: str) -> str:

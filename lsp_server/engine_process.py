@@ -247,11 +247,12 @@ class EngineService:
             prompt=prompt.tokens,
             max_tokens=job.max_tokens,
             draft_request=DraftRequest(
-                prompt.tokens,
+                prompt.text,
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
                 index=index,
                 workspace=job.workspace,
+                given=prompt.tokens,
             ),
             sampling=Sampling(temperature=job.temperature, top_p=job.top_p, seed=job.seed),
             stop_tokens=prompt.stop_tokens,

@@ -48,7 +48,8 @@ class DraftModelDrafter:
     def begin(self, request: DraftRequest) -> None:
         """The context is the prompt; what the cache has in common with it is kept, the rest of it
         computed now, so that drafting begins with the first token."""
-        self._context = np.asarray(request.prompt, np.int32)
+        given = request.prompt if request.given is None else request.given
+        self._context = np.asarray(given, np.int32)
         if 1 < len(self._context) < self._engine.max_positions:
             self._engine.prefill(self._context, self._session)
 

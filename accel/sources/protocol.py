@@ -68,6 +68,7 @@ class DraftRequest:
     """What a drafter is told when a request begins. All ids are of the target's tokenizer."""
 
     prompt: TokenArray
+    """The text that is continued: no markers of a prompt's format stand at its end."""
     suffix: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
     """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
     original: TokenArray | None = None
@@ -75,6 +76,8 @@ class DraftRequest:
     index: ContinuationIndex | None = None
     workspace: str = ""
     """Key under which accepted history is kept between requests."""
+    given: TokenArray | None = None
+    """What the target model was given, where that is more than ``prompt``: for draft models."""
 
 
 @runtime_checkable

@@ -32,7 +32,9 @@ class Prompts:
         """``task`` with another text before the cursor."""
         suffix = "" if self.left_only else task.case.suffix
         prompt = self.engine.fim_prompt(prefix, suffix, path=task.case.path, budget=self.budget)
-        request = replace(task.draft_request, prompt=prompt.tokens, suffix=prompt.suffix_tokens)
+        request = replace(
+            task.draft_request, prompt=prompt.text, suffix=prompt.suffix_tokens, given=prompt.tokens
+        )
         return replace(task, prompt=prompt, draft_request=request)
 
     def similar(self, task: Task, query: str) -> Sequence[Snippet]:

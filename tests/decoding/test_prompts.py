@@ -57,6 +57,12 @@ def test_orders() -> None:
     assert got[Order.SUFFIX_PREFIX_MIDDLE] == [suffix, *b, prefix, *a, middle]
 
 
+@pytest.mark.parametrize("order", list(Order))
+def test_drafts_continue_the_text_and_no_marker(order: Order) -> None:
+    prompt = fim_prompt(EMBEDDED, "a = 1\n", "c = 3\n", order=order)
+    assert prompt.text.tolist() == EMBEDDED.encode("a = 1").tolist()
+
+
 @pytest.mark.parametrize(
     "names",
     [
