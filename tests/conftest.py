@@ -1,10 +1,16 @@
-"""Order of the suite: quick tests first, those that drive real processes last."""
+"""Order of the suite: quick tests first, those that drive real processes last.
+
+The tests may import the modules beside this file.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 LAST = ("e2e", "editors")
 

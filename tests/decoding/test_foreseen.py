@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
 from accel.loading import DEFAULT_MODEL
 from accel.prompts import edit_prompt
@@ -13,31 +14,14 @@ from accel.sources.protocol import DraftRequest
 from accel.sources.reuse import ReuseDrafter
 from accel.sources.rewrites import version_of
 from accel.tokenizer import Tokenizer
-from accel.training.edits import EXACT_KINDS, Edit, make_edit
+from accel.training.edits import EXACT_KINDS, Edit
 
-SOURCE = '''@wraps(handler)
-def total(prices, tax: int = 2, *, memo="none"):
-    """Sum up."""
-    # Everything counts.
-    print(prices)
-    kept = sum(prices) * tax
-    text = "{} of {}".format(kept, memo)
-    if kept == tax:
-        text = "none"
-    else:
-        text = 'some'
-    return text
-'''
-BARE = 'def total(prices, tax=2):\n    kept = sum(prices) * tax\n    return str(kept) + "!"\n'
-METHOD = "".join(f"    {line}\n" for line in BARE.splitlines())
 MADE = [kind for kind in EXACT_KINDS if not kind.startswith("rename")]
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
 
 
 def edits(kind: str) -> list[Edit]:
-    sources = (SOURCE, BARE, METHOD)
-    made = [make_edit(source, kind, seed) for source in sources for seed in range(20)]
-    return [edit for edit in made if edit is not None]
+    return edits_of(kind, FUNCTION, BARE, METHOD, seeds=20)
 
 
 @pytest.mark.parametrize("kind", MADE)
@@ -59,7 +43,7 @@ def test_the_rule_makes_what_the_training_examples_have(kind: str) -> None:
         ("remove comments", "x = 1\n"),
         ("remove comments", "def f(:\n    # no\n"),
         ("remove comments", ""),
-        ("invert the if kept == other", SOURCE),
+        ("invert the if kept == other", FUNCTION),
         ("make nothing default to 3", BARE),
     ],
 )
@@ -104,8 +88,8 @@ def test_few_forwards_where_the_rule_is_right(kind: str) -> None:
 
 
 def test_a_wrong_guess_costs_little() -> None:
-    after = SOURCE.replace("kept = sum(prices)", "kept = max(prices)")
-    tokens, needed = forwards("remove the docstring", SOURCE, after)
-    _, without = forwards("make it the largest", SOURCE, after)
+    after = FUNCTION.replace("kept = sum(prices)", "kept = max(prices)")
+    tokens, needed = forwards("remove the docstring", FUNCTION, after)
+    _, without = forwards("make it the largest", FUNCTION, after)
     assert needed <= without + 4
     assert tokens == len(TOKENIZER.encode(after)) + 1

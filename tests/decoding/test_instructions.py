@@ -6,31 +6,16 @@ import random
 import re
 
 import pytest
+from edit_examples import BARE, FUNCTION, edits_of
 
 from accel.instructions import recognise, trained_wording
 from accel.training.edit_phrases import PHRASES
-from accel.training.edits import EXACT_KINDS, Edit, make_edit
+from accel.training.edits import EXACT_KINDS, Edit
 from accel.wordings import TRAINED, WORDINGS
-
-SOURCE = '''@wraps(handler)
-def total(prices, tax: int = 2, *, memo="none"):
-    """Sum up."""
-    # Everything counts.
-    print(prices)
-    kept = sum(prices) * tax
-    text = "{} of {}".format(kept, memo)
-    if kept == tax:
-        text = "none"
-    else:
-        text = 'some'
-    return text
-'''
-BARE = 'def total(prices, tax=2):\n    kept = sum(prices) * tax\n    return str(kept) + "!"\n'
 
 
 def edits(kind: str) -> list[Edit]:
-    made = [make_edit(source, kind, seed) for source in (SOURCE, BARE) for seed in range(60)]
-    return [edit for edit in made if edit is not None]
+    return edits_of(kind, FUNCTION, BARE, seeds=60)
 
 
 @pytest.mark.parametrize("kind", EXACT_KINDS)
@@ -105,7 +90,7 @@ def _all_of(wording: str) -> set[str]:
     ],
 )  # fmt: skip
 def test_what_people_say(said: str, told: str) -> None:
-    assert trained_wording(said, SOURCE) == told
+    assert trained_wording(said, FUNCTION) == told
 
 
 @pytest.mark.parametrize(
@@ -126,8 +111,8 @@ def test_what_people_say(said: str, told: str) -> None:
     ],
 )
 def test_what_is_left_as_it_is(said: str) -> None:
-    assert recognise(said, SOURCE) is None
-    assert trained_wording(said, SOURCE) == said
+    assert recognise(said, FUNCTION) is None
+    assert trained_wording(said, FUNCTION) == said
 
 
 def test_one_function_of_several_is_kept_in_mind() -> None:
@@ -141,7 +126,7 @@ def test_random_text_never_fails() -> None:
     words = ["rename", "the", "total", "to", "<", "{", "add", "x", "in", "'", "\n", "é", "if", "%"]
     for _ in range(500):
         text = " ".join(rng.choices(words, k=rng.randrange(12)))
-        found = recognise(text, SOURCE)
+        found = recognise(text, FUNCTION)
         assert found is None or found.kind, f"seed {seed}"
 
 

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
-from accel.training.edits import EXACT_KINDS, Edit, make_edit
+from accel.training.edits import EXACT_KINDS, Edit
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.rules import broken_rule
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
 
-SOURCE = '''@wraps(handler)
-def total(prices, tax: int = 2, *, memo="none"):
-    """Sum up."""
-    # Everything counts.
-    print(prices)
-    kept = sum(prices) * tax
-    text = "{} of {}".format(kept, memo)
-    if kept == tax:
-        text = "none"
-    else:
-        text = 'some'
-    return text
-'''
-BARE = 'def total(prices, tax=2):\n    kept = sum(prices) * tax\n    return str(kept) + "!"\n'
-METHOD = "".join(f"    {line}\n" for line in BARE.splitlines())
 FREE = ("to_fstring", "add_guard", "wrap_try", "invert_if")
 """Kinds without a rule."""
 RULED = [kind for kind in EXACT_KINDS if kind not in FREE]
 
 
 def edits(kind: str) -> list[Edit]:
-    sources = (SOURCE, BARE, METHOD)
-    made = [make_edit(source, kind, seed) for source in sources for seed in range(30)]
-    return [edit for edit in made if edit is not None]
+    return edits_of(kind, FUNCTION, BARE, METHOD, seeds=30)
 
 
 @pytest.mark.parametrize("kind", EXACT_KINDS)
