@@ -114,14 +114,22 @@ def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
 
 
 @njit(nogil=True, cache=True)
-def advance_matches(
-    pool: NDArray[np.int32], match: NDArray[np.int32], start: int, stop: int, token: int
+def catch_up(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    start: int,
+    stop: int,
+    context_stop: int,
+    count: int,
 ) -> None:
-    """Bring ``match[start:stop]`` up to date after ``token`` was added to the context."""
-    for row in range(stop - 1, start, -1):
-        match[row] = match[row - 1] + 1 if pool[row - 1] == token else 0
-    if stop > start:
-        match[start] = 0
+    """Bring ``match[start:stop]`` up to date after the last ``count`` tokens before
+    ``context_stop`` were added to the context. Most rows are looked at once."""
+    for row in range(stop - 1, start - 1, -1):
+        most = min(count, row - start)
+        length = 0
+        while length < most and pool[row - 1 - length] == pool[context_stop - 1 - length]:
+            length += 1
+        match[row] = length + match[row - count] if length == count else length
 
 
 @njit(nogil=True, cache=True)

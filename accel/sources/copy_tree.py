@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel.sources import copy_rows
+from accel.sources.compiled import compiled_with
 from accel.sources.copy_rows import (
     CLASSES,
     ESCAPE_AT,
@@ -59,7 +61,7 @@ def _pop(heap: NDArray[np.int32], size: int, chance: NDArray[np.float64]) -> int
     return int(top)
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(copy_rows)
 def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -75,10 +77,16 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
     line_end: int,
     classes: NDArray[np.int8],
     weights: NDArray[np.float64],
+    places: NDArray[np.int8],
+    kept: NDArray[np.float64],
     max_nodes: int,
     min_probability: float,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.int8]]:
-    """Tokens, parents, path probabilities and kinds of at most ``max_nodes`` nodes."""
+    """Tokens, parents, path probabilities and kinds of at most ``max_nodes`` nodes.
+
+    places, kept: the class of every place of the pool, and the chance of going on from there, by
+    class (``slips``).
+    """
     row_count = len(rows)
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
     capacity = (max_nodes + 1) * 4 + row_count
@@ -158,14 +166,16 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
                     follows[entry] = on_track
             row = following
         for entry in range(distinct):
+            best = strongest[entry]
             probability = reach * votes[entry] / total
+            if follows[entry]:
+                probability *= kept[places[rows[best] + depth]]
             if probability < min_probability:
                 continue
             if candidates == capacity:
                 break
             item = candidates
             candidates += 1
-            best = strongest[entry]
             token[item] = values[entry]
             parent[item] = node
             level[item] = depth + 1

@@ -12,12 +12,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel.draft_tree import TokenArray
+from accel.sources import copy_rows
+from accel.sources.compiled import compiled_with
 from accel.sources.copy_rows import (
+    BREAK,
+    NOWHERE,
     NUMBER,
     REANCHOR_MATCH,
     SHIFTED,
     WORD,
-    advance_matches,
+    catch_up,
 )
 
 AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
@@ -29,7 +34,7 @@ EVENT_LEFT_VERSION = 1
 version has there."""
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(copy_rows)
 def follow(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -39,24 +44,26 @@ def follow(
     tokens: NDArray[np.int32],
     context_stop: int,
     classes: NDArray[np.int8],
+    places: NDArray[np.int8],
+    slips: NDArray[np.float64],
 ) -> NDArray[np.int32]:
     """Move the cursor over ``tokens``, which join the context at ``context_stop``.
 
     cursor: int32 [4] of place in the pool, anchor, tokens off the track, place where it was lost;
-    changed. The last span is the context; it must have room. Returns the events int32 [e, 5].
+    changed. The last span is the context; it must have room. places, slips: as in ``slips``;
+    slips is counted on. Returns the events int32 [e, 5].
     """
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
-    own = len(spans) - 1
+    behind = 0
     for token in tokens:
-        for span in range(own):
-            advance_matches(pool, match, spans[span, 0], spans[span, 1], token)
         pool[context_stop] = token
-        advance_matches(pool, match, spans[own, 0], context_stop + 1, token)
         context_stop += 1
+        behind += 1
         at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
             if pool[at] == token:
+                slips[places[at], 1] += 1.0
                 cursor[AT] = at + 1
                 cursor[ANCHOR] = offsets[at + 1]
                 continue
@@ -68,7 +75,11 @@ def follow(
                 cursor[AT] = other + 1
                 cursor[ANCHOR] = offsets[other + 1]
                 continue
+            slips[places[at], 0] += 1.0
+            slips[places[at], 1] += 1.0
             cursor[LOST_AT] = context_stop - 1
+        _catch_up(pool, match, spans, context_stop, behind)
+        behind = 0
         cursor[OFF_TRACK] += 1
         row = _best_return(pool, match, offsets, spans, cursor[ANCHOR], classes)
         if row >= 0:
@@ -81,7 +92,25 @@ def follow(
             cursor[AT] = row
             cursor[ANCHOR] = offsets[row]
             cursor[OFF_TRACK] = 0
+    _catch_up(pool, match, spans, context_stop, behind)
     return events[:count]
+
+
+@njit(nogil=True, cache=True)
+def _catch_up(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    context_stop: int,
+    count: int,
+) -> None:
+    """Matches of all spans after the last ``count`` tokens; the last span is the context."""
+    if count == 0:
+        return
+    own = len(spans) - 1
+    for span in range(own):
+        catch_up(pool, match, spans[span, 0], spans[span, 1], context_stop, count)
+    catch_up(pool, match, spans[own, 0], context_stop, context_stop, count)
 
 
 @njit(nogil=True, cache=True)
@@ -146,3 +175,19 @@ def _says_something(
     for back in range(1, length + 1):
         words += WORD <= classes[pool[row - back]] <= NUMBER
     return words > 0
+
+
+def breaks_around(
+    original: TokenArray, classes: NDArray[np.int8]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """For every place of the original, and the one behind it, the line break before it and the one
+    at or after it."""
+    count = len(original)
+    marks = classes[original] == BREAK
+    places = np.arange(count, dtype=np.int32)
+    before = np.append(np.int32(NOWHERE), np.where(marks, places, NOWHERE))
+    after = np.append(np.where(marks, places, count), np.int32(count))
+    return (
+        np.maximum.accumulate(before).astype(np.int32),
+        np.minimum.accumulate(after[::-1])[::-1].astype(np.int32),
+    )

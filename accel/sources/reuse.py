@@ -19,7 +19,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.sources import copy_rows as rows_of
 from accel.sources.copy_tree import expand_rows
 from accel.sources.copy_weights import row_weights
-from accel.sources.cursor import ANCHOR, AT, EVENT_REJOINED, OFF_TRACK, follow
+from accel.sources.cursor import ANCHOR, AT, EVENT_REJOINED, OFF_TRACK, breaks_around, follow
 from accel.sources.foreseen import foreseen
 from accel.sources.protocol import DraftRequest
 from accel.sources.rewrites import (
@@ -27,10 +27,12 @@ from accel.sources.rewrites import (
     Version,
     learn_rename,
     rewrite,
+    shown_at,
     spoken_phrases,
     spoken_renames,
     version_of,
 )
+from accel.sources.slips import PRIOR, kept, mark_places
 
 _LOOKUP_ROWS = 48
 _LOOKUP_DEPTH = 16
@@ -100,7 +102,7 @@ class ReuseDrafter:
         self._slots = {kind: first_slot + i * room for i, kind in enumerate(_SLOTS)}
         self._room = room
         prompt = np.asarray(request.prompt, np.int32)
-        copy = self._prompt_copy(prompt)
+        copy = shown_at(prompt, self._original)
         instruction = self._text(prompt[: copy[0]]) if len(self._original) else ""
         text = self._text(self._original)
         phrases = self._spell(spoken_phrases(instruction, text))
@@ -120,7 +122,10 @@ class ReuseDrafter:
         self._output_start = self._stop
         self._versions: dict[int, int] = {}
         self._rules: dict[int, NDArray[np.int8]] = {}
-        self._find_breaks()
+        self._places = np.zeros(size, np.int8)
+        self._slips = PRIOR.copy()
+        mark_places(self._pool, self._places, scratch, stop)
+        self._line_starts, self._line_ends = breaks_around(self._original, self._classes)
         self._copy = (self._context_start + copy[0], self._context_start + copy[1])
         self._measure(self._context_start, self._stop)
         self._measure(scratch, stop)
@@ -142,7 +147,8 @@ class ReuseDrafter:
             rows, kinds = self._look_up(rows, kinds)
         tokens, parents, chances, node_kinds = expand_rows(
             self._pool, self._match, self._offsets, rows, kinds, self._stop,
-            *place, self._classes, self.weights, max_nodes, _MIN_PROBABILITY,
+            *place, self._classes, self.weights, self._places, kept(self._slips), max_nodes,
+            _MIN_PROBABILITY,
         )  # fmt: skip
         return DraftTree(tokens, parents, chances, _SOURCES[node_kinds])
 
@@ -199,10 +205,10 @@ class ReuseDrafter:
         self._cover(tokens)
         events = follow(
             self._pool, self._match, self._offsets, self._spans, self._cursor, tokens, self._stop,
-            self._classes,
+            self._classes, self._places, self._slips,
         )  # fmt: skip
         self._stop += len(tokens)
-        self._lay_spans()
+        self._spans[-1, 1] = self._gather_spans[-1, 1] = self._stop
         if len(self._original) and not self._as_instructed():
             self._learn(events)
 
@@ -278,6 +284,7 @@ class ReuseDrafter:
         self._versions[kind] = stop - at
         self._rules[kind] = version.rules
         self._measure(at, stop)
+        mark_places(self._pool, self._places, at, stop)
         self._lay_spans()
 
     def _drop_version(self, kind: int) -> None:
@@ -336,33 +343,12 @@ class ReuseDrafter:
         ]
         return np.concatenate([*spelt, np.array([-1])]).astype(np.int32)
 
-    def _prompt_copy(self, prompt: TokenArray) -> tuple[int, int]:
-        """Where the prompt shows the original, token for token; its end, empty, when nowhere."""
-        count = len(self._original)
-        if 0 < count <= len(prompt):
-            windows = np.lib.stride_tricks.sliding_window_view(prompt, count)
-            first = np.flatnonzero(windows[:, 0] == self._original[0])
-            for start in first[::-1]:
-                if np.array_equal(windows[start], self._original):
-                    return int(start), int(start) + count
-        return len(prompt), len(prompt)
-
-    def _find_breaks(self) -> None:
-        """For every place of the original the line break before it and the one at or after it."""
-        count = len(self._original)
-        marks = self._classes[self._original] == rows_of.BREAK
-        places = np.arange(count, dtype=np.int32)
-        before = np.append(np.int32(rows_of.NOWHERE), np.where(marks, places, rows_of.NOWHERE))
-        after = np.append(np.where(marks, places, count), np.int32(count))
-        self._line_starts = np.maximum.accumulate(before).astype(np.int32)
-        self._line_ends = np.minimum.accumulate(after[::-1])[::-1].astype(np.int32)
-
     def _make_room(self, count: int) -> None:
         needed = self._stop + count + 2
         if needed <= len(self._pool):
             return
         grown = 2 * needed
-        for name, filler in (("_pool", -1), ("_match", 0), ("_offsets", -1)):
+        for name, filler in (("_pool", -1), ("_match", 0), ("_offsets", -1), ("_places", 0)):
             old = getattr(self, name)
             new = np.full(grown, filler, np.int32)
             new[: len(old)] = old

@@ -80,6 +80,18 @@ def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
     return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
 
 
+def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
+    """Where the prompt shows the original, token for token; its end, empty, when nowhere."""
+    count = len(original)
+    if 0 < count <= len(prompt):
+        windows = np.lib.stride_tricks.sliding_window_view(prompt, count)
+        first = np.flatnonzero(windows[:, 0] == original[0])
+        for start in first[::-1]:
+            if np.array_equal(windows[start], original):
+                return int(start), int(start) + count
+    return len(prompt), len(prompt)
+
+
 def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:
     """The name and its replacement, when ``left + old + right`` became ``left + new + right``.
 

@@ -26,9 +26,12 @@ def test_matches_kept_current_equal_matches_measured(seed):
     context = random.integers(0, 4, 30).astype(np.int32)
     pool = np.concatenate([text, [-1], context, [-1]]).astype(np.int32)
     kept = np.zeros(len(pool), np.int32)
-    for place in range(len(context)):
-        rows_of.advance_matches(pool, kept, 0, 50, context[place])
-        rows_of.advance_matches(pool, kept, 51, 52 + place, context[place])
+    stop = 51
+    while stop < 81:
+        count = min(int(random.integers(1, 9)), 81 - stop)
+        stop += count
+        rows_of.catch_up(pool, kept, 0, 50, stop, count)
+        rows_of.catch_up(pool, kept, 51, stop, stop, count)
     measured = np.zeros(len(pool), np.int32)
     rows_of.measure_matches(pool, measured, 0, 50, 51, 81)
     rows_of.measure_matches(pool, measured, 51, 81, 51, 81)
@@ -84,7 +87,9 @@ def test_every_feature_has_a_weight_of_its_own_table():
         )
 
 
-def slow_expand(pool, match, offsets, rows, kinds, stop, state, classes, weights, max_nodes):
+def slow_expand(
+    pool, match, offsets, rows, kinds, stop, state, classes, weights, places, kept, max_nodes
+):
     """The votes of copy rows in their plainest form. Returns tokens, parents, probabilities."""
     anchor, off_track, last, lost, line_start, line_end = state
     heap: list[tuple[float, int, tuple]] = []
@@ -116,6 +121,7 @@ def slow_expand(pool, match, offsets, rows, kinds, stop, state, classes, weights
             reach_here = reach * sum(vote for vote, _, _ in votes) / total
             followed = [vote for vote in votes if vote[1]]
             best = followed[-1] if followed else max(votes, key=lambda vote: vote[0])
+            reach_here *= kept[places[rows[best[2]] + depth]] if followed else 1.0
             joined = kinds[best[2]] <= rows_of.SHIFTED and (
                 best[1] or match[rows[best[2]]] + depth + 1 >= rows_of.REANCHOR_MATCH
             )
@@ -151,6 +157,8 @@ def test_expansion_equals_the_slow_form(seed):
     classes = random.integers(0, 10, vocabulary).astype(np.int8)
     weights = random.normal(0, 1, rows_of.WEIGHTS)
     anchor, off_track = int(random.integers(0, 40)), int(random.integers(0, 5))
+    places = random.integers(0, 3, len(pool)).astype(np.int8)
+    kept = np.array([1.0, 0.9, 0.6])
     state = (anchor, off_track, int(classes[context[-1]]), int(classes[original[anchor]]),
              anchor - 4, anchor + 3)  # fmt: skip
     rows, kinds, features = rows_of.gather_rows(
@@ -159,9 +167,11 @@ def test_expansion_equals_the_slow_form(seed):
     scores = weights[features].sum(axis=1)
     assert (np.diff(scores) <= 1e-9).all(), f"seed {seed}: best rows do not come first"
     tokens, parents, chances, _ = expand_rows(
-        pool, match, offsets, rows, kinds, 101, *state, classes, weights, 40, 0.0
+        pool, match, offsets, rows, kinds, 101, *state, classes, weights, places, kept, 40, 0.0
     )
-    slow = slow_expand(pool, match, offsets, rows, kinds, 101, state, classes, weights, 40)
+    slow = slow_expand(
+        pool, match, offsets, rows, kinds, 101, state, classes, weights, places, kept, 40
+    )
     assert chances.tolist() == pytest.approx([chance for _, _, chance in slow]), f"seed {seed}"
     assert list(zip(tokens.tolist(), parents.tolist(), strict=True)) == [
         (token, parent) for token, parent, _ in slow

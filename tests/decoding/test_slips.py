@@ -1,0 +1,72 @@
+"""Places where copying goes wrong, and drafts that are as long as copying goes well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from edit_words import END, WordCodec, edit_request
+
+from accel.draft_tree import DraftTree
+from accel.sources.cursor import OFF_TRACK
+from accel.sources.reuse import ReuseDrafter
+from accel.sources.slips import (
+    LOOK_BACK,
+    PRIOR,
+    REPEATED,
+    UNIQUE,
+    kept,
+    mark_places,
+)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_places_after_repeated_tokens_that_go_on_differently(seed):
+    random = np.random.default_rng(seed)
+    text = random.integers(0, 2 + seed % 4, random.integers(0, 60)).tolist()
+    pool = np.array([7, *text, 7], np.int32)
+    places = np.zeros(len(pool) + 1, np.int8)
+    mark_places(pool, places, 1, 1 + len(text))
+    for place in range(len(text)):
+        before = text[place - LOOK_BACK : place] if place >= LOOK_BACK else None
+        elsewhere = {
+            text[other]
+            for other in range(LOOK_BACK, len(text))
+            if text[other - LOOK_BACK : other] == before
+        }
+        expected = REPEATED if len(elsewhere) > 1 else UNIQUE
+        assert places[1 + place] == expected, f"seed {seed}, place {place}"
+    assert places[0] == 0
+
+
+def test_what_is_left_more_often_is_drafted_with_less_hope():
+    slips = PRIOR.copy()
+    before = kept(slips)
+    slips[UNIQUE] += (5.0, 10.0)
+    assert kept(slips)[UNIQUE] < before[UNIQUE]
+    assert kept(slips)[REPEATED] == before[REPEATED]
+    assert (kept(PRIOR) > 0.9).all()
+    assert kept(PRIOR)[0] == 1.0
+
+
+def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
+    lines = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefghijklmnop")
+    codec = WordCodec(lines, "wrong", "@x")
+    drafter = ReuseDrafter(codec, (END,))
+    request = edit_request(codec, "x", lines)
+    wrong = codec.encode("wrong")
+    drafter.begin(request)
+    first = drafter.draft(40)
+    text = codec.encode(lines)
+    for start in range(0, 64, 8):
+        drafter.commit(first, [], np.concatenate([text[start : start + 3], wrong]))
+        drafter.commit(first, [], text[start + 4 : start + 8])
+    assert drafter._cursor[OFF_TRACK] == 0
+    later = drafter.draft(40)
+    assert hope(later) < 0.8 * hope(first)
+    drafter.begin(request)
+    assert drafter.draft(40).probabilities.tolist() == first.probabilities.tolist()
+
+
+def hope(tree: DraftTree) -> float:
+    """Chance of the twenty nodes behind the first."""
+    return float(tree.probabilities[20] / tree.probabilities[0])
