@@ -74,7 +74,8 @@ class Generation:
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
         self._priced = self._planning(drafter)
-        self._prompt_set = np.unique(request.prompt)
+        penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
+        self._prompt_set = np.unique(penalised)
         self._finished = False
         self._chunks = self._run()
 
@@ -270,7 +271,7 @@ class Generation:
         seen = _NOTHING
         if sampling.repetition_penalty != 1:
             generated = np.array([*self._tokens, *above], np.int32)
-            seen = np.union1d(self._prompt_set, generated)
+            seen = np.concatenate([self._prompt_set, generated])
         return choose(logits, sampling, seen, place)
 
     def _rest_after(self, tokens: list[int]) -> bytes:

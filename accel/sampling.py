@@ -23,6 +23,9 @@ class Sampling:
     """0 for all tokens."""
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    penalise_prompt: bool = True
+    """Whether the penalty is for tokens of the prompt, too, or for those of the text alone. After
+    a long prompt nearly all tokens are penalised alike, which ends no loop."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -51,9 +54,9 @@ class Sampling:
 def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> int:
     """Next token after a node. ``logits`` float32 [vocabulary], -inf for excluded tokens.
 
-    ``seen`` are the distinct tokens of the node's own history; ``place`` counts the generated
-    tokens before this one, so that the draw depends on seed and place and not on how it was
-    computed (Gumbel-max with counter-based noise).
+    ``seen`` are the tokens of the node's own history, in any order and number; ``place`` counts
+    the generated tokens before this one, so that the draw depends on seed and place and not on how
+    it was computed (Gumbel-max with counter-based noise).
     """
     scores = penalised(logits, sampling.repetition_penalty, seen)
     if sampling.greedy:

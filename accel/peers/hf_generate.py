@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from transformers.generation.logits_process import (
+    LogitsProcessorList,
+    RepetitionPenaltyLogitsProcessor,
+)
 
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
@@ -18,6 +23,9 @@ from accel.statistics import Statistics
 
 Mode = Literal["plain", "prompt-lookup", "assisted"]
 
+TIMED_TOKENS = 16
+"""Generated to find the fastest number of threads."""
+
 PROMPT_LOOKUP_TOKENS = 10
 """What transformers' documentation uses; ``generate`` has no default for it."""
 
@@ -26,6 +34,14 @@ def set_threads(count: int) -> None:
     """CPU threads of everything that runs next: torch has one number for the whole process."""
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
+
+
+def thread_counts(device: torch.device) -> list[int]:
+    """Numbers of CPU threads worth trying: 1, 2, 4 and so on up to the cores of this process."""
+    if device.type != "cpu":
+        return [torch.get_num_threads()]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return sorted({min(1 << power, cores or 1) for power in range((cores or 1).bit_length() + 1)})
 
 
 def threads() -> int:
@@ -67,6 +83,21 @@ class HfGenerate:
         if draft_folder is not None:
             self._draft_model = load_module(draft_folder, torch_dtype, self._device, "sdpa")
             self._draft_forwards = _Forwards(self._draft_model, self._device)
+        self.threads = torch.get_num_threads()
+        """CPU threads of every generation."""
+        self.step_s = 0.0
+        """Seconds of a step of plain decoding, as ``settle`` timed it."""
+
+    def settle(self, threads: int | None) -> None:
+        """Use so many CPU threads from now on; None takes the fastest number, by timing."""
+        steps: dict[int, float] = {}
+        for count in [threads] if threads else thread_counts(self._device):
+            self.threads = count
+            prompt = np.ones(TIMED_TOKENS, np.int32)
+            timed = self.generate(prompt, mode="plain", max_tokens=2 * TIMED_TOKENS)
+            steps[count] = float(np.median(timed.statistics.verify_s[TIMED_TOKENS:]))
+        self.threads = min(steps, key=steps.__getitem__)
+        self.step_s = steps[self.threads]
 
     def generate(
         self,
@@ -82,6 +113,7 @@ class HfGenerate:
         Raises InvalidRequest for ``assisted`` without a draft model.
         """
         sampling = sampling or Sampling()
+        set_threads(self.threads)
         statistics = Statistics(prompt_tokens=len(prompt))
         inputs = torch.as_tensor(np.asarray(prompt, np.int64), device=self._device)[None]
         torch.manual_seed(sampling.seed)
@@ -96,7 +128,7 @@ class HfGenerate:
                 max_new_tokens=max_tokens,
                 eos_token_id=sorted(stop_tokens) or None,
                 pad_token_id=0,
-                **_choice(sampling),
+                **_choice(sampling, len(prompt)),
                 **self._drafting(mode),
             )
         whole_s = time.perf_counter() - started
@@ -158,10 +190,14 @@ class _Forwards:
         self._ends.append(time.perf_counter())
 
 
-def _choice(sampling: Sampling) -> dict[str, Any]:
-    if sampling.temperature == 0:
-        return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-    return {
+def _choice(sampling: Sampling, prompt_tokens: int) -> dict[str, Any]:
+    penalty: dict[str, Any] = {"repetition_penalty": sampling.repetition_penalty}
+    if sampling.repetition_penalty != 1 and not sampling.penalise_prompt:
+        text_alone = RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty, prompt_tokens)
+        penalty = {"logits_processor": LogitsProcessorList([text_alone])}
+    if sampling.greedy:
+        return penalty | {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+    return penalty | {
         "do_sample": True,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 NOVEL = "at most a fifth of the 16-grams repeated"
 REPEATED = "more repeated"
-MOST_REPEATED = 0.2
 COLUMNS = {
     "cases": "cases",
     "tokens": "tokens",
@@ -96,8 +95,7 @@ def _measure(
     args: argparse.Namespace, cases: Any, sizes: list[int], sampling: Sampling, progress: Any
 ) -> tuple[list[Measurement], str, str]:
     from accel.engine import Engine
-    from lsp_server.bench.completion_model import decode_cases
-    from lsp_server.bench.completion_targets import load_datastores
+    from lsp_server.bench.completion_targets import decoded, load_datastores
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     mask_tokens = engine.model.mask_tokens
@@ -107,20 +105,7 @@ def _measure(
         )
     datastores = load_datastores(args, engine.tokenizer, progress)
     decoders = _decoders(args, engine, mask_tokens, sizes, sampling)
-    task = progress.add_task("decoding", total=len(cases))
-    measurements = list(
-        decode_cases(
-            cases,
-            decoders,
-            datastores,
-            engine,
-            stop=args.stop,
-            max_tokens=args.max_tokens,
-            left_only=args.left_only,
-            hf_decoder=None,
-            done=lambda: progress.advance(task),
-        )
-    )
+    measurements = decoded(args, cases, decoders, datastores, engine, progress)
     return _by_repetition(measurements), engine.name, engine.dtype
 
 
@@ -171,14 +156,14 @@ def _decoders(
 
 def _by_repetition(measurements: Sequence[Measurement]) -> list[Measurement]:
     """The measurements in two groups, by how much the plain text of their case repeats itself."""
-    from lsp_server.bench.measurement import repeated_share
+    from lsp_server.bench.measurement import hardly_repeats
     from lsp_server.bench.methods import PLAIN
 
-    shares = {
-        each.case: repeated_share([each.tokens]) for each in measurements if each.method == PLAIN
+    novel = {
+        each.case: hardly_repeats(each.tokens) for each in measurements if each.method == PLAIN
     }
     for each in measurements:
-        each.group = NOVEL if shares[each.case] <= MOST_REPEATED else REPEATED
+        each.group = NOVEL if novel[each.case] else REPEATED
     return list(measurements)
 
 

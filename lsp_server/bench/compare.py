@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsp_server.bench.completion import DTYPES
+from lsp_server.bench.completion import DTYPES, FASTEST
 from lsp_server.errors import BenchError
 
 ROWS = (
@@ -58,7 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=Path, required=True, help="folder of the case files")
     parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
     parser.add_argument("--draft-model", metavar="DIR", help="smaller model of the same tokenizer")
-    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, help="of weights and KV cache; else the faster one, by timing"
+    )
+    parser.add_argument(
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="in the columns of completion, as in bench completion",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--rows", metavar="M1,M2,…", help="methods to compare instead of all")
@@ -78,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.cases.is_dir():
         raise BenchError(f"{args.cases} is no folder; give the folder of the case files")
     args.draft_model = find_draft_model(args.draft_model, args.model)
+    args.dtype = args.dtype or _fastest_dtype(args)
     documents = {column.heading: _measured(column, args, rows) for column in COLUMNS}
     text = page(documents, rows)
     if args.markdown:
@@ -86,6 +96,12 @@ def run(args: argparse.Namespace) -> int:
         Path(args.json).write_text(json.dumps(documents, indent=2) + "\n", "utf-8")
     print(text, end="")
     return 0
+
+
+def _fastest_dtype(args: argparse.Namespace) -> str:
+    from accel.engine import Engine
+
+    return Engine.load(args.model, threads=args.threads, device=args.device).dtype
 
 
 def page(documents: dict[str, dict[str, Any]], rows: list[str]) -> str:
@@ -110,7 +126,7 @@ def _cell(fields: dict[str, Any] | None) -> str:
     cell = f"{fields['tokens_per_forward']:.2f} · {fields['tokens_per_s']:.0f}"
     cell += f" ({fields['speedup']:.2f} ×)"
     same, cases = fields["identical"], fields["cases"]
-    return cell if same == cases else f"{cell}, {same} of {cases} texts as plain"
+    return cell if same in (None, cases) else f"{cell}, {same} of {cases} texts as plain"
 
 
 def _told(document: dict[str, Any]) -> str:
@@ -129,6 +145,26 @@ def _told(document: dict[str, Any]) -> str:
         f"{plain['cases']} cases of `{document['cases_file']}`, {length}, {plain['tokens']} tokens "
         f"({repeated:.0f} % of the 16-grams repeated); model {document['model']} in "
         f"{document['dtype']}; fastest plain decoding {speed:.0f} tokens/s ({fastest})."
+        f"{_best_peer(document)}{_hardly_repeated(document)}"
+    )
+
+
+def _best_peer(document: dict[str, Any]) -> str:
+    ours = document["methods"].get("redraft", {})
+    if "over_best_peer" not in ours:
+        return ""
+    return f" redraft is {ours['over_best_peer']:.2f} × {document['best_peer']}, the best peer."
+
+
+def _hardly_repeated(document: dict[str, Any]) -> str:
+    part = document.get("hardly_repeated", {})
+    ours = part.get("methods", {}).get("redraft")
+    if ours is None:
+        return ""
+    return (
+        f" On the {part['cases']} texts with at most 20 % repeated 16-grams redraft has "
+        f"{ours['tokens_per_forward']:.2f} tokens/forward and is {ours['speedup']:.2f} × the "
+        "fastest plain decoding."
     )
 
 
@@ -156,13 +192,13 @@ def _measured(column: Column, args: argparse.Namespace, rows: list[str]) -> dict
         command = ["--cases", str(file), "--target", "model", "--json", str(out)]
         command += ["--methods", ",".join(methods), "--skip", ",".join(methods)]
         command += ["--limit", str(limit), "--dtype", args.dtype, "--device", args.device]
-        command += ["--seed", str(args.seed), *column.options]
+        command += ["--hf-dtype", FASTEST, "--seed", str(args.seed), *column.options]
         for name in ("model", "draft_model", "threads", "common"):
             value = getattr(args, name)
             if value is not None:
                 command += [f"--{name.replace('_', '-')}", str(value)]
         if column.bench == "completion":
-            command.append("--share-prompts")
+            command += ["--share-prompts", "--repetition-penalty", str(args.repetition_penalty)]
         if args.max_tokens and "length" in column.options:
             command += ["--max-tokens", str(args.max_tokens)]
         parser = argparse.ArgumentParser()

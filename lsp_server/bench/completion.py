@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lsp_server.bench.cases import CompletionCase
 
 DTYPES = ("fp32", "bf16")
+FASTEST = "fastest"
 
 REPLAY_COLUMNS = {
     "cases": "cases",
@@ -46,6 +47,7 @@ MODEL_COLUMNS = {
     "verify_ms_p50": "verify ms",
     "tokens_per_s": "tokens/s",
     "speedup": "speed-up",
+    "over_best_peer": "× best peer",
     "identical": "= plain",
     "identical_hf": "= HF",
     "repeated_16grams": "repeated",
@@ -73,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M1,M2,…",
         help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
     )
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+    add_sampling_arguments(parser)
+    add_hf_dtype(parser)
     parser.add_argument(
         "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
     )
@@ -160,6 +162,33 @@ def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say how tokens are chosen, the same for all methods."""
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+    parser.add_argument(
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="for tokens of the text so far, as in transformers; 1 is none",
+    )
+    parser.add_argument(
+        "--penalise-prompt",
+        action="store_true",
+        help="the repetition penalty is for tokens of the prompt, too: transformers' default",
+    )
+
+
+def add_hf_dtype(parser: argparse.ArgumentParser) -> None:
+    """The option that lets transformers calculate in another type of numbers than our engine."""
+    parser.add_argument(
+        "--hf-dtype",
+        choices=(*DTYPES, FASTEST),
+        help="of transformers' methods, where another than --dtype; fastest: found by timing",
+    )
+
+
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which model runs and how."""
     parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
@@ -203,6 +232,13 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if document["options"]["target"] == "replay":
         columns = REPLAY_COLUMNS | (SHAPE_COLUMNS if document["options"]["shape"] else {})
     made = [report.table("all cases", document["methods"], columns)]
+    hardly = document.get("hardly_repeated")
+    if hardly:
+        heading = (
+            f"the {hardly['cases']} of {hardly['of_cases']} cases whose text has at most 20 % "
+            "repeated 16-grams"
+        )
+        made.append(report.table(heading, hardly["methods"], columns))
     if document["options"].get("prompt") == "repocoder":
         heading = "retrieve, generate, retrieve and generate again"
         made.append(report.table(heading, document["methods"], WHOLE_COLUMNS))

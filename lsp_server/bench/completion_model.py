@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -106,16 +107,13 @@ class EngineDecoder:
 class HfDecoder:
     """transformers' ``generate``."""
 
-    def __init__(self, peer: HfGenerate, mode: Mode, engine: Engine, sampling: Sampling) -> None:
-        """The number of threads is that of our ``engine``."""
+    def __init__(self, peer: HfGenerate, mode: Mode, sampling: Sampling) -> None:
         self._peer = peer
         self._mode = mode
-        self._threads = engine.threads
         self._sampling = sampling
 
     def __call__(self, task: Task) -> Decoded:
         """Decode past end tokens, as our engine does."""
-        set_threads(self._threads)
         result = self._peer.generate(
             task.prompt.tokens,
             mode=self._mode,
@@ -127,18 +125,20 @@ class HfDecoder:
 
 def decode_cases(
     cases: list[CompletionCase],
-    decoders: dict[str, Decoder],
+    decoders: Mapping[str, Decoder],
     datastores: CaseDatastores,
     engine: Engine,
     *,
     stop: str,
     max_tokens: int,
     left_only: bool,
-    hf_decoder: str | None,
+    hf_plain: str | None = None,
+    checks: Mapping[str, str | None] = MappingProxyType({}),
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
     """Every decoder on every case; which one begins changes from case to case, so that a drift of
-    the machine hits all alike. ``identical`` is told against ``plain``."""
+    the machine hits all alike. ``identical`` is told against ``plain``, or against whom ``checks``
+    names; ``identical_hf`` against ``hf_plain``."""
     names = list(decoders)
     for number, case in enumerate(cases):
         task = make_task(case, datastores, engine, stop, max_tokens, left_only)
@@ -152,12 +152,17 @@ def decode_cases(
             decoded = decoders[name](task)
             wall_s = time.perf_counter() - started
             measured[name] = _measurement(name, case, task, decoded, wall_s, engine.tokenizer)
-        for measurement in measured.values():
-            measurement.identical = measurement.tokens == measured[PLAIN].tokens
-            if hf_decoder is not None:
-                measurement.identical_hf = measurement.tokens == measured[hf_decoder].tokens
+        texts = {name: each.tokens for name, each in measured.items()}
+        for name, measurement in measured.items():
+            measurement.identical = same_text(texts, name, checks.get(name, PLAIN))
+            measurement.identical_hf = same_text(texts, name, hf_plain)
         yield from (measured[name] for name in names)
         done()
+
+
+def same_text(texts: dict[str, list[int]], name: str, other: str | None) -> bool | None:
+    """Whether two methods gave the same tokens; None where there is no ``other``."""
+    return None if other is None else texts[name] == texts[other]
 
 
 def make_task(
@@ -188,10 +193,11 @@ def make_task(
         case=case,
         prompt=prompt,
         draft_request=DraftRequest(
-            prompt.tokens,
+            prompt.text,
             prompt.suffix_tokens,
             index=cast(ContinuationIndex, index),
             workspace=case.group,
+            given=prompt.tokens,
         ),
         files=datastores.files_of(case, left_only=left_only),
         max_tokens=max(wanted, 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -126,7 +126,7 @@ def in_tokens(
 
 def replay_cases(
     cases: list[CompletionCase],
-    methods: dict[str, MakeDrafter],
+    methods: Mapping[str, MakeDrafter],
     datastores: CaseDatastores,
     tokenizer: Tokenizer,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from accel.sampling import Sampling
     from accel.tokenizer import Tokenizer
     from lsp_server.bench.cases import CompletionCase
+    from lsp_server.bench.completion_decoders import Decoders
     from lsp_server.bench.completion_model import Decoder
     from lsp_server.bench.datastores import CaseDatastores, TokenFiles
     from lsp_server.bench.measurement import Measurement
@@ -25,16 +27,8 @@ REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
 MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
 OPTIONS = (
     *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
-    *(
-        "temperature",
-        "top_p",
-        "threads",
-        "shape",
-        "repeat",
-        "prompt",
-        "draft_model",
-        "draft_layers",
-    ),
+    *("temperature", "top_p", "repetition_penalty", "penalise_prompt", "threads", "shape"),
+    *("repeat", "prompt", "hf_dtype", "draft_model", "draft_layers"),
 )
 """Options that stand in the document."""
 
@@ -46,7 +40,7 @@ def measure_replay(
     from accel.loading import find_folder
     from accel.tokenizer import Tokenizer
     from lsp_server.bench import report
-    from lsp_server.bench.completion_replay import PROMPT_TOKENS, replay_cases
+    from lsp_server.bench.completion_replay import PROMPT_TOKENS
     from lsp_server.bench.methods import MethodSetup
 
     folder = find_folder(args.model)
@@ -55,20 +49,7 @@ def measure_replay(
     planner = _planner(args, progress) if args.shape else None
     setup = MethodSetup(tokenizer, datastores.common, args.seed)
     methods, missing = _drafters(args, args.methods or REPLAY_METHODS, setup)
-    task = progress.add_task("replaying", total=len(cases))
-    measurements = list(
-        replay_cases(
-            cases,
-            methods,
-            datastores,
-            tokenizer,
-            max_nodes=args.max_nodes,
-            max_tokens=args.max_tokens,
-            left_only=args.left_only,
-            planner=planner,
-            done=lambda: progress.advance(task),
-        )
-    )
+    measurements = replayed(args, cases, methods, datastores, tokenizer, progress, planner)
     document = {
         **report.results(measurements, missing),
         **_circumstances(args, folder.name, args.dtype if args.shape else "none"),
@@ -87,7 +68,7 @@ def measure_model(
     from accel.engine import Engine
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
-    from lsp_server.bench.completion_model import decode_cases
+    from lsp_server.bench.hf_peers import HF_GENERATE
     from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
@@ -105,37 +86,83 @@ def measure_model(
         draft_layers=draft_layers(args.draft_layers),
     )
     drafters, missing = _drafters(args, f"{PLAIN},{args.methods or MODEL_METHODS}", setup)
-    decoders, baselines = make_decoders(args, engine, drafters, sampling)
-    every: dict[str, Decoder] = {**decoders, **baselines}
+    decoders = make_decoders(args, engine, drafters, sampling)
+    every: dict[str, Decoder] = {**decoders.methods, **decoders.baselines}
     if args.prompt == "repocoder":
         every = _iterated(every, args, engine, datastores)
-    task = progress.add_task("decoding", total=len(cases) * args.repeat)
-    measurements = list(
-        decode_cases(
-            cases * args.repeat,
-            every,
-            datastores,
-            engine,
-            stop=args.stop,
-            max_tokens=args.max_tokens,
-            left_only=args.left_only,
-            hf_decoder="hf-generate"
-            if "hf-generate" in decoders and not args.temperature
-            else None,
-            done=lambda: progress.advance(task),
-        )
-    )
-    compared = [each for each in measurements if each.method in decoders]
+    measurements = decoded(args, cases * args.repeat, every, datastores, engine, progress, decoders)
+    compared = [each for each in measurements if each.method in decoders.methods]
     document = {
         **report.results(compared, missing),
         **_circumstances(args, engine.name, engine.dtype),
     }
-    plain = [each for each in measurements if each.method in (PLAIN, "hf-generate", *baselines)]
+    baselines = (PLAIN, HF_GENERATE, *decoders.baselines)
+    plain = [each for each in measurements if each.method in baselines]
     report.add_speedups(document, plain)
+    report.add_best_peer(document)
+    report.add_hardly_repeated(document, compared, plain)
     report.add_pairs(document, compared, PLAIN)
     if args.prompt == "repocoder":
         report.add_whole_times(document, PLAIN)
     return document, compared, engine.tokenizer
+
+
+def replayed(
+    args: argparse.Namespace,
+    cases: list[CompletionCase],
+    methods: Mapping[str, MakeDrafter],
+    datastores: CaseDatastores,
+    tokenizer: Tokenizer,
+    progress: Progress,
+    planner: Planner | None = None,
+) -> list[Measurement]:
+    """Every method on every case, by replay as the options say."""
+    from lsp_server.bench.completion_replay import replay_cases
+
+    task = progress.add_task("replaying", total=len(cases))
+    measured = replay_cases(
+        cases,
+        methods,
+        datastores,
+        tokenizer,
+        max_nodes=args.max_nodes,
+        max_tokens=args.max_tokens,
+        left_only=args.left_only,
+        planner=planner,
+        done=lambda: progress.advance(task),
+    )
+    return list(measured)
+
+
+def decoded(
+    args: argparse.Namespace,
+    cases: list[CompletionCase],
+    decoders: Mapping[str, Decoder],
+    datastores: CaseDatastores,
+    engine: Engine,
+    progress: Progress,
+    made: Decoders | None = None,
+) -> list[Measurement]:
+    """Every decoder on every case, by the engine's model as the options say.
+
+    ``made`` says whose text each has to give; without it all owe that of plain decoding.
+    """
+    from lsp_server.bench.completion_model import decode_cases
+
+    task = progress.add_task("decoding", total=len(cases))
+    measured = decode_cases(
+        cases,
+        decoders,
+        datastores,
+        engine,
+        stop=args.stop,
+        max_tokens=args.max_tokens,
+        left_only=args.left_only,
+        hf_plain=made.hf_plain if made else None,
+        checks=made.checks if made else {},
+        done=lambda: progress.advance(task),
+    )
+    return list(measured)
 
 
 def load_datastores(
@@ -167,7 +194,13 @@ def sampling_of(args: argparse.Namespace) -> Sampling:
     """How tokens are chosen, by the options."""
     from accel.sampling import Sampling
 
-    return Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
+    return Sampling(
+        temperature=args.temperature,
+        top_p=args.top_p,
+        repetition_penalty=args.repetition_penalty,
+        penalise_prompt=args.penalise_prompt,
+        seed=args.seed,
+    )
 
 
 def draft_layers(text: str | None) -> int | tuple[int, ...] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS
+from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_dtype
 from lsp_server.bench.edit_setup import (
     SAID,
     chosen_cases,
@@ -98,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft-sft", type=Path, metavar="DIR", help="the draft model tuned with --loss all"
     )
     parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
+    add_hf_dtype(parser)
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument(
@@ -205,6 +206,7 @@ def _decoded(
     from lsp_server.bench.edit_ablation import ABLATION
     from lsp_server.bench.edit_decoders import make_decoders
     from lsp_server.bench.edit_model import decode_edits
+    from lsp_server.bench.hf_peers import HF_GENERATE
     from lsp_server.bench.methods import PLAIN, find_draft_model
 
     args.draft_model = find_draft_model(args.draft_model, args.model)
@@ -214,32 +216,31 @@ def _decoded(
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS
     names = f"{PLAIN},{args.methods or default}"
     methods, missing = chosen_methods(args, names, engine.tokenizer, common, drafts, engine)
-    decoders, baselines = make_decoders(args, engine, methods)
+    decoders = make_decoders(args, engine, methods)
     task = progress.add_task("editing", total=len(cases))
     pairs = list(
         decode_edits(
             cases,
-            {**decoders, **baselines},
+            {**decoders.methods, **decoders.baselines},
             engine,
             index,
             max_tokens=args.max_tokens or MODEL_TOKENS,
             group_of=group_of(args),
-            hf_decoder="hf-generate"
-            if "hf-generate" in decoders and not args.temperature
-            else None,
+            hf_plain=decoders.hf_plain,
+            checks=decoders.checks,
             done=lambda: progress.advance(task),
         )
     )
     if not pairs:
         raise BenchError("no case fits the model's context; give fewer --max-tokens")
     measured = [measurement for measurement, _ in pairs]
-    compared = [each for each in measured if each.method in decoders]
+    compared = [each for each in measured if each.method in decoders.methods]
     document = report.results(compared, missing)
     document |= _circumstances(args, engine.name, engine.dtype)
-    report.add_speedups(
-        document, [each for each in measured if each.method in (PLAIN, "hf-generate", *baselines)]
-    )
-    _add_reuse(document, measured, [PLAIN, "hf-generate", *baselines])
+    plain = [PLAIN, HF_GENERATE, *decoders.baselines]
+    report.add_speedups(document, [each for each in measured if each.method in plain])
+    report.add_best_peer(document)
+    _add_reuse(document, measured, plain)
     _add_exact_shares(document)
     if args.pass_at_1:
         _add_passes(args, document, pairs)

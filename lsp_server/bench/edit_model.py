@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
-
-import numpy as np
 
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
@@ -18,6 +17,7 @@ from accel.sampling import Sampling
 from accel.sources.protocol import ContinuationIndex, DraftRequest
 from accel.statistics import Statistics
 from lsp_server.bench.cases import EditCase
+from lsp_server.bench.completion_model import same_text
 from lsp_server.bench.edit_cases import reuse_bin, reuse_rate
 from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.measurement import Measurement, similarity
@@ -91,7 +91,7 @@ class HfEdits:
     """transformers' ``generate``."""
 
     def __init__(self, peer: HfGenerate, mode: Mode, engine: Engine, sampling: Sampling) -> None:
-        """The number of threads and the end tokens are those of our ``engine``."""
+        """The end tokens are those of our ``engine``."""
         self._peer = peer
         self._mode = mode
         self._engine = engine
@@ -99,7 +99,6 @@ class HfEdits:
 
     def __call__(self, task: EditTask) -> Edited:
         """Decode to the end token."""
-        set_threads(self._engine.threads)
         result = self._peer.generate(
             task.prompt.tokens,
             mode=self._mode,
@@ -119,7 +118,8 @@ def decode_edits(
     *,
     max_tokens: int,
     group_of: Callable[[EditCase], str] | None = None,
-    hf_decoder: str | None = None,
+    hf_plain: str | None = None,
+    checks: Mapping[str, str | None] = MappingProxyType({}),
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Measurement, str]]:
     """Every decoder on every case, with the text it wrote; which one begins changes from case to
@@ -143,7 +143,13 @@ def decode_edits(
         for name in [*names[turn:], *names[:turn]]:
             started = time.perf_counter()
             edited[name] = decoders[name](task), time.perf_counter() - started
-        yield from _measured(case, task, edited, names, hf_decoder, group_of)
+        in_order = {name: edited[name] for name in names}
+        for measurement, text in _measured(case, task, in_order, group_of):
+            texts = {name: each.tokens.tolist() for name, (each, _) in edited.items()}
+            name = measurement.method
+            measurement.identical = same_text(texts, name, checks.get(name, PLAIN))
+            measurement.identical_hf = same_text(texts, name, hf_plain)
+            yield measurement, text
         done()
 
 
@@ -169,28 +175,20 @@ def _measured(
     case: EditCase,
     task: EditTask,
     edited: dict[str, tuple[Edited, float]],
-    names: list[str],
-    hf_decoder: str | None,
     group_of: Callable[[EditCase], str] | None,
 ) -> Iterator[tuple[Measurement, str]]:
-    plain = edited[PLAIN][0].tokens.tolist()
-    hf = edited[hf_decoder][0].tokens.tolist() if hf_decoder else None
     assert task.prompt.original_tokens is not None
-    rate = reuse_rate(task.prompt.original_tokens, np.array(plain, np.int32))
-    for name in names:
-        result, wall_s = edited[name]
+    rate = reuse_rate(task.prompt.original_tokens, edited[PLAIN][0].tokens)
+    for name, (result, wall_s) in edited.items():
         text = code_in(result.text, task.prompt.fence) if task.prompt.fence else result.text
-        tokens = result.tokens.tolist()
         measurement = Measurement(
             method=name,
             group=group_of(case) if group_of else reuse_bin(rate),
             case=case.id,
             statistics=result.statistics,
-            tokens=tokens,
+            tokens=result.tokens.tolist(),
             text_bytes=len(text.encode()),
             wall_s=wall_s,
-            identical=tokens == plain,
-            identical_hf=None if hf is None else tokens == hf,
             exact=text == case.after,
             similarity=similarity(text, case.after),
             reuse=rate,

@@ -7,20 +7,23 @@ at skip positions and of the cache's activation size l (section V-D). Table V: m
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.bench.completion import (
     add_case_arguments,
     add_model_arguments,
+    add_sampling_arguments,
     load_cases,
 )
-from lsp_server.bench.completion_targets import load_datastores
+from lsp_server.bench.completion_targets import decoded, load_datastores, replayed, sampling_of
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from accel.sources.fastcoder import FastCoderParameters
     from accel.tokenizer import Tokenizer
+    from lsp_server.bench.measurement import Measurement
     from lsp_server.bench.methods import MakeDrafter
 
 PARTS = ("ablation", "p", "l", "resources")
@@ -55,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_case_arguments(parser)
     add_model_arguments(parser)
+    add_sampling_arguments(parser)
     parser.add_argument("--part", choices=(*PARTS, "all"), default="ablation", help="what to rerun")
 
 
@@ -114,13 +118,13 @@ def variants(part: str, published: FastCoderParameters) -> dict[str, FastCoderPa
 def _measure(args: argparse.Namespace, cases: list[Any], part: str) -> dict[str, Any]:
     """Figures of every variant, all on the same cases in one run."""
     from lsp_server.bench import report
+    from lsp_server.bench.methods import PLAIN
 
-    measure = _replay if args.target == "replay" else _decode
+    measure = _replayed if args.target == "replay" else _decoded
     with report.progress() as progress:
-        task = progress.add_task(part, total=len(cases))
-        measured, makers = measure(args, cases, part, progress, lambda: progress.advance(task))
+        measured, makers = measure(args, cases, part, progress)
     rows: dict[str, Any] = report.results(measured, {})["methods"]
-    plain = rows.pop("plain", None)
+    plain = rows.pop(PLAIN, None)
     for name, fields in rows.items():
         fields.update(makers[name].counts())
         if plain:
@@ -166,56 +170,32 @@ def _makers(args: argparse.Namespace, tokenizer: Tokenizer, part: str) -> dict[s
     return {name: CountingMaker(each) for name, each in variants(part, published).items()}
 
 
-def _replay(
-    args: argparse.Namespace, cases: list[Any], part: str, progress: Any, done: Callable[[], None]
-) -> tuple[list[Any], dict[str, CountingMaker]]:
+def _replayed(
+    args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
+) -> tuple[list[Measurement], dict[str, CountingMaker]]:
     from accel.loading import find_folder
     from accel.tokenizer import Tokenizer
-    from lsp_server.bench.completion_replay import replay_cases
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
     datastores = load_datastores(args, tokenizer, progress)
     makers = _makers(args, tokenizer, part)
-    methods: dict[str, MakeDrafter] = dict(makers)
-    measured = replay_cases(
-        cases,
-        methods,
-        datastores,
-        tokenizer,
-        max_nodes=args.max_nodes,
-        max_tokens=args.max_tokens,
-        left_only=args.left_only,
-        done=done,
-    )
-    return list(measured), makers
+    return replayed(args, cases, makers, datastores, tokenizer, progress), makers
 
 
-def _decode(
-    args: argparse.Namespace, cases: list[Any], part: str, progress: Any, done: Callable[[], None]
-) -> tuple[list[Any], dict[str, CountingMaker]]:
+def _decoded(
+    args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
+) -> tuple[list[Measurement], dict[str, CountingMaker]]:
     from accel.engine import Engine
-    from accel.sampling import Sampling
-    from lsp_server.bench.completion_model import EngineDecoder, decode_cases
+    from lsp_server.bench.completion_model import EngineDecoder
     from lsp_server.bench.methods import PLAIN
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
     makers = _makers(args, engine.tokenizer, part)
-    greedy = Sampling()
     methods: dict[str, MakeDrafter] = {PLAIN: lambda: None, **makers}
+    sampling = sampling_of(args)
     decoders = {
-        name: EngineDecoder(engine, make, plan=False, max_nodes=args.max_nodes, sampling=greedy)
+        name: EngineDecoder(engine, make, plan=False, max_nodes=args.max_nodes, sampling=sampling)
         for name, make in methods.items()
     }
-    measured = decode_cases(
-        cases,
-        dict(decoders),
-        datastores,
-        engine,
-        stop=args.stop,
-        max_tokens=args.max_tokens,
-        left_only=args.left_only,
-        hf_decoder=None,
-        done=done,
-    )
-    return list(measured), makers
+    return decoded(args, cases, decoders, datastores, engine, progress), makers

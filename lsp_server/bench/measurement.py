@@ -12,6 +12,8 @@ from accel.statistics import Statistics
 
 REPETITION = 16
 """Length of the runs of tokens that tell whether a text loops."""
+MOST_REPEATED = 0.2
+"""Share of repeated 16-grams from which on a text says little about drafting: it loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Measurement:
     wall_s: float
     prompt_s: float = 0.0
     """Time of making the prompts, where that belongs to the method."""
-    identical: bool = True
-    """Same tokens as ``plain``."""
+    identical: bool | None = True
+    """Same tokens as ``plain``, None where that is not owed."""
     identical_hf: bool | None = None
     """Same tokens as transformers' plain ``generate``, None where that was not run."""
     exact: bool = True
@@ -60,7 +62,6 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
     decode_s = sum(each.decode_s for each in statistics)
     draft_s = [seconds for each in statistics for seconds in each.draft_s]
     verify_s = [seconds for each in statistics for seconds in each.verify_s]
-    compared = [each.identical_hf for each in measurements if each.identical_hf is not None]
     projections = [each.projection for each in measurements if each.projection is not None]
     return {
         "cases": len(measurements),
@@ -78,8 +79,8 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "prefill_s": sum(each.prefill_s for each in statistics),
         "prompt_s": sum(each.prompt_s for each in measurements),
         "tokens_per_s": _ratio(tokens, decode_s),
-        "identical": sum(each.identical for each in measurements),
-        "identical_hf": sum(compared) if compared else None,
+        "identical": _count([each.identical for each in measurements]),
+        "identical_hf": _count([each.identical_hf for each in measurements]),
         "exact": sum(each.exact for each in measurements),
         "edit_similarity": _mean([each.similarity for each in measurements]),
         "repeated_16grams": repeated_share([each.tokens for each in measurements]),
@@ -116,6 +117,11 @@ def _projected(projections: Sequence[Projection], tokens: int) -> dict[str, Any]
     }
 
 
+def hardly_repeats(tokens: Sequence[int]) -> bool:
+    """Whether a text is none that loops: of its 16-grams at most ``MOST_REPEATED`` repeat."""
+    return repeated_share([tokens]) <= MOST_REPEATED
+
+
 def repeated_share(texts: Sequence[Sequence[int]]) -> float:
     """Share of the 16-grams that occurred before in the same text, over all ``texts``."""
     repeated = total = 0
@@ -143,6 +149,12 @@ def similarity(text: str, reference: str) -> float:
         # Insertions: every cell may come from a cell to its left, one more for every step.
         distances = np.minimum.accumulate(np.concatenate([[row], best]) - places) + places
     return 1.0 - float(distances[-1]) / max(len(ours), len(theirs))
+
+
+def _count(flags: Sequence[bool | None]) -> int | None:
+    """How many are true; None where none says anything."""
+    told = [flag for flag in flags if flag is not None]
+    return sum(told) if told else None
 
 
 def _mean(values: Sequence[float]) -> float:

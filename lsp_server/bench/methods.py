@@ -24,6 +24,9 @@ PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
 
+OURS = PLANNED
+PLAIN_DECODING = (PLAIN, "hf-generate")
+
 HF_METHODS = ("hf-generate", "hf-prompt-lookup", "standard-sd")
 """Methods that transformers' own ``generate`` decodes where there is a model."""
 

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lsp_server.bench.measurement import Measurement, pair_ratio, summarise
+from lsp_server.bench.measurement import Measurement, hardly_repeats, pair_ratio, summarise
+from lsp_server.bench.methods import OURS, PLAIN, PLAIN_DECODING
 from lsp_server.version import VERSION
 
 STANDARD_OUTPUT = "-"
@@ -57,6 +58,49 @@ def add_speedups(document: dict[str, Any], plain: Sequence[Measurement]) -> None
     for group, methods in document["groups"].items():
         within = [each for each in plain if each.group == group]
         _relate(methods, {name: summarise(_of(within, name)) for name in names})
+
+
+def add_best_peer(document: dict[str, Any]) -> None:
+    """Add ``over_best_peer`` to our own methods, in total and by group: their decoding speed over
+    that of the fastest method of others, plain decoding left out."""
+    for methods in (document["methods"], *document["groups"].values()):
+        fastest = max(_peers(methods).values(), default=0.0)
+        for name in OURS & methods.keys() if fastest else ():
+            if "unavailable" not in methods[name]:
+                methods[name]["over_best_peer"] = methods[name]["tokens_per_s"] / fastest
+    peers = _peers(document["methods"])
+    document["best_peer"] = max(peers, key=peers.__getitem__, default=None)
+
+
+def _peers(methods: dict[str, Any]) -> dict[str, float]:
+    """Decoding speeds of the methods that draft and are not ours."""
+    return {
+        name: fields["tokens_per_s"]
+        for name, fields in methods.items()
+        if name not in (*OURS, *PLAIN_DECODING) and "unavailable" not in fields
+    }
+
+
+def add_hardly_repeated(
+    document: dict[str, Any], compared: Sequence[Measurement], plain: Sequence[Measurement]
+) -> None:
+    """Add ``hardly_repeated``: the same figures over the cases whose plain text does not loop.
+
+    The cases are the same for all methods: those where ``plain`` repeats at most 20 % of its
+    16-grams. Nothing is added where there is none.
+    """
+    kept = {each.case for each in plain if each.method == PLAIN and hardly_repeats(each.tokens)}
+    if not kept:
+        return
+    part = results([each for each in compared if each.case in kept], {})
+    add_speedups(part, [each for each in plain if each.case in kept])
+    add_pairs(part, [each for each in compared if each.case in kept], PLAIN)
+    add_best_peer(part)
+    document["hardly_repeated"] = {
+        "cases": len(kept),
+        "of_cases": len({each.case for each in compared}),
+        **{name: part[name] for name in ("methods", "plain_decoding", "fastest_plain")},
+    }
 
 
 def add_pairs(document: dict[str, Any], measurements: Sequence[Measurement], plain: str) -> None:

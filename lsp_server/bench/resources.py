@@ -37,11 +37,10 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
     """
     from accel.engine import Engine
     from accel.errors import PeerUnavailable
-    from accel.sampling import Sampling
     from lsp_server.bench import report
     from lsp_server.bench.completion import load_cases
     from lsp_server.bench.completion_model import EngineDecoder, make_task
-    from lsp_server.bench.completion_targets import load_datastores
+    from lsp_server.bench.completion_targets import load_datastores, sampling_of
     from lsp_server.bench.methods import DRAFTERS, PLANNED, MethodSetup
 
     cases = load_cases(args)
@@ -55,7 +54,11 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
     except PeerUnavailable as error:
         return {"unavailable": str(error)}
     decode = EngineDecoder(
-        engine, make, plan=method in PLANNED, max_nodes=args.max_nodes, sampling=Sampling()
+        engine,
+        make,
+        plan=method in PLANNED,
+        max_nodes=args.max_nodes,
+        sampling=sampling_of(args),
     )
     tokens = 0
     cpu_s = wall_s = 0.0

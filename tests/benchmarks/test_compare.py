@@ -46,21 +46,27 @@ def document(**methods: Any) -> dict[str, Any]:
 
 
 def test_the_page_by_hand() -> None:
+    ours = fields(over_best_peer=1.5, speedup=1.25)
     documents = {
+        "infilling": document(redraft=ours)
+        | {"best_peer": "rest", "hardly_repeated": {"cases": 2, "methods": {"redraft": ours}}},
         "run-on": document(rest={"unavailable": "rest needs a package"}, sdsat=fields(identical=2)),
         "edits": document(),
     }
     text = compare.page(documents, ["plain", "rest", "sdsat", "other"])
     table, *notes = text.split("\n\n")
     lines = table.splitlines()
-    assert lines[2] == "| plain | 2.50 · 1234 (1.99 ×) | 2.50 · 1234 (1.99 ×) |"
-    assert lines[3] == "| rest | not here | – |"
-    assert lines[4] == "| sdsat | 2.50 · 1234 (1.99 ×), 2 of 3 texts as plain | – |"
-    assert lines[5] == "| other | – | – |"
-    assert notes[0].startswith(
+    assert lines[2] == "| plain |" + " 2.50 · 1234 (1.99 ×) |" * 3
+    assert lines[3] == "| rest | – | not here | – |"
+    assert lines[4] == "| sdsat | – | 2.50 · 1234 (1.99 ×), 2 of 3 texts as plain | – |"
+    assert lines[5] == "| other | – | – | – |"
+    assert "redraft is 1.50 × rest, the best peer." in notes[0]
+    assert "On the 2 texts with at most 20 %" in notes[0]
+    assert "2.50 tokens/forward and is 1.25 × the fastest plain decoding." in notes[0]
+    assert notes[1].startswith(
         "run-on: 3 cases of `cases.jsonl`, at most 64 tokens, 60 tokens (20 %"
     )
-    assert "600 tokens/s (plain bf16)" in notes[0]
+    assert notes[1].endswith("600 tokens/s (plain bf16).")
     assert "rest: rest needs a package." in notes
     assert "other: no bench knows this method.\n" in notes
 

@@ -81,6 +81,38 @@ def test_text_that_no_datastore_knows(cases: Path, model: Path) -> None:
     assert document["methods"]["redraft"]["tokens"] == 2 * TOKENS
 
 
+@pytest.mark.parametrize("where", [[], ["--penalise-prompt"]])
+def test_a_repetition_penalty_is_the_same_for_all(
+    cases: Path, model: Path, where: list[str]
+) -> None:
+    names = ("--methods", "hf-generate,hf-prompt-lookup,fastcoder,redraft")
+    penalised = bench(cases, model, *names, "--repetition-penalty", "1.7", *where)
+    for name, fields in penalised["methods"].items():
+        assert fields["identical"] == fields["identical_hf"] == 3, name
+    assert penalised["options"]["repetition_penalty"] == 1.7
+    assert penalised["options"]["penalise_prompt"] == bool(where)
+
+
+def test_transformers_in_another_dtype(cases: Path, model: Path) -> None:
+    names = ("--methods", "hf-generate,redraft")
+    document = bench(cases, model, *names, "--hf-dtype", "bf16")
+    assert set(document["plain_decoding"]) == {"plain", "hf-generate", "hf-generate fp32"}
+    # Our text is checked against the same dtype, theirs against their own plain decoding.
+    for name in ("plain", "redraft"):
+        assert document["methods"][name]["identical_hf"] == 3
+    assert document["methods"]["hf-generate"]["identical"] == 3
+    fastest = bench(cases, model, *names, "--hf-dtype", "fastest")
+    assert {"plain", "hf-generate"} <= set(fastest["plain_decoding"])
+
+
+def test_nobody_owes_transformers_a_sampled_text(cases: Path, model: Path) -> None:
+    names = ("--methods", "hf-generate,redraft")
+    document = bench(cases, model, *names, "--temperature", "1", "--top-p", "0.9")
+    assert document["methods"]["redraft"]["identical"] == 3
+    assert document["methods"]["hf-generate"]["identical"] is None
+    assert all(fields["identical_hf"] is None for fields in document["methods"].values())
+
+
 def test_which_layers_draft(cases: Path, model: Path) -> None:
     options = ("--limit", "1", "--methods", "self-speculative")
     whole = bench(cases, model, *options, "--draft-layers", "0,1")["methods"]["self-speculative"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from accel.profile import Costs
 from accel.replay import replay
 from accel.sources.protocol import DraftRequest
 from accel.statistics import Statistics
+from lsp_server.bench import report
 from lsp_server.bench.completion_replay import PlainDrafter, Planned, Recorder, project
 from lsp_server.bench.measurement import Measurement, repeated_share, similarity, summarise
 
@@ -113,6 +115,46 @@ def test_repeated_16grams() -> None:
     assert repeated_share([[7] * 32]) == pytest.approx(16 / 17)
     # What another text said is no repetition.
     assert repeated_share([list(range(16)), list(range(16))]) == 0
+
+
+def decoded(method: str, case: str, tokens: list[int], decode_s: float) -> Measurement:
+    statistics = Statistics(tokens=len(tokens), forwards=len(tokens), decode_s=decode_s)
+    return Measurement(method, "a", case, statistics, tokens, 1, wall_s=decode_s)
+
+
+def test_cases_whose_text_loops_are_told_apart() -> None:
+    fresh, loop = list(range(40)), [7] * 40
+    plain = [decoded("plain", "one", fresh, 4.0), decoded("plain", "two", loop, 4.0)]
+    peer = [decoded("fastcoder", "one", fresh, 4.0), decoded("fastcoder", "two", loop, 0.1)]
+    # What a method makes of a case does not choose the cases; plain decoding's text does.
+    ours = [decoded("redraft", "one", loop, 2.0), decoded("redraft", "two", fresh, 0.1)]
+    compared = [*plain, *peer, *ours]
+    document: dict[str, Any] = {"methods": {}, "groups": {}}
+    report.add_hardly_repeated(document, compared, plain)
+    part = document["hardly_repeated"]
+    assert (part["cases"], part["of_cases"], part["fastest_plain"]) == (1, 2, "plain")
+    assert (
+        part["methods"]["redraft"]["speedup"] == part["methods"]["redraft"]["over_best_peer"] == 2
+    )
+    assert part["methods"]["redraft"]["pair_ratio"] == 0.5
+    none: dict[str, Any] = {}
+    report.add_hardly_repeated(none, compared[1::2], plain[1:])
+    assert none == {}
+
+
+def test_ours_against_the_fastest_of_the_others() -> None:
+    speeds = {"plain": 9.0, "hf-generate": 9.0, "rest": 2.0, "fastcoder": 3.0, "redraft": 6.0}
+    methods: dict[str, Any] = {name: {"tokens_per_s": speed} for name, speed in speeds.items()}
+    methods["sdsat"] = {"unavailable": "no such tokens"}
+    document: dict[str, Any] = {
+        "methods": methods,
+        "groups": {"a": {"redraft": dict(methods["redraft"])}},
+    }
+    report.add_best_peer(document)
+    assert document["best_peer"] == "fastcoder"
+    assert [name for name, each in methods.items() if "over_best_peer" in each] == ["redraft"]
+    assert methods["redraft"]["over_best_peer"] == 2
+    assert "over_best_peer" not in document["groups"]["a"]["redraft"]
 
 
 def slow_distance(one: str, two: str) -> int:

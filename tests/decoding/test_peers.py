@@ -18,6 +18,7 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.engine import Engine
 from accel.errors import InvalidRequest, PeerUnavailable
 from accel.generation import GenerationRequest
+from accel.peers import hf_generate
 from accel.peers.hf_generate import HfGenerate, Mode
 from accel.peers.prompt_lookup import PromptLookupDrafter
 from accel.peers.rest import INTERPRETER, RestDrafter, RestStore
@@ -90,6 +91,23 @@ def test_generate_ends_at_stop_tokens(engine: Engine, peer: HfGenerate) -> None:
     first = text.tolist().index(stop)
     ended = peer.generate(prompt, mode="plain", max_tokens=24, stop_tokens=frozenset([stop]))
     assert ended.tokens.tolist() == text[:first].tolist()
+
+
+def test_the_fastest_number_of_threads_is_found_by_timing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lonely = HfGenerate(folder, dtype="fp32")
+    asked: list[int] = []
+    monkeypatch.setattr(hf_generate, "set_threads", asked.append)
+    monkeypatch.setattr(hf_generate, "thread_counts", lambda device: [1, 2])
+    lonely.settle(None)
+    assert asked == [1, 2]
+    assert lonely.threads in (1, 2)
+    assert lonely.step_s > 0
+    lonely.settle(3)
+    lonely.generate(array(1, 2, 3), mode="plain", max_tokens=2)
+    assert asked == [1, 2, 3, 3]
+    assert hf_generate.thread_counts(torch.device("cpu"))[0] == 1
 
 
 def test_assisted_needs_a_draft_model(folder: Path) -> None:
