@@ -14,7 +14,21 @@ from lsp_server.documents import Document
 from lsp_server.editing.presets import presets_for
 from lsp_server.settings import EditSettings
 
-INSTRUCTION_COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--|%)+\s*redraft:\s*(.+?)\s*(?:\*/|-->)?\s*$")
+INSTRUCTION_COMMENT = re.compile(
+    r"""(?:(?:\#|//+!?|--\[\[|--|;|/\*+|<!--|%|\(\*|\{-|\{\{!)+|^\s*(?:["'!]|::|rem\b|dnl\b))\s*
+    redraft:\s*(.+?)\s*
+    (?:\*/\s*\}?|-->|--%>|%>|\*\)|-\}|\#\}|\#>|(?:--)?\}\}|\]\])?\s*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A comment of any of the usual languages. Marks that also stand for other things begin a line."""
+_COMMENT = re.compile(r"\s*(?:#(?!\w)|//|--|;|/\*|<!--|%|\(\*|\{-|\*\s)")
+_GOES_ON = re.compile(
+    r"[)\]}{]|(?:else|elif|elsif|elseif|except|finally|catch|rescue|ensure)\b|"
+    r"(?:then|do|begin)\s*$|"
+    r"(?:end\w*|fi|done|esac|until)\b(?!\s*(?:[-+*/%&|^:]?=|[.(\[]))",
+    re.IGNORECASE,
+)
+"""How a line begins that belongs to the statement above, although it is indented no deeper."""
 MAX_FIXES = 3
 
 
@@ -141,7 +155,7 @@ def _block_with_comment(lines: list[str], comment: int) -> types.Range | None:
         line = lines[number]
         if not line.strip():
             continue
-        if _depth(line) <= depth and not _goes_on(lines[last], line):
+        if _depth(line) < depth or (_depth(line) == depth and not _goes_on(lines[last], line)):
             break
         last = number
     return types.Range(types.Position(comment, 0), types.Position(last + 1, 0))
@@ -149,10 +163,10 @@ def _block_with_comment(lines: list[str], comment: int) -> types.Range | None:
 
 def _goes_on(before: str, line: str) -> bool:
     """Whether a line at a statement's own depth belongs to it."""
-    if before.lstrip().startswith("@"):
+    above = before.lstrip()
+    if _depth(before) == _depth(line) and (above.startswith("@") or _COMMENT.match(above)):
         return True
-    word = line.split(maxsplit=1)[0].rstrip(":")
-    return line.strip()[0] in ")]}" or word in ("else", "elif", "except", "finally", "catch")
+    return _GOES_ON.match(line.lstrip()) is not None
 
 
 def _depth(line: str) -> int:

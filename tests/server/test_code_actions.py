@@ -53,6 +53,31 @@ def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
         ("/* redraft: use a loop */", "use a loop"),
         ("-- redraft:use a loop  ", "use a loop"),
         ("<!-- redraft: use a loop -->", "use a loop"),
+        ("x = 1  # redraft: use a loop", "use a loop"),
+        ("/// redraft: use a loop", "use a loop"),
+        ("//! redraft: use a loop", "use a loop"),
+        ("/** redraft: use a loop */", "use a loop"),
+        ("{/* redraft: use a loop */}", "use a loop"),
+        ("--[[ redraft: use a loop ]]", "use a loop"),
+        (";; redraft: use a loop", "use a loop"),
+        ("% redraft: use a loop", "use a loop"),
+        ("(* redraft: use a loop *)", "use a loop"),
+        ("{- redraft: use a loop -}", "use a loop"),
+        ("{# redraft: use a loop #}", "use a loop"),
+        ("{{!-- redraft: use a loop --}}", "use a loop"),
+        ("{{! redraft: use a loop }}", "use a loop"),
+        ("<%-- redraft: use a loop --%>", "use a loop"),
+        ("<%# redraft: use a loop %>", "use a loop"),
+        ("<# redraft: use a loop #>", "use a loop"),
+        ('" redraft: use a loop', "use a loop"),
+        ("' redraft: use a loop", "use a loop"),
+        ("! redraft: use a loop", "use a loop"),
+        ("REM Redraft: use a loop", "use a loop"),
+        (":: redraft: use a loop", "use a loop"),
+        ("dnl redraft: use a loop", "use a loop"),
+        ('x = "redraft: use a loop"', None),
+        ("x = 'redraft: use a loop'", None),
+        ("premium redraft: use a loop", None),
         ("# redraft:", None),
         ("redraft: use a loop", None),
     ],
@@ -60,6 +85,33 @@ def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
 def test_comments_of_many_languages(comment: str, instruction: str | None) -> None:
     actions = [one for one in offered(0, 0, comment + "\nx = 1\n") if one.data]
     assert [one.data["instruction"] for one in actions] == ([instruction] if instruction else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("# redraft: x\n@wraps(f)\ndef g():\n    pass\n\nend = 3\n", 3),
+        ("# redraft: x\n# About g.\ndef g():\n    pass\nrest\n", 3),
+        ("# redraft: x\ndef g():\n    pass\n    # Enough.\ndef h():\n    pass\n", 3),
+        ("// redraft: x\nvoid g()\n{\n    go();\n}\nint rest;\n", 4),
+        ("class A {\n    // redraft: x\n    int g() { return 1; }\n}\n", 2),
+        ("// redraft: x\nif (a) {\n  b();\n} else {\n  c();\n}\nrest();\n", 5),
+        ("# redraft: x\ndef g\n  1\nrescue\n  2\nend\nrest\n", 5),
+        ("-- redraft: x\nfoo(function()\n  go()\nend)\nrest()\n", 3),
+        ("# redraft: x\nif true\nthen\n  go\nfi\nrest\n", 4),
+        ("# redraft: x\nfor a in b; do\n  go\ndone\nrest\n", 3),
+        ("! redraft: x\nsubroutine g\n  call go\nend subroutine g\nrest\n", 3),
+        ("# redraft: x\nbegin = 1\nend = 2\n", 1),
+        ("# redraft: x\nstart = 1\nend += 2\n", 1),
+        ("# redraft: x\nstart()\nend.close()\n", 1),
+    ],
+)
+def test_the_statement_below_a_comment(text: str, last: int) -> None:
+    number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
+    action = next(one for one in offered(number, number, text) if one.data)
+    assert action.data["range"] == types.Range(
+        types.Position(number, 0), types.Position(last + 1, 0)
+    )
 
 
 def test_a_comment_with_nothing_below_is_about_nothing() -> None:
