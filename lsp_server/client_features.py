@@ -31,6 +31,8 @@ class ClientFeatures:
     """Code actions must come complete: the client asks for no edit when one is chosen."""
     generated_tag: bool = False
     """Code actions may be marked as made by a language model."""
+    indents_items: bool = False
+    """The editor indents every line of a menu's item as far as the line that it goes into."""
     options: dict[str, Any] = field(default_factory=dict)
     """``initializationOptions`` as they came."""
 
@@ -49,7 +51,8 @@ class ClientFeatures:
                 capabilities, "workspace", "workspace_edit", "change_annotation_support"
             ),
             work_done_progress=_is(capabilities, "window", "work_done_progress"),
-            apply_edit=_is(capabilities, "workspace", "apply_edit"),
+            # Kate applies edits without saying so; its settings do.
+            apply_edit=_is(capabilities, "workspace", "apply_edit") or _option(own, "applyEdit"),
             configuration=_is(capabilities, "workspace", "configuration"),
             watches_files=_is(
                 capabilities, "workspace", "did_change_watched_files", "dynamic_registration"
@@ -57,9 +60,10 @@ class ClientFeatures:
             relative_patterns=_is(
                 capabilities, "workspace", "did_change_watched_files", "relative_pattern_support"
             ),
-            edit_command=isinstance(own, dict) and own.get("editCommand") is True,
+            edit_command=_option(own, "editCommand"),
             unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
+            indents_items=_indents(capabilities),
             options=options,
         )
 
@@ -79,6 +83,19 @@ def _resolves_edits(capabilities: types.ClientCapabilities) -> bool:
 def _tags(capabilities: types.ClientCapabilities) -> bool:
     tags = _get(capabilities, "text_document", "code_action", "tag_support", "value_set") or []
     return types.CodeActionTag.LlmGenerated in tags
+
+
+def _indents(capabilities: types.ClientCapabilities) -> bool:
+    """Whether items are indented by the editor, and it cannot be told to leave that."""
+    menu = _get(capabilities, "text_document", "completion")
+    modes = _get(menu, "completion_item", "insert_text_mode_support", "value_set") or []
+    default = _get(menu, "insert_text_mode")
+    adjusts: bool = default == types.InsertTextMode.AdjustIndentation
+    return adjusts and types.InsertTextMode.AsIs not in modes
+
+
+def _option(own: Any, name: str) -> bool:
+    return isinstance(own, dict) and own.get(name) is True
 
 
 def _get(value: Any, *names: str) -> Any:

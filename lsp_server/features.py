@@ -90,7 +90,7 @@ async def completion(
     if answer is None:
         return None
     offer = ls.offers.show(cursor.ask, answer.texts)
-    return menu_items(cursor, answer.texts, ls.features.encoding, offer)
+    return menu_items(cursor, answer.texts, ls.features, offer)
 
 
 async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:

@@ -68,7 +68,9 @@ def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
     )
 
 
-def result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
+def result_of(
+    generation: Generation, builder: SpanBuilder, plain_forward_s: float = 0.0
+) -> JobResult:
     """A finished generation as a result."""
     statistics = generation.statistics
     return JobResult(
@@ -80,6 +82,7 @@ def result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
         prefill_seconds=statistics.prefill_s,
         sources=dict(statistics.sources),
         stopped_by=generation.stopped_by,
+        plain_seconds=statistics.tokens * plain_forward_s,
     )
 
 
@@ -107,6 +110,7 @@ def joined(results: list[JobResult]) -> JobResult:
         prefill_seconds=sum(result.prefill_seconds for result in results),
         sources=dict(sources),
         stopped_by=results[-1].stopped_by,
+        plain_seconds=sum(result.plain_seconds for result in results),
     )
 
 

@@ -79,3 +79,6 @@ class JobResult:
     sources: dict[str, int]
     stopped_by: str
     """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit) or ``cancelled``."""
+    plain_seconds: float = 0.0
+    """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
+    where that is not known."""

@@ -27,6 +27,8 @@ class Performance:
     latency_ms: float = 0.0
     tokens: int = 0
     forwards: int = 0
+    seconds: float = 0.0
+    plain_seconds: float = 0.0
     shown: int = 0
     accepted: int = 0
     """Suggestions shown and accepted, counted here and told to nobody else."""
@@ -35,11 +37,18 @@ class Performance:
         """Count a completion."""
         self.tokens += result.tokens
         self.forwards += result.forwards
+        self.seconds += result.seconds
+        self.plain_seconds += result.plain_seconds
 
     @property
     def tokens_per_forward(self) -> float | None:
         """Tokens for each forward of the model since the client connected."""
         return self.tokens / self.forwards if self.forwards else None
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of plain decoding's forwards, by the profile, over the time it took."""
+        return self.plain_seconds / self.seconds if self.plain_seconds and self.seconds else None
 
 
 @dataclass(slots=True)
@@ -64,6 +73,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
     state, message = _state(condition)
     performance = condition.performance
     rounded = performance.tokens_per_forward
+    faster = condition.engine.speedup or performance.speedup
     remedy = _REMEDIES["failed"] if state == "error" else _REMEDIES.get(state, "")
     return {
         "state": state,
@@ -77,7 +87,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         },
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,
-        "speedup": condition.engine.speedup,
+        "speedup": round(faster, 2) if faster else None,
         "shown": performance.shown,
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,

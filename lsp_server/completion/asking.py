@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from lsp_server.client_features import ClientFeatures
 from lsp_server.completion.request import Ask
 from lsp_server.documents import Document, Edit, Encoding, Position, split_lines, units_of
 from lsp_server.settings import folder_enabled, language_enabled
@@ -160,13 +161,19 @@ def _accepted(offer: int, number: int, text: str) -> types.Command:
 
 
 def menu_items(
-    cursor: Cursor, texts: list[str], encoding: Encoding, offer: int
+    cursor: Cursor, texts: list[str], features: ClientFeatures, offer: int
 ) -> types.CompletionList:
     """Texts as items of the completion menu, for clients without inline completion."""
-    word_start = len(cursor.ask.line_before) - _word_length(cursor.ask.line_before)
-    word = cursor.ask.line_before[word_start:]
+    line = cursor.ask.line_before
+    word = line[len(line) - _word_length(line) :]
+    indents = features.indents_items
+    indentation = line[: len(line) - len(line.lstrip())] if indents else ""
+    mode = types.InsertTextMode.AdjustIndentation if indents else types.InsertTextMode.AsIs
     items = []
-    for number, text in enumerate(texts):
+    for number, whole in enumerate(texts):
+        text = _as_far_as_indented(whole, indentation)
+        if not text:
+            continue
         first_line = text.split("\n", 1)[0]
         items.append(
             types.CompletionItem(
@@ -179,14 +186,27 @@ def menu_items(
                 ),
                 filter_text=word + first_line,
                 sort_text=f"~{number}",
-                insert_text_mode=types.InsertTextMode.AsIs,
+                insert_text_mode=mode,
                 text_edit=types.TextEdit(
-                    range=_with_word(cursor, word, encoding), new_text=word + text
+                    range=_with_word(cursor, word, features.encoding),
+                    new_text=word + text.replace("\n" + indentation, "\n"),
                 ),
                 command=_accepted(offer, number, text),
             )
         )
     return types.CompletionList(is_incomplete=True, items=items)
+
+
+def _as_far_as_indented(text: str, indentation: str) -> str:
+    """The lines up to one that is indented less than the cursor's: an editor that indents every
+    line as far as the cursor's cannot insert it."""
+    first, *others = text.split("\n")
+    lines = [first]
+    for line in others:
+        if line.strip() and not line.startswith(indentation):
+            return "\n".join(lines).rstrip("\n")
+        lines.append(line)
+    return text
 
 
 def _word_length(line: str) -> int:

@@ -11,6 +11,8 @@ from lsprotocol import types
 
 from lsp_server.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
 from lsp_server.client_features import ClientFeatures
+from lsp_server.completion.asking import Cursor, menu_items
+from lsp_server.completion.request import Ask
 from lsp_server.protocol import make_converter
 from lsp_server.settings import Settings
 
@@ -48,6 +50,46 @@ def test_neovim() -> None:
     assert not read.edit_command
     assert not read.generated_tag
     assert not read.watches_files
+
+
+def test_sublime_text() -> None:
+    read = features(profile("sublime"))
+    assert not read.inline_completion
+    assert read.indents_items
+    assert read.generated_tag
+    assert not read.unresolved_actions
+    assert not features(profile("vscode")).indents_items
+    assert not features(profile("kate")).indents_items
+
+
+def test_kate_applies_edits_when_its_settings_say_so() -> None:
+    silent = profile("kate")
+    read = features(silent)
+    assert read.unresolved_actions
+    assert not read.apply_edit
+    told = {**silent, "initializationOptions": {"redraft": {"applyEdit": True}}}
+    assert features(told).apply_edit
+
+
+def items(read: ClientFeatures, text: str) -> list[types.CompletionItem]:
+    """Items for a suggestion behind a word on an indented line."""
+    ask = Ask("file:///a.py", "a.py", "", "python", "def f(x):\n    if x", "")
+    here = types.Position(1, 8)
+    cursor = Cursor(ask, types.Range(here, here), "")
+    return list(menu_items(cursor, [text], read, 1).items)
+
+
+def test_an_editor_that_indents_is_given_lines_without_the_indentation() -> None:
+    text = " > 0:\n        return x\n\n    return 0\n\ndef g"
+    (as_is,) = items(ClientFeatures(), text)
+    assert isinstance(as_is.text_edit, types.TextEdit)
+    assert as_is.text_edit.new_text == "x" + text
+    assert as_is.insert_text_mode == types.InsertTextMode.AsIs
+    (indented,) = items(features(profile("sublime")), text)
+    assert isinstance(indented.text_edit, types.TextEdit)
+    assert indented.text_edit.new_text == "x > 0:\n    return x\n\nreturn 0"
+    assert indented.insert_text_mode == types.InsertTextMode.AdjustIndentation
+    assert items(features(profile("sublime")), "\ndef g") == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""What the status says about speed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lsp_server.jobs import JobResult
+from lsp_server.status import Performance
+
+RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
+
+
+def test_speed_up_is_that_of_all_completions() -> None:
+    performance = Performance()
+    assert performance.speedup is None
+    performance.add(RESULT)
+    assert performance.speedup == pytest.approx(3.0)
+    performance.add(replace(RESULT, seconds=1.0))
+    assert performance.speedup == pytest.approx(2.0)
+    assert performance.tokens_per_forward == pytest.approx(4.0)
+
+
+def test_no_speed_up_is_told_where_the_time_of_plain_decoding_is_not_known() -> None:
+    performance = Performance()
+    performance.add(replace(RESULT, plain_seconds=0.0))
+    assert performance.speedup is None
