@@ -42,6 +42,8 @@ class Prompt:
     """Text after the cursor."""
     original_tokens: TokenArray | None = None
     """The code that an edit starts from."""
+    closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
+    """What an answer is expected to have behind the code, before it ends."""
     fence: str = ""
     """When set, the answer is code up to a line that begins with this fence (``code_in``)."""
 
@@ -145,7 +147,15 @@ def edit_prompt(
             f"the selection makes a prompt of {len(tokens)} tokens and {budget} fit; select less"
         )
     stops = tokenizer.special_tokens
-    return Prompt(tokens, stops, text=tokens, original_tokens=original, fence=fence)
+    closing = fence if selection.endswith("\n") or not fence else f"\n{fence}"
+    return Prompt(
+        tokens,
+        stops,
+        text=tokens,
+        original_tokens=original,
+        closing_tokens=tokenizer.encode(closing),
+        fence=fence,
+    )
 
 
 def code_in(answer: str, fence: str) -> str:

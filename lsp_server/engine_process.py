@@ -250,6 +250,7 @@ class EngineService:
                 prompt.text,
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
+                closing=prompt.closing_tokens,
                 index=index,
                 workspace=job.workspace,
                 given=prompt.tokens,
@@ -280,7 +281,7 @@ class EngineService:
             for chunk in generation:
                 names = [source.name.lower() for source in chunk.sources]
                 yield builder.add(chunk.tokens.tolist(), names)
-        return result_of(generation, builder)
+        return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:
         from accel.sources import shapes_of, with_adaptive

@@ -73,6 +73,8 @@ class DraftRequest:
     """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
     original: TokenArray | None = None
     """The code that an edit starts from."""
+    closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
+    """What is expected behind the edited code before the answer ends, such as a closing fence."""
     index: ContinuationIndex | None = None
     workspace: str = ""
     """Key under which accepted history is kept between requests."""

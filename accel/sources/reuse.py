@@ -30,6 +30,7 @@ from accel.sources.rewrites import (
     shown_at,
     spoken_phrases,
     spoken_renames,
+    still_due,
     version_of,
 )
 from accel.sources.slips import PRIOR, kept, mark_places
@@ -82,7 +83,9 @@ class ReuseDrafter:
 
     def __init__(self, codec: TextCodec, end: tuple[int, ...] = ()) -> None:
         self._codec = codec
-        self._end = end
+        self._end = np.array(end, np.int32)
+        self._renames: list[tuple[str, str]] = []
+        self._asked = ("", "")
         self._classes = rows_of.classes_of(codec)
         self.weights = row_weights()
         self.begin(DraftRequest(np.empty(0, np.int32)))
@@ -92,9 +95,9 @@ class ReuseDrafter:
         original = request.original if request.original is not None else np.empty(0, np.int32)
         self._original = np.asarray(original, np.int32)
         self._index = request.index
-        self._renames: list[tuple[str, str]] = []
         self._shift = 0
-        expected = np.concatenate([self._original, np.array(self._end, np.int32)])
+        self._ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
+        expected = np.concatenate([self._original, self._ending])
         room = 2 * len(expected) + 64
         scratch = _LOOKUP_ROWS * (_LOOKUP_DEPTH + 1)
         self._original_start = scratch
@@ -131,6 +134,17 @@ class ReuseDrafter:
         self._measure(scratch, stop)
         self._cursor = np.array([scratch, 0, 0, 0], np.int32)
         self._lay_spans()
+        self._write_expected((request.workspace, instruction), text)
+
+    def _write_expected(self, asked: tuple[str, str], text: str) -> None:
+        """Versions of the original that are likely before anything is written."""
+        # The same wish for another piece of code: names change as they did there.
+        again = asked == self._asked and len(self._original) > 0
+        self._renames = still_due(self._renames, text) if again else []
+        self._asked = asked
+        if self._renames:
+            self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
+        _, instruction = asked
         spoken = spoken_renames(instruction, text)
         if spoken:
             self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
@@ -268,19 +282,19 @@ class ReuseDrafter:
 
     def _write_version(self, kind: int, version: Version) -> None:
         at = self._slots[kind]
-        count = min(len(version.tokens), self._room - 2 - len(self._end))
+        count = min(len(version.tokens), self._room - 2 - len(self._ending))
         whole = count == len(version.tokens)
         self._cover(version.tokens)
         self._pool[at : at + count] = version.tokens[:count]
         self._offsets[at : at + count] = version.offsets[:count]
         stop = at + count
-        if whole and self._end:
-            self._pool[stop : stop + len(self._end)] = self._end
-            ends = len(self._original) + np.arange(len(self._end))
-            self._offsets[stop : stop + len(self._end)] = ends
-            stop += len(self._end)
+        if whole and len(self._ending):
+            self._pool[stop : stop + len(self._ending)] = self._ending
+            ends = len(self._original) + np.arange(len(self._ending))
+            self._offsets[stop : stop + len(self._ending)] = ends
+            stop += len(self._ending)
         self._pool[stop] = -1
-        self._offsets[stop] = len(self._original) + len(self._end)
+        self._offsets[stop] = len(self._original) + len(self._ending)
         self._versions[kind] = stop - at
         self._rules[kind] = version.rules
         self._measure(at, stop)
@@ -321,7 +335,7 @@ class ReuseDrafter:
     def _lay_spans(self) -> None:
         """Spans of text: one list for moving the cursor, one without the prompt's own original."""
         home = self._original_start
-        spans = [(home, home + len(self._original) + len(self._end), rows_of.ORIGINAL)]
+        spans = [(home, home + len(self._original) + len(self._ending), rows_of.ORIGINAL)]
         spans += [
             (self._slots[kind], self._slots[kind] + size, kind)
             for kind, size in sorted(self._versions.items())

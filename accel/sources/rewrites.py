@@ -38,6 +38,7 @@ _CODE_LIKE = re.compile(r"[^\W_][_.(\[=]\S|^@\w")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
 _NAME_CHAIN = re.compile(r"[A-Za-z_][\w.]*")
 _WORDS_BACK = 4
+_EDGE = 2
 _PHRASES = 16
 
 
@@ -81,15 +82,25 @@ def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
 
 
 def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
-    """Where the prompt shows the original, token for token; its end, empty, when nowhere."""
-    count = len(original)
-    if 0 < count <= len(prompt):
-        windows = np.lib.stride_tricks.sliding_window_view(prompt, count)
-        first = np.flatnonzero(windows[:, 0] == original[0])
+    """Where the prompt shows the original; its end, empty, when nowhere.
+
+    The first and last tokens need not agree: what stands around the original in the prompt may be
+    one token with a part of it.
+    """
+    edge = _EDGE if len(original) > 8 * _EDGE else 0
+    core = original[edge : len(original) - edge]
+    if 0 < len(core) <= len(prompt):
+        windows = np.lib.stride_tricks.sliding_window_view(prompt, len(core))
+        first = np.flatnonzero(windows[:, 0] == core[0])
         for start in first[::-1]:
-            if np.array_equal(windows[start], original):
-                return int(start), int(start) + count
+            if np.array_equal(windows[start], core):
+                return max(int(start) - edge, 0), min(int(start) + len(core) + edge, len(prompt))
     return len(prompt), len(prompt)
+
+
+def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, str]]:
+    """Renames whose old name stands in ``original``."""
+    return [(old, new) for old, new in renames if _stands_in(old, original)]
 
 
 def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:

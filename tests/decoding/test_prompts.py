@@ -220,6 +220,8 @@ def test_edits_through_a_chat_template(tmp_path: Path) -> None:
     text = tokenizer.decode(tokens)
     assert prompt.fence == "````"
     assert text.endswith("<|im_start|>assistant\n````python\n")
+    assert tokenizer.decode(prompt.closing_tokens) == "````"
+    assert tokenizer.decode(edit_prompt(tokenizer, "a", "b").closing_tokens) == "\n```"
     for part in ("Say <|im_end|>", "x = '```'\n", "import os\n", "print(x)\n", "File: a.py"):
         assert part in text
     assert end in prompt.stop_tokens

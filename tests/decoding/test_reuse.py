@@ -9,6 +9,7 @@ import pytest
 from edit_words import END, WordCodec, edit_request, replay_edit
 
 from accel.draft_tree import DraftTree, Source
+from accel.replay import replay
 from accel.sources.protocol import Continuations, DraftRequest
 from accel.sources.reuse import ReuseDrafter
 
@@ -176,11 +177,34 @@ def test_drafting_works_without_an_original():
     assert tree.accepted_path(codec.encode("a b c a b c")[5:])
 
 
+def test_what_closes_an_answer_is_drafted_with_it():
+    codec = WordCodec(FUNCTION, "@x ) ) )")
+    drafter = ReuseDrafter(codec, (END,))
+    request = edit_request(codec, "x", FUNCTION)
+    request.closing = codec.encode(" ) ) )")
+    reference = np.concatenate([request.original, request.closing, [END]]).astype(np.int32)
+    assert replay(drafter, request, reference, 128).forwards == 1
+
+
+def test_the_same_wish_elsewhere_changes_names_as_before():
+    other = FUNCTION.replace("channel", "line").replace("30", "60")
+    codec = WordCodec(FUNCTION, other, "@better words @else")
+    renamed, other_renamed = FUNCTION.replace("host", "server"), other.replace("host", "server")
+    forwards_by_wish = {}
+    for wish in ("better words", "else"):
+        drafter = ReuseDrafter(codec, (END,))
+        replay_edit(drafter, codec, "better words", FUNCTION, renamed)
+        done = replay_edit(drafter, codec, wish, other, other_renamed)
+        forwards_by_wish[wish] = done.forwards
+    assert forwards_by_wish["better words"] <= 2
+    assert forwards_by_wish["better words"] < forwards_by_wish["else"]
+
+
 def test_requests_do_not_leak_into_each_other():
-    codec = WordCodec(FUNCTION, "@x")
+    codec = WordCodec(FUNCTION, "@x", "@y")
     drafter, fresh = ReuseDrafter(codec, (END,)), ReuseDrafter(codec, (END,))
     renamed = FUNCTION.replace("host", "server")
-    replay_edit(drafter, codec, "x", FUNCTION, renamed)
+    replay_edit(drafter, codec, "y", FUNCTION, renamed)
     drafter.begin(edit_request(codec, "x", FUNCTION))
     fresh.begin(edit_request(codec, "x", FUNCTION))
     left, right = drafter.draft(64), fresh.draft(64)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from edit_words import WordCodec
 
-from accel.sources.rewrites import learn_rename, rewrite, spoken_phrases, spoken_renames
+from accel.sources.rewrites import (
+    learn_rename,
+    rewrite,
+    shown_at,
+    spoken_phrases,
+    spoken_renames,
+    still_due,
+)
 
 CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
 
@@ -73,3 +81,17 @@ def test_offsets_lead_back_to_the_original():
         else:
             assert codec.pieces[original[version.offsets[place]]].strip() == "host"
     assert (version.offsets[1:] >= version.offsets[:-1]).all()
+
+
+def test_the_original_is_found_in_a_prompt_though_its_ends_are_other_tokens_there():
+    text = np.arange(40, dtype=np.int32)
+    prompt = np.concatenate([[50, 51, 99], text[1:-1], [98, 52]]).astype(np.int32)
+    assert shown_at(prompt, text) == (2, 42)
+    assert shown_at(prompt, np.append(text[:20], text[:20])) == (len(prompt), len(prompt))
+    assert shown_at(text, text) == (0, 40)
+    assert shown_at(text, text[30:36]) == (30, 36)
+    assert shown_at(text, text[:0]) == (40, 40)
+
+
+def test_renames_that_are_still_due():
+    assert still_due([("a.b", "c"), ("d", "e")], "a.b = f(dd)") == [("a.b", "c")]
