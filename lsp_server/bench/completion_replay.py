@@ -13,7 +13,7 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.generation import OVERHEAD_S
 from accel.planner import Planner, Trust
 from accel.replay import replay
-from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest
+from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest, PricedDrafter
 from accel.statistics import Statistics
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
@@ -96,9 +96,13 @@ class Planned:
         if not self._trust.wants_draft(self._planner.seconds(1, self._context)):
             return DraftTree.empty()
         started = time.perf_counter()
-        tree = self._planner.fit(
-            self._drafter.draft(max_nodes), 1, self._context, self._trust.factor, OVERHEAD_S
-        )
+        trust = self._trust.factor
+        if isinstance(self._drafter, PricedDrafter):
+            prices = self._planner.prices(1, self._context, trust, OVERHEAD_S)
+            tree = self._drafter.draft_within(min(max_nodes, len(prices.slopes) - 1), prices)
+        else:
+            drafted = self._drafter.draft(max_nodes)
+            tree = self._planner.fit(drafted, 1, self._context, trust, OVERHEAD_S)
         self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
         return tree
 

@@ -34,6 +34,9 @@ from, and tests, which hold little that a user writes."""
 
 TokenFiles = dict[str, NDArray[np.int32]]
 
+_READ: dict[Path, TokenFiles] = {}
+"""The common code read last, by its cache: one process may run several benches."""
+
 
 class CaseDatastores:
     """Snapshots for cases, repository by repository, all with the same common datastore."""
@@ -111,9 +114,13 @@ def common_token_files(
     if folder is not None and not files:
         raise BenchError(f"{folder} holds no Python file; give another folder to --common")
     cache = _cache_file(tokenizer, files)
+    if cache in _READ:
+        return _READ[cache]
     if cache.is_file():
         with np.load(cache) as stored:
-            return _split(stored["paths"], stored["lengths"], stored["tokens"])
+            read = _split(stored["paths"], stored["lengths"], stored["tokens"])
+        _READ.clear()
+        return _READ.setdefault(cache, read)
     taken: TokenFiles = {}
     total = 0
     # By hash of the path within its root, so that an installed package more changes little.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import BenchError
 
@@ -123,7 +123,8 @@ def _fastcoder(setup: MethodSetup) -> MakeDrafter:
 def _rest(setup: MethodSetup) -> MakeDrafter:
     from accel.peers.rest import RestDrafter, RestStore
 
-    store = RestStore(setup.common, setup.tokenizer.vocabulary_size)
+    vocabulary = setup.tokenizer.vocabulary_size
+    store: RestStore = _kept(setup, "rest", lambda common: RestStore(common, vocabulary))
     return lambda: RestDrafter(store)
 
 
@@ -136,15 +137,26 @@ def _rest_rule(setup: MethodSetup) -> MakeDrafter:
 def _suffix_decoding(setup: MethodSetup) -> MakeDrafter:
     from accel.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
 
-    store = SuffixDecodingStore(setup.common)
+    store: SuffixDecodingStore = _kept(setup, "suffix-decoding", SuffixDecodingStore)
     return lambda: SuffixDecodingDrafter(store)
 
 
 def _suffix_decoding_path(setup: MethodSetup) -> MakeDrafter:
     from accel.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
 
-    store = SuffixDecodingStore(setup.common)
+    store: SuffixDecodingStore = _kept(setup, "suffix-decoding", SuffixDecodingStore)
     return lambda: SuffixDecodingDrafter(store, tree=False)
+
+
+_STORES: dict[str, tuple[TokenFiles, Any]] = {}
+
+
+def _kept(setup: MethodSetup, peer: str, build: Callable[[TokenFiles], Any]) -> Any:
+    """A peer's store of the common code, built once for all benches that one process runs."""
+    known = _STORES.get(peer)
+    if known is None or known[0] is not setup.common:
+        known = _STORES[peer] = setup.common, build(setup.common)
+    return known[1]
 
 
 def _draft_model(setup: MethodSetup) -> MakeDrafter:

@@ -13,6 +13,7 @@ import pytest
 from tiny_models import save
 
 from accel.loading import DEFAULT_MODEL
+from accel.shapes import SHAPES
 from accel.tokenizer import Tokenizer
 from lsp_server.bench import completion, fastcoder, report
 from lsp_server.bench.cases import evenly_spread, load_completion_cases, load_edit_cases
@@ -137,6 +138,24 @@ def test_missing_peers(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     model = ("--target", "model", "--model", alone, "--common", "none", "--methods", "standard-sd")
     with pytest.raises(BenchError, match="--draft-model"):
         measure(completion, cases, *model)
+
+
+def test_a_speed_up_is_projected_on_a_shape(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, fields = SHAPES["1.3B"]
+    small = {"hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 96}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 4096}
+    monkeypatch.setitem(SHAPES, "tiny", (kind, {**fields, **small, **heads}))
+    options = ("--shape", "tiny", "--dtype", "bf16", "--threads", "1", "--common", "none")
+    document = measure(completion, cases, *options, "--methods", "plain,fastcoder,redraft")
+    assert document["dtype"] == "bf16"
+    assert list(document["forward_ms"]) == ["1", "2", "4", "8", "16", "32", "64"]
+    plain, fastcoder, redraft = document["methods"].values()
+    # A forward of this shape takes so little that the time of not drafting counts.
+    assert 0.9 < plain["projected_speedup"] <= 1
+    # What has no probabilities is verified whole, as it was drafted; ours is cut to what pays.
+    assert fastcoder["projected_nodes_per_forward"] == fastcoder["nodes_per_forward"]
+    assert redraft["projected_nodes_per_forward"] <= redraft["nodes_per_forward"]
+    assert all(fields["projected_tokens_per_s"] > 0 for fields in document["methods"].values())
 
 
 @pytest.mark.parametrize(
