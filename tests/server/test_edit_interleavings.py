@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from typing import Any
 
@@ -40,9 +41,9 @@ class Engine:
         self.jobs.append(job)
         return self.calls[-1]
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, call: int = -1) -> None:
         result = JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end")
-        self.calls[-1].future.set_result(result)
+        self.calls[call].future.set_result(result)
 
 
 def applied(text: str, document: Document, changes: list[Change]) -> str:
@@ -115,6 +116,38 @@ def test_typing_during_an_edit_loses_nothing() -> None:
 @pytest.mark.long
 def test_typing_during_many_edits_loses_nothing() -> None:
     play(1000)
+
+
+async def several_at_once(order: list[int]) -> str:
+    """Edits of different lines that are under way together, each applied when its answer comes."""
+    document = Document("u", "text", 1, "".join(LINES))
+    engine = Engine()
+    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+    making = [
+        asyncio.ensure_future(
+            provider.edit(
+                EditRequest(document, "u", "", Position(line, 0), Position(line + 2, 0), "rewrite")
+            )
+        )
+        for line in (1, 5, 9)
+    ]
+    await asyncio.sleep(0)
+    for number in order:
+        engine.answer(engine.jobs[number].selection.replace("line", f"new\n{number}"), number)
+        for change in reversed((await making[number]).changes):
+            places = (change.start.line, change.start.column), (change.end.line, change.end.column)
+            provider.follow("u", document.change(*places, change.new_text, "utf-32"))
+            document.version += 1
+    return document.text
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_several_edits_of_a_document_at_once(order: tuple[int, ...]) -> None:
+    expected = list(LINES)
+    for number, line in enumerate((1, 5, 9)):
+        for place in (line, line + 1):
+            expected[place] = LINES[place].replace("line", f"new\n{number}")
+    assert asyncio.run(several_at_once(list(order))) == "".join(expected)
 
 
 async def injected(rng: random.Random) -> None:
