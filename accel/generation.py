@@ -96,8 +96,10 @@ class Generation:
     def _run(self) -> Iterator[Chunk]:
         session, request = self._session, self.request
         session.take(self)
+        started = time.perf_counter()
         if request.drafter is not None:
             request.drafter.begin(request.draft_request or DraftRequest(request.prompt))
+        self.statistics.prefill_s = time.perf_counter() - started
         pending = self._prefill()
         started = time.perf_counter()
         while pending is not None and not self._finished and not self._cancelled():
@@ -122,7 +124,7 @@ class Generation:
         done = self._engine.extend(
             self._session, request.prompt[: len(request.prompt) - merged], request.cancelled
         )
-        self.statistics.prefill_s = time.perf_counter() - started
+        self.statistics.prefill_s += time.perf_counter() - started
         return request.prompt[-merged:] if done else None
 
     def _draft(self, pending: int) -> DraftTree:
