@@ -144,8 +144,19 @@ def _told(document: dict[str, Any]) -> str:
     return (
         f"{plain['cases']} cases of `{document['cases_file']}`, {length}, {plain['tokens']} tokens "
         f"({repeated:.0f} % of the 16-grams repeated); model {document['model']} in "
-        f"{document['dtype']}; fastest plain decoding {speed:.0f} tokens/s ({fastest})."
+        f"{document['dtype']}{_transformers(document)}; fastest plain decoding {speed:.0f} "
+        f"tokens/s ({fastest})."
         f"{_best_peer(document)}{_hardly_repeated(document)}"
+    )
+
+
+def _transformers(document: dict[str, Any]) -> str:
+    setting = document.get("transformers", {})
+    if setting.get("threads") is None:
+        return ""
+    return (
+        f" ({document['threads']} threads), transformers' methods in {setting['dtype']} "
+        f"({setting['threads']} threads)"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, field
+from typing import Any
 
 from accel.engine import Engine
 from accel.sampling import Sampling
@@ -24,6 +25,8 @@ class Decoders:
     """Whose text a decoder has to give, where that is not plain decoding's; None: nobody's."""
     hf_plain: str | None = None
     """transformers' plain decoding in the engine's dtype; None where it samples."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Threads and dtypes, for the document."""
 
 
 def make_decoders(
@@ -58,4 +61,5 @@ def make_decoders(
         )
     if sampling.greedy:
         made.hf_plain = peers.plain_name(engine.dtype)
+    made.settings = {"threads": engine.threads, "transformers": peers.told()}
     return made

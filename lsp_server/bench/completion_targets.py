@@ -95,6 +95,7 @@ def measure_model(
     document = {
         **report.results(compared, missing),
         **_circumstances(args, engine.name, engine.dtype),
+        **decoders.settings,
     }
     baselines = (PLAIN, HF_GENERATE, *decoders.baselines)
     plain = [each for each in measurements if each.method in baselines]

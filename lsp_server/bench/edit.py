@@ -236,7 +236,7 @@ def _decoded(
     measured = [measurement for measurement, _ in pairs]
     compared = [each for each in measured if each.method in decoders.methods]
     document = report.results(compared, missing)
-    document |= _circumstances(args, engine.name, engine.dtype)
+    document |= _circumstances(args, engine.name, engine.dtype) | decoders.settings
     plain = [PLAIN, HF_GENERATE, *decoders.baselines]
     report.add_speedups(document, [each for each in measured if each.method in plain])
     report.add_best_peer(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, field
+from typing import Any
 
 from accel.engine import Engine
 from accel.sampling import Sampling
@@ -22,6 +23,7 @@ class EditDecoders:
     baselines: dict[str, EditDecoder] = field(default_factory=dict)
     checks: dict[str, str | None] = field(default_factory=dict)
     hf_plain: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def make_decoders(
@@ -50,4 +52,5 @@ def make_decoders(
         )
     if sampling.greedy:
         made.hf_plain = peers.plain_name(engine.dtype)
+    made.settings = {"threads": engine.threads, "transformers": peers.told()}
     return made

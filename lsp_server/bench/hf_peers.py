@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from accel.engine import DType, Engine
 from accel.loading import find_folder
@@ -72,6 +72,11 @@ class HfPeers:
     def plain_name(self, dtype: str) -> str:
         """Under what transformers' plain decoding in ``dtype`` stands in the tables."""
         return HF_GENERATE if dtype == self.dtype else f"{HF_GENERATE} {dtype}"
+
+    def told(self) -> dict[str, Any]:
+        """For the document: the setting of the methods that transformers decodes."""
+        peer = self._loaded.get(self.dtype)
+        return {"dtype": self.dtype, "threads": peer.threads if peer else None}
 
     def checks(self, *, greedy: bool) -> dict[str, str | None]:
         """Which decoding each of transformers' methods owes its text to: our plain decoding in the

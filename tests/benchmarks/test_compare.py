@@ -49,6 +49,7 @@ def test_the_page_by_hand() -> None:
     ours = fields(over_best_peer=1.5, speedup=1.25)
     documents = {
         "infilling": document(redraft=ours)
+        | {"threads": 1, "transformers": {"dtype": "bf16", "threads": 2}}
         | {"best_peer": "rest", "hardly_repeated": {"cases": 2, "methods": {"redraft": ours}}},
         "run-on": document(rest={"unavailable": "rest needs a package"}, sdsat=fields(identical=2)),
         "edits": document(),
@@ -60,6 +61,7 @@ def test_the_page_by_hand() -> None:
     assert lines[3] == "| rest | – | not here | – |"
     assert lines[4] == "| sdsat | – | 2.50 · 1234 (1.99 ×), 2 of 3 texts as plain | – |"
     assert lines[5] == "| other | – | – | – |"
+    assert "fp32 (1 threads), transformers' methods in bf16 (2 threads); fastest" in notes[0]
     assert "redraft is 1.50 × rest, the best peer." in notes[0]
     assert "On the 2 texts with at most 20 %" in notes[0]
     assert "2.50 tokens/forward and is 1.25 × the fastest plain decoding." in notes[0]
