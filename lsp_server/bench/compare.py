@@ -88,12 +88,15 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError(f"{args.cases} is no folder; give the folder of the case files")
     args.draft_model = find_draft_model(args.draft_model, args.model)
     args.dtype = args.dtype or _fastest_dtype(args)
-    documents = {column.heading: _measured(column, args, rows) for column in COLUMNS}
-    text = page(documents, rows)
-    if args.markdown:
-        args.markdown.write_text(text, "utf-8")
-    if args.json:
-        Path(args.json).write_text(json.dumps(documents, indent=2) + "\n", "utf-8")
+    documents: dict[str, dict[str, Any]] = {}
+    for column in COLUMNS:
+        documents[column.heading] = _measured(column, args, rows)
+        # After every column, so that what was measured outlives a later failure.
+        text = page(documents, rows)
+        if args.markdown:
+            args.markdown.write_text(text, "utf-8")
+        if args.json:
+            Path(args.json).write_text(json.dumps(documents, indent=2) + "\n", "utf-8")
     print(text, end="")
     return 0
 
