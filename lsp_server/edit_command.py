@@ -23,18 +23,36 @@ if TYPE_CHECKING:
 
 AROUND_CHARACTERS = 8_000
 LANGUAGES = {
-    ".py": "python",
-    ".pyi": "python",
-    ".js": "javascript",
-    ".ts": "typescript",
-    ".rs": "rust",
-    ".go": "go",
-    ".c": "c",
-    ".h": "c",
-    ".cpp": "cpp",
-    ".java": "java",
-    ".json": "json",
+    suffix: language
+    for language, suffixes in {
+        "python": ".py .pyi",
+        "javascript": ".js .mjs .cjs",
+        "javascriptreact": ".jsx",
+        "typescript": ".ts .mts .cts",
+        "typescriptreact": ".tsx",
+        "rust": ".rs",
+        "go": ".go",
+        "c": ".c .h",
+        "cpp": ".cpp .cc .cxx .hpp .hh",
+        "csharp": ".cs",
+        "java": ".java",
+        "kotlin": ".kt .kts",
+        "scala": ".scala",
+        "swift": ".swift",
+        "dart": ".dart",
+        "ruby": ".rb",
+        "php": ".php",
+        "lua": ".lua",
+        "shellscript": ".sh .bash",
+        "html": ".html .htm",
+        "css": ".css",
+        "json": ".json",
+        "yaml": ".yaml .yml",
+        "markdown": ".md",
+    }.items()
+    for suffix in suffixes.split()
 }
+"""Languages by the end of a file's name, as the protocol names them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -64,9 +64,26 @@ def with_indentation_of(old: str, new: str) -> str:
     return new
 
 
+_BRACKETED = {
+    *("c", "cpp", "csharp", "dart", "go", "java", "javascript", "javascriptreact", "kotlin"),
+    *("objective-c", "rust", "scala", "swift", "typescript", "typescriptreact"),
+}
+_NO_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
+)
+"""Comments and strings of languages with brackets around their blocks."""
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
 def new_problem(old: str, new: str, language: str) -> str:
-    """Why ``new`` does not parse, when ``old`` did; empty otherwise, and for unknown languages."""
+    """Why ``new`` does not parse, when ``old`` did; empty otherwise, and for unknown languages.
+
+    Of languages without a parser here the brackets are counted: an answer that ends too early
+    leaves one open.
+    """
     problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
+    if language in _BRACKETED:
+        problem_of = _bracket_problem
     if problem_of is None or problem_of(old):
         return ""
     return problem_of(new)
@@ -99,6 +116,16 @@ def _json_problem(text: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _bracket_problem(text: str) -> str:
+    still_open: list[str] = []
+    for mark in re.findall(r"[()\[\]{}]", _NO_CODE.sub(" ", text)):
+        if mark not in _PAIRS:
+            still_open.append(mark)
+        elif not still_open or still_open.pop() != _PAIRS[mark]:
+            return f"a {mark} closes nothing"
+    return f"a {still_open[-1]} is not closed" if still_open else ""
 
 
 def _first_indent(text: str) -> str | None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lsp_server.editing.checks import checked_text, with_end_of, with_indentation_of
+from lsp_server.editing.checks import checked_text, new_problem, with_end_of, with_indentation_of
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
@@ -68,6 +68,24 @@ def test_what_did_not_parse_before_need_not_parse():
     assert checked_text("else:\n    x = 1\n", answer("else:\n    x = 2\n"), "python")
     assert checked_text("return x\n", answer("return y\n"), "python") == "return y\n"
     assert checked_text("{\n", answer("}\n"), "rust") == "}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("f(a) {\n}\n", "f(a) {\n", "{ is not closed"),
+        ("f(a)\n", "f(a))\n", ") closes nothing"),
+        ("f([a])\n", "f([a)]\n", ") closes nothing"),
+        ("f(a)\n", "f(\"(\", '[', `\n{`) // )\n/* ( */\n", ""),
+        ('f("\\"(")\n', 'g("\\"(")\n', ""),
+        ("}\n", "} else {\n", ""),
+    ],
+)
+@pytest.mark.parametrize("language", ["typescript", "go"])
+def test_brackets_are_counted_where_there_is_no_parser(old, new, reason, language):
+    found = new_problem(old, new, language)
+    assert reason in found if reason else not found
+    assert not new_problem(old, new, "brainfuck")
 
 
 def test_json_is_checked():
