@@ -74,11 +74,23 @@ def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
     others where the next run begins."""
     tokens = np.asarray(codec.encode(text), np.int32)
     offsets = np.empty(len(tokens), np.int32)
-    matcher = difflib.SequenceMatcher(None, original.tolist(), tokens.tolist(), autojunk=False)
+    head = _common(original, tokens)
+    tail = _common(original[head:][::-1], tokens[head:][::-1])
+    old, new = original[head : len(original) - tail], tokens[head : len(tokens) - tail]
+    offsets[:head] = np.arange(head)
+    offsets[len(tokens) - tail :] = np.arange(len(original) - tail, len(original))
+    matcher = difflib.SequenceMatcher(None, old.tolist(), new.tolist(), autojunk=False)
     for kind, first, last, new_first, new_last in matcher.get_opcodes():
-        same = np.arange(first, last) if kind == "equal" else last
-        offsets[new_first:new_last] = same
+        same = head + (np.arange(first, last) if kind == "equal" else last)
+        offsets[head + new_first : head + new_last] = same
     return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
+
+
+def _common(left: TokenArray, right: TokenArray) -> int:
+    """How many tokens both begin with."""
+    count = min(len(left), len(right))
+    different = np.flatnonzero(left[:count] != right[:count])
+    return int(different[0]) if len(different) else count
 
 
 def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
