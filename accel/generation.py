@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.greedy import GreedyWalk
 from accel.healing import prune, rest_after
 from accel.mask_planner import fit_with_masks
 from accel.model import Capability
@@ -76,6 +77,7 @@ class Generation:
         self._priced = self._planning(drafter)
         penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
         self._prompt_set = np.unique(penalised)
+        self._greedy = self._greedy_walk()
         self._finished = False
         self._chunks = self._run()
 
@@ -215,12 +217,16 @@ class Generation:
         all_logits, states = self._engine.forward_with_masks(rows, self._session)
         logits = all_logits[: len(tree) + 1]
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
-        if self.request.sampling.plain_greedy and not constrained:
+        if self._greedy is not None and not constrained:
+            path, tokens = self._greedy(tree, logits.float().numpy())
+        elif self.request.sampling.plain_greedy and not constrained:
             chosen = best(logits)
             path, tokens = walk(tree, lambda node, _above: chosen[node + 1], self._relaxed(logits))
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
+            if self._greedy is not None:
+                self._greedy.note(tokens)
         if self._recycler is not None:
             self._recycle(self._recycler, rows.tokens[len(pending) - 1 :], path, logits)
         if self._guesser is not None and self._groups.rows:
@@ -247,6 +253,13 @@ class Generation:
         places = [0, *(node + 1 for node in path[-RECYCLED_ROWS:])]
         likely = logits[places].topk(RECYCLED_WIDTH).indices
         drafter.recycle(tokens[places], likely.cpu().numpy().astype(np.int32))
+
+    def _greedy_walk(self) -> GreedyWalk | None:
+        """The compiled walk where it applies: greedy and lossless, logits in the CPU's memory."""
+        model, sampling = self._engine.model, self.request.sampling
+        if not sampling.greedy or self.request.entropy_top_k > 1 or model.device.type != "cpu":
+            return None
+        return GreedyWalk(model.vocabulary_size, sampling.repetition_penalty, self._prompt_set)
 
     def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
         top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule
@@ -302,7 +315,9 @@ class Generation:
         if self.request.drafter is not None and count:
             # A pruned tree is not the one that the drafter made, so it learns the text alone.
             learnt = (DraftTree.empty(), []) if healing else (tree, path)
+            started = time.perf_counter()
             self.request.drafter.commit(*learnt, taken)
+            self.statistics.learn_s += time.perf_counter() - started
         sources = [_SOURCES[source] for source in tree.sources[path].tolist()]
         return Chunk(taken, [*sources, *[Source.MODEL] * (count - len(path))])
 

@@ -26,6 +26,8 @@ class Statistics:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     draft_s: list[float] = field(default_factory=list)
+    learn_s: float = 0.0
+    """Time in which the drafter took note of what was accepted."""
     verify_s: list[float] = field(default_factory=list)
     accepted: list[int] = field(default_factory=list)
     """Drafted tokens accepted in each forward."""
@@ -52,6 +54,11 @@ class Statistics:
     def tokens_per_s(self) -> float:
         """Committed tokens over the time of decoding alone."""
         return self.tokens / self.decode_s if self.decode_s else 0.0
+
+    @property
+    def drafting_share(self) -> float:
+        """Share of decoding time in which the next forward waited for the drafter."""
+        return (sum(self.draft_s) + self.learn_s) / self.decode_s if self.decode_s else 0.0
 
     def draft_us(self, percentile: float) -> float:
         """Percentile of drafting time per step, in microseconds."""

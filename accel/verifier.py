@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, Source
+from accel.draft_tree import DraftTree, Source, TokenArray
 
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
@@ -85,10 +86,25 @@ def expected_hits(tree: DraftTree, path: list[int]) -> float:
     """
     if not len(tree):
         return 0.0
-    below = np.bincount(tree.parents + 1, weights=tree.probabilities, minlength=len(tree) + 1)
-    reach = np.concatenate([np.ones(1), tree.probabilities[path]])
-    visited = np.array([-1, *path]) + 1
-    return float(np.minimum(below[visited] / np.maximum(reach, 1e-9), 1.0).sum())
+    parents = np.asarray(tree.parents, np.int32)
+    probabilities = np.asarray(tree.probabilities, np.float32)
+    return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
+
+
+@njit(nogil=True, cache=True)
+def _expected_hits(
+    parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
+) -> float:
+    hits = 0.0
+    for step in range(len(path) + 1):
+        node = path[step - 1] if step else -1
+        below = 0.0
+        for child in range(node + 1, len(parents)):
+            if parents[child] == node:
+                below += probabilities[child]
+        reach = max(probabilities[node], 1e-9) if step else 1.0
+        hits += min(below / reach, 1.0)
+    return hits
 
 
 def main_branch(tree: DraftTree) -> DraftTree:

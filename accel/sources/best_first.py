@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
@@ -247,3 +248,63 @@ def grow(  # noqa: PLR0915
             best_rate = expected / seconds[nodes]
             best_count = nodes
     return best_count
+
+
+@structref.register
+class _RoomType(types.StructRef):
+    """Compiled form of ``Room``."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """Types of values, where a constant would have its own."""
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Room(structref.StructRefProxy):
+    """What growing reads and writes that lasts from tree to tree: shapes, evidence, weights,
+    corrections, scratch, frontier and tree, as one argument.
+
+    Handing fifty arrays over takes longer than growing a small tree: 29 us, or 77 after a forward,
+    of 87 and 192 in all; one argument 0.7.
+    """
+
+
+structref.define_proxy(
+    Room,
+    _RoomType,
+    ["shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"],
+)
+
+
+@njit(cache=True)
+def room_of(
+    shapes: TokenShapes,
+    evidence: Evidence,
+    weights: Weights,
+    corrections: Floats,
+    scratch: Scratch,
+    frontier: Frontier,
+    tree: Tree,
+) -> Room:
+    """A room that holds these."""
+    return Room(shapes, evidence, weights, corrections, scratch, frontier, tree)
+
+
+@compiled_with(acceptance, calibration, evidence_of, expansion)
+def grow_in(
+    room: Any, text: Text, rows: Rows, accepted: int, max_nodes: int, prices: Prices
+) -> int:
+    """``grow`` a tree of a room."""
+    return grow(
+        text,
+        rows,
+        room.shapes,
+        accepted,
+        room.evidence,
+        room.weights,
+        room.corrections,
+        room.scratch,
+        room.frontier,
+        room.tree,
+        max_nodes,
+        prices,
+    )

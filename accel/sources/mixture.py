@@ -9,7 +9,7 @@ import numpy as np
 from accel.draft_tree import DraftTree, TokenArray
 from accel.sources import calibration, expansion, prompt
 from accel.sources.acceptance import Scratch, Weights
-from accel.sources.best_first import MAX_DEPTH, Frontier, Tree, grow
+from accel.sources.best_first import MAX_DEPTH, Frontier, Room, Tree, grow_in, room_of
 from accel.sources.calibration import Calibration
 from accel.sources.evidence import MAX_MATCH, Evidence, Rows, Text
 from accel.sources.history import History
@@ -59,7 +59,7 @@ class MixtureDrafter:
         """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
         self.calibration = learnt or Calibration()
         self._shapes = shapes or TokenShapes.unknown()
-        self._weights = weights or Weights.load()
+        self.weights = weights or Weights.load()
         self._prompt = PromptIndex()
         self._index: ContinuationIndex | None = None
         self._history = history
@@ -67,9 +67,11 @@ class MixtureDrafter:
         self._workspace = ""
         self._accepted = 0
         self._evidence = Evidence.room(1)
-        self._scratch = Scratch.room()
-        self._frontier = Frontier.room()
-        self._matches = np.empty(0, np.int32)
+        self.scratch = Scratch.room()
+        self.frontier = Frontier.room()
+        self.matches = np.empty(0, np.int32)
+        self._tree = Tree.room(0)
+        self._room: Room | None = None
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
@@ -95,6 +97,7 @@ class MixtureDrafter:
         text = self._prompt.text(room=MAX_DEPTH + 1)
         if len(self._evidence.slots) < len(text.newest):
             self._evidence = Evidence.room(len(text.newest))
+            self._room = None
         rows = (
             self._rows(FEW_ROWS, FEW_DEPTH) if few_rows else self._rows(ROWS_PER_SOURCE, ROW_DEPTH)
         )
@@ -104,29 +107,42 @@ class MixtureDrafter:
         """``draft`` for a ``view`` of now, ``draft_within`` where there are prices."""
         if view.text.stop == view.text.start or max_nodes <= 0:
             return DraftTree.empty()
-        tree = Tree.room(max_nodes)
-        count = grow(
-            *view,
-            self._weights,
-            self.calibration.corrections,
-            self._scratch,
-            self._frontier,
-            tree,
+        count = grow_in(
+            self._room_for(max_nodes),
+            view.text,
+            view.rows,
+            view.accepted,
             max_nodes,
             prices or Prices.free(max_nodes),
         )
-        self._matches = tree.matches
+        tree = self._tree
+        self.matches = tree.matches
         return DraftTree(
-            tree.tokens[:count],
-            tree.parents[:count],
-            tree.probabilities[:count],
-            tree.sources[:count],
+            tree.tokens[:count].copy(),
+            tree.parents[:count].copy(),
+            tree.probabilities[:count].copy(),
+            tree.sources[:count].copy(),
         )
+
+    def _room_for(self, nodes: int) -> Room:
+        """What lasts from tree to tree, with room for so many nodes."""
+        if self._room is None or len(self._tree.tokens) < nodes:
+            self._tree = Tree.room(nodes)
+            self._room = room_of(
+                self._shapes,
+                self._evidence,
+                self.weights,
+                self.calibration.corrections,
+                self.scratch,
+                self.frontier,
+                self._tree,
+            )
+        return self._room
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt."""
         if len(tokens) > len(path):
-            self.calibration.learn(tree, self._matches[: len(tree)], path)
+            self.calibration.learn(tree, self.matches[: len(tree)], path)
         self._accepted = len(tokens)
         self._prompt.extend(tokens)
 
