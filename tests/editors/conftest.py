@@ -5,6 +5,7 @@ REDRAFT_EDITORS   the folder that setup.sh filled (default: .editors)
 REDRAFT_COMMAND   the server's command (default: .venv/bin/redraft)
 REDRAFT_VSIX      the packed extension (default: redraft.vsix in the editors' folder)
 REDRAFT_MEDIA     where screenshots and the recording go (default: a temporary folder)
+REDRAFT_PATIENCE  how many times longer everything may take on a busy machine (default: 1)
 """
 
 from __future__ import annotations
@@ -20,12 +21,38 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import leftovers
 from drive_neovim import Neovim, OpenNeovim
 from drive_vscode import Browser, CodeServer, Window
 from installed import Installed, Server
 from projects import make_project
+from waiting import PATIENCE
 
 FAILED = pytest.StashKey[bool]()
+LONGEST_TEST_S = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is started for all tests together does not count as the first one's time."""
+    for item in items:
+        if item.get_closest_marker("editors"):
+            item.add_marker(pytest.mark.timeout(LONGEST_TEST_S * PATIENCE, func_only=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole_run() -> Iterator[None]:
+    """Nothing that the tests start outlives them."""
+    leftovers.begin_run()
+    yield
+    leftovers.end_run()
+
+
+@pytest.fixture(autouse=True)
+def whole_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing that a test starts outlives it."""
+    monkeypatch.setenv(leftovers.TEST, request.node.nodeid)
+    yield
+    leftovers.end_test(request.node.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,9 +106,9 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project")
 
 
-@pytest.fixture(params=["0.12", "0.10"])
+@pytest.fixture(params=["0.12", "0.11", "0.10"])
 def version(request: pytest.FixtureRequest) -> str:
-    """Neovim that draws suggestions itself, and one for which the plugin draws."""
+    """Neovim that draws suggestions itself, and those for which the plugin draws."""
     return str(request.param)
 
 
@@ -93,8 +120,8 @@ def neovim(
     started: list[Neovim] = []
 
     def start(setup: str | None = None) -> Neovim:
-        binary = installed.neovim if version == "0.12" else installed.older_neovim
-        started.append(Neovim(binary, tmp_path / f"editor{len(started)}", server, setup))
+        folder = tmp_path / f"editor{len(started)}"
+        started.append(Neovim(installed.neovim_of(version), folder, server, setup))
         return started[-1]
 
     yield start
@@ -104,7 +131,8 @@ def neovim(
 
 FILES = (
     *("taken", "typed", "words", "edit", "stream", "hunks", "choose", "discard", "long", "box"),
-    *("bulb", "offered", "shop", "basket", "pause", "menu", "first", "killed"),
+    *("bulb", "offered", "shop", "basket", "pause", "menu", "first", "killed", "ended", "preset"),
+    "speed",
 )
 
 

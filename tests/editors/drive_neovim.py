@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from installed import CLIENTS, Server, wait_for
+import leftovers
+from installed import CLIENTS, Server
+from waiting import wait_for
 
 PLUGIN = CLIENTS / "neovim"
 
@@ -64,20 +66,25 @@ class Neovim:
             os.environ.clear()
             os.environ.update(previous)
         self.rpc.command("set columns=110 lines=40")
+        self._process = int(self.lua("return vim.uv.os_getpid()"))
 
     def lua(self, code: str, *values: Any) -> Any:
         """Run Lua in the editor."""
         return self.rpc.exec_lua(code, *values)
 
     def keys(self, keys: str) -> None:
-        """Type keys, as in mappings: ``<Esc>`` is one."""
+        """Press keys, as in mappings: ``<Esc>`` is one."""
         self.rpc.input(keys)
+
+    def type(self, text: str) -> None:
+        """Type a text as it stands."""
+        self.rpc.input(text.replace("<", "<lt>"))
 
     def open(self, path: Path) -> None:
         """Edit a file and wait until suggestions are asked for while typing."""
         self.rpc.command(f"cd {path.parent}")
         self.rpc.command(f"edit {path}")
-        wait_for(lambda: self.lua(_ASKS_WHILE_TYPING), "attached server", 60)
+        wait_for(lambda: self.lua(_ASKS_WHILE_TYPING), "attached server")
 
     @property
     def lines(self) -> list[str]:
@@ -99,7 +106,7 @@ class Neovim:
         marks = self.marks("nvim.lsp.inline_completion") + self.marks("redraft.ghost")
         return marks[0][2] if marks else ""
 
-    def wait_ghost(self, timeout_s: float = 60.0) -> str:
+    def wait_ghost(self) -> str:
         """The first suggestion that appears and stays; a user who sees none types on."""
         asked = time.monotonic()
 
@@ -111,7 +118,7 @@ class Neovim:
             first = self.ghost()
             return first if first and first == self.ghost() else ""
 
-        return wait_for(stable, "suggestion", timeout_s)
+        return wait_for(stable, "suggestion")
 
     def edit_state(self) -> str | None:
         """``running``, ``preview`` or None."""
@@ -124,11 +131,15 @@ class Neovim:
         return shown
 
     def close(self) -> None:
-        """Quit. The answer never comes: the editor is gone."""
+        """Quit, and see that it has. The answer never comes: the editor is gone."""
         with contextlib.suppress(OSError, EOFError):
             self.rpc.command("qa!")
         self.rpc.close()
+        leftovers.end(leftovers.still_alive([self._process]))
 
+
+ALONE = "{ context = { crossFile = false } }"
+"""With these settings a suggestion depends on nothing but the text of its own file."""
 
 OpenNeovim = Callable[..., Neovim]
 """Starts a Neovim, with ``setup`` when it is given."""
@@ -140,13 +151,16 @@ def init_text(server: Server, setup: str | None) -> str:
     if setup is None:
         keys = "accept = '<Tab>', accept_word = '<C-l>', accept_line = '<C-j>', "
         keys += "dismiss = '<C-]>', trigger = '<C-g>t'"
-        setup = f"require('redraft').setup({{ cmd = {command}, keymaps = {{ {keys} }} }})"
+        options = f"cmd = COMMAND, settings = SETTINGS, keymaps = {{ {keys} }}"
+        setup = f"require('redraft').setup({{ {options} }})"
+    # What is typed is what stands in the buffer: no key but those for a new line indents.
     return f"""
+vim.api.nvim_create_autocmd('FileType', {{ command = 'setlocal indentkeys=o,O' }})
 vim.o.swapfile, vim.o.shadafile = false, 'NONE'
 vim.opt.runtimepath:prepend('{PLUGIN}')
 vim.cmd.runtime('plugin/redraft.lua')
 vim.notify = function(message) vim.api.nvim_echo({{ {{ message }} }}, true, {{}}) end
-{setup.replace("COMMAND", command)}
+{setup.replace("COMMAND", command).replace("SETTINGS", ALONE)}
 """
 
 

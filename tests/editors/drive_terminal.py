@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from installed import wait_for
+from waiting import wait_for
 
 COLUMNS, ROWS = 100, 28
 

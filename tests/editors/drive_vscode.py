@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,11 +14,14 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from installed import Installed, Server, wait_for
-from vscode_settings import CHROMIUM, SETTINGS
+import leftovers
+from installed import Installed, Server
+from vscode_settings import CHROMIUM, MACHINE_SETTINGS, SETTINGS
+from waiting import PATIENCE, wait_for
 
 # A busy machine may be slower than the server is willing to wait; it then answers with nothing.
 PATIENCE_S = 12.0
@@ -38,6 +42,7 @@ GHOST = """() => {
   return [first, ...lines.map(([, text]) => text)].join('\\n');
 }"""
 QUICK_INPUT = ".quick-input-widget:visible input"
+LIST_ROW = ".quick-input-list .monaco-list-row"
 
 # The lines of one side of the diff editor in front, as they are on the screen.
 SIDE_OF_PREVIEW = """(side) => {
@@ -66,7 +71,7 @@ class CodeServer:
         self.folder = folder
         self._sockets = tempfile.mkdtemp(prefix="cs-")
         # In a browser the server's side is a remote machine, with settings of its own.
-        machine = {"redraft.serverPath": str(server.command)}
+        machine = {**MACHINE_SETTINGS, "redraft.serverPath": str(server.command)}
         user = dict(SETTINGS)
         for name, value in settings.items():
             (machine if name.startswith("redraft.server") else user)[name] = value
@@ -96,7 +101,7 @@ class CodeServer:
         surroundings["EXTENSIONS_GALLERY"] = '{"serviceUrl":""}'
         subprocess.run(
             [*base, "--install-extension", str(installed.vsix)],
-            env=surroundings, check=True, capture_output=True, timeout=120,
+            env=surroundings, check=True, capture_output=True, timeout=120 * PATIENCE,
         )  # fmt: skip
         options = ["--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}", "--disable-telemetry"]
         options += ["--disable-update-check", "--disable-getting-started-override"]
@@ -105,7 +110,7 @@ class CodeServer:
             self._process = subprocess.Popen(
                 [*base, *options], env=surroundings, stdout=log, stderr=log, start_new_session=True
             )
-        wait_for(self._answers, "code-server", 60)
+        wait_for(self._answers, "code-server")
 
     def _answers(self) -> bool:
         try:
@@ -120,10 +125,11 @@ class CodeServer:
         """End the whole process group: extension hosts are children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(leftovers.GRACE_S)
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(leftovers.GRACE_S)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
 
@@ -161,11 +167,11 @@ class Window:
         self.folder = folder if folder.is_dir() else folder.parent
         kind = "folder" if folder.is_dir() else "workspace"
         self.page: Any = browser.context.new_page()
-        self.page.set_default_timeout(60000)
+        self.page.set_default_timeout(60_000 * PATIENCE)
         self.page.goto(
             f"http://127.0.0.1:{code_server.port}/?{kind}={folder}", wait_until="domcontentloaded"
         )
-        self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for(timeout=60000)
+        self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for()
 
     def wait(self, probe: Any, what: str, timeout_s: float = 60.0) -> Any:
         """As ``wait_for``, with the page's events handled meanwhile."""
@@ -182,22 +188,26 @@ class Window:
         return rows.filter(has=self.page.get_by_text(name, exact=True))
 
     def expand(self, folder: str) -> None:
-        """Show what a folder holds. A click while the tree is being drawn is lost."""
+        """Show what a folder holds."""
         opened = self.row(folder).and_(self.page.locator("[aria-expanded='true']"))
-        for _ in range(9):
-            if opened.count():
-                return
-            self.row(folder).click(timeout=60000)
-            with contextlib.suppress(AssertionError):
-                self.wait(opened.count, f"contents of {folder}", 5)
-        raise AssertionError(f"{folder} does not open")
+        self._until(opened, self.row(folder).click)
 
     def open_tab(self, name: str) -> None:
         """Open a file by name, once the server is ready for it."""
-        self.row(name).dblclick(timeout=60000)
-        self.page.locator(f'.tab.active[data-resource-name="{name}"]').wait_for()
-        self.wait(lambda: "Redraft" in self.status(), "status bar item", 60)
+        tab = self.page.locator(f'.tab.active[data-resource-name="{name}"]')
+        self._until(tab, self.row(name).dblclick)
+        self.wait(lambda: "Redraft" in self.status(), "status bar item")
         self.wait_running()
+
+    def _until(self, wanted: Any, act: Callable[[], None]) -> None:
+        """Do something until something is there: a click while a tree is being drawn is lost."""
+        for _ in range(12):
+            if wanted.count():
+                return
+            act()
+            with contextlib.suppress(AssertionError):
+                self.wait(wanted.count, f"{wanted}", 5)
+        raise AssertionError(f"no {wanted} after many clicks")
 
     def open(self, name: str) -> None:
         """Open a file by name, cursor at its end, once the server is ready for it."""
@@ -247,7 +257,7 @@ class Window:
         shown: str = self.page.evaluate(GHOST)
         return shown.replace("\u00a0", " ").replace("\u200b", "")
 
-    def wait_ghost(self, timeout_s: float = 60.0) -> str:
+    def wait_ghost(self) -> str:
         """The first suggestion that appears and stays; a user who sees none asks again."""
         asked = time.monotonic()
 
@@ -263,7 +273,7 @@ class Window:
             self.page.wait_for_timeout(150)
             return first if self.ghost() == first else ""
 
-        found: str = self.wait(stable, "suggestion", timeout_s)
+        found: str = self.wait(stable, "suggestion")
         return found
 
     def command(self, title: str) -> None:
@@ -277,31 +287,41 @@ class Window:
 
         self.wait(palette_is_open, "palette")
         box.fill(f">{title}")
-        self.page.locator(".quick-input-list .monaco-list-row", has_text=title).first.wait_for()
+        self._choose(title)
+
+    def _choose(self, text: str | re.Pattern[str]) -> None:
+        """Press Enter once the entry in front of a list is the one that is meant."""
+        self.page.locator(f"{LIST_ROW}.focused", has_text=text).wait_for()
         self.keys("Enter")
 
     def go_to_line(self, line: int) -> None:
         """Cursor to the start of a line, 1-based."""
         self.keys("Control+g")
         self.page.locator(QUICK_INPUT).fill(f":{line}")
-        self.keys("Enter")
+        self._choose(re.compile(rf"\b{line}\b"))
+        self.page.locator(QUICK_INPUT).wait_for(state="hidden")
         self.keys("Home", "Home")
+        self._wait_cursor(f"Ln {line}, Col 1")
 
     def select_lines(self, first: int, last: int) -> None:
         """Select whole lines, 1-based and inclusive."""
         self.go_to_line(first)
         for _ in range(last - first + 1):
             self.keys("Shift+ArrowDown")
+        self._wait_cursor("selected")
 
-    def ask_for_edit(self, instruction: str) -> None:
-        """Edit the selection by the keybinding."""
+    def _wait_cursor(self, text: str) -> None:
+        """Until the status bar says where the cursor is."""
+        self.page.locator(".statusbar-item", has_text=text).first.wait_for()
+
+    def ask_for_edit(self, instruction: str, at_once: bool = False) -> None:
+        """Edit the selection by the keybinding; ``at_once`` without looking at the list."""
         self.keys("Control+k", "Control+e")
-        box = self.page.locator(QUICK_INPUT)
-        box.fill(instruction)
-        self.page.locator(
-            ".quick-input-list .monaco-list-row", has_text=instruction
-        ).first.wait_for()
-        self.keys("Enter")
+        self.page.locator(QUICK_INPUT).fill(instruction)
+        if at_once:
+            self.keys("Enter")
+        else:
+            self._choose(instruction)
 
     def in_preview(self) -> bool:
         """Whether a diff editor is in front."""
@@ -330,12 +350,12 @@ class Window:
     def open_menu(self) -> None:
         """Click our status bar item."""
         self.page.locator(STATUS_ITEM).click()
-        self.page.locator(".quick-input-list .monaco-list-row", has_text="Show log").wait_for()
+        self.page.locator(LIST_ROW, has_text="Show log").wait_for()
 
     def choose_in_menu(self, entry: str) -> None:
         """Click our status bar item and something it offers."""
         self.open_menu()
-        self.page.locator(".quick-input-list .monaco-list-row", has_text=entry).click()
+        self.page.locator(LIST_ROW, has_text=entry).click()
 
     def close_editors(self) -> None:
         """Close all editors without saving."""
@@ -346,13 +366,17 @@ class Window:
 
     def saved(self, name: str) -> bytes:
         """Save and read the file's bytes."""
-        path = self.folder / name
-        before = path.stat().st_mtime_ns
         self.keys("Control+s")
         dirty = self.page.locator(f'.tab.active.dirty[data-resource-name="{name}"]')
         self.wait(lambda: not dirty.count(), "saved file")
-        assert path.stat().st_mtime_ns >= before
-        return path.read_bytes()
+        return (self.folder / name).read_bytes()
+
+    def saved_otherwise(self, name: str, before: str) -> str:
+        """The file's text once it is another one than before, saved again and again."""
+        text: str = self.wait(
+            lambda: (now := self.saved(name).decode()) != before and now, "other text"
+        )
+        return text
 
     def toast(self, text: str) -> Any:
         """A notification that holds ``text``."""

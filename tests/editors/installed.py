@@ -8,30 +8,18 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+import leftovers
 from language_client import LanguageClient
+from waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "editor-clients"
-
-Value = TypeVar("Value")
-
-
-def wait_for(probe: Callable[[], Value], what: str, timeout_s: float = 60.0) -> Value:
-    """The first true value of ``probe``. Raises AssertionError after the timeout."""
-    end = time.monotonic() + timeout_s
-    while True:
-        value = probe()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"no {what} within {timeout_s:.0f} s; last seen: {value!r}")
-        time.sleep(0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +36,18 @@ class Installed:
             raise FileNotFoundError(f"{folder} does not exist; run tests/editors/run.sh")
         return cls(folder)
 
-    @property
-    def neovim(self) -> Path:
-        """Neovim with inline completion of its own."""
-        return self.folder / "nvim/nvim"
+    def neovim_of(self, version: str) -> Path:
+        """0.12 draws suggestions itself, 0.11 has configurations of servers, 0.10 has neither."""
+        return (
+            self.folder
+            / {"0.12": "nvim", "0.11": "nvim-middle", "0.10": "nvim-older"}[version]
+            / "nvim"
+        )
 
     @property
-    def older_neovim(self) -> Path:
-        """Neovim 0.10, for which the plugin draws."""
-        return self.folder / "nvim-older/nvim"
+    def neovim(self) -> Path:
+        """The newest Neovim."""
+        return self.neovim_of("0.12")
 
     @property
     def helix(self) -> Path:
@@ -106,18 +97,23 @@ class Server:
         cache = Installed.from_environment().folder / "cache"
         cache.mkdir(mode=0o700, exist_ok=True)
         own["XDG_CACHE_HOME"] = str(cache)
+        # Part of the daemon's address: an editor with another home would start another daemon.
+        own["HOME"] = os.environ["HOME"]
         own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2")
         command = folder / "redraft"
         exports = "".join(f"export {name}='{value}'\n" for name, value in own.items())
-        command.write_text(f"#!/bin/sh\n{exports}exec '{real}' \"$@\"\n", encoding="utf-8")
+        # The daemon that an editor starts outlives the editor's test.
+        script = f"#!/bin/sh\n{exports}unset {leftovers.TEST}\nexec '{real}' \"$@\"\n"
+        command.write_text(script, encoding="utf-8")
         command.chmod(0o755)
         return cls(command, {**os.environ, **own})
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the server's command line."""
         return subprocess.run(
-            [str(self.command), *arguments], capture_output=True, text=True, timeout=60, check=False
-        )
+            [str(self.command), *arguments],
+            capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
+        )  # fmt: skip
 
     def status(self) -> dict[str, Any]:
         """``redraft status --json``; empty when no daemon runs."""
@@ -176,15 +172,22 @@ class Server:
 
     def fronts(self) -> set[int]:
         """Processes that editors have started."""
-        own = f"XDG_RUNTIME_DIR={self.environment['XDG_RUNTIME_DIR']}".encode()
+        own = self.environment["XDG_RUNTIME_DIR"]
         found = set()
-        for process in Path("/proc").glob("[0-9]*"):
+        for process in leftovers.carrying("XDG_RUNTIME_DIR", own.__eq__):
             with suppress(OSError):
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                surroundings = (process / "environ").read_bytes().split(b"\0")
-                if b"serve" in words and own in surroundings:
-                    found.add(int(process.name))
+                if b"serve" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                    found.add(process)
         return found
+
+    def settled(self) -> dict[str, Any]:
+        """The status once the daemon knows of every front that lives, and of no other."""
+
+        def when_settled() -> dict[str, Any]:
+            status = self.status()
+            return status if status.get("clients") == len(self.fronts()) else {}
+
+        return wait_for(when_settled, "settled clients")
 
     def wait_idle(self) -> None:
         """Until no engine has anything to do."""

@@ -6,9 +6,15 @@ import json
 import queue
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+
+from waiting import PATIENCE, wait_for
+
+# As the editors' own settings here: a suggestion depends on the text of its own file alone.
+SETTINGS = {"context": {"crossFile": False}}
 
 # Code points, which is how Python counts.
 CAPABILITIES = {
@@ -28,11 +34,28 @@ class Refused(Exception):
     """The server answered a request with an error."""
 
 
-class LanguageClient:
-    """Speaks to ``redraft serve`` with one folder open. A context manager."""
+Answer = Callable[[str, Any], Any]
+"""The result of a request that the server makes, from its method and parameters."""
 
-    def __init__(self, command: Path, folder: Path) -> None:
+
+class LanguageClient:
+    """Speaks to ``redraft serve`` with one folder open. A context manager.
+
+    ``params`` are those of ``initialize``, the folder apart.
+    """
+
+    def __init__(
+        self,
+        command: Path,
+        folder: Path,
+        params: dict[str, Any] | None = None,
+        answer: Answer = lambda _method, _params: None,
+    ) -> None:
         self._folder = folder
+        options = {"initializationOptions": {"settings": SETTINGS}, "capabilities": CAPABILITIES}
+        self._params = options if params is None else params
+        self._answer = answer
+        self._sending = threading.Lock()
         self._process = subprocess.Popen(
             [str(command), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -44,15 +67,14 @@ class LanguageClient:
 
     def __enter__(self) -> LanguageClient:
         folder = {"uri": self._folder.as_uri(), "name": self._folder.name}
-        self.request(
-            "initialize",
-            {
-                "processId": None,
-                "rootUri": folder["uri"],
-                "workspaceFolders": [folder],
-                "capabilities": CAPABILITIES,
-            },
-        )
+        asked = {
+            "processId": None,
+            "rootUri": folder["uri"],
+            "rootPath": str(self._folder),
+            "workspaceFolders": [folder],
+            **self._params,
+        }
+        self.request("initialize", asked)
         self.notify("initialized", {})
         return self
 
@@ -64,6 +86,10 @@ class LanguageClient:
     ) -> None:
         self._process.kill()
         self._process.wait(10)
+
+    def wait_ready(self) -> None:
+        """Until the model is loaded and the folder indexed, as they are when an editor asks."""
+        wait_for(lambda: self.request("redraft/status", {})["state"] == "ready", "ready server")
 
     def open(self, path: Path, text: str, language: str = "python") -> dict[str, str]:
         """Open a document with a text of our own. Its identifier."""
@@ -85,10 +111,10 @@ class LanguageClient:
         self._count += 1
         self._send({"id": self._count, "method": method, "params": params})
         while True:
-            message = self._answers.get(timeout=timeout_s)
+            message = self._answers.get(timeout=timeout_s * PATIENCE)
             if message is None:
                 raise Refused("the server ended")
-            if message.get("id") != self._count or "method" in message:
+            if message.get("id") != self._count:
                 continue
             if "error" in message:
                 raise Refused(str(message["error"]["message"]))
@@ -97,12 +123,18 @@ class LanguageClient:
     def _send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         assert self._process.stdin is not None
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        self._process.stdin.flush()
+        with self._sending:
+            self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            self._process.stdin.flush()
 
     def _read(self, stream: IO[bytes]) -> None:
         while length := _content_length(stream):
-            self._answers.put(json.loads(stream.read(length)))
+            message = json.loads(stream.read(length))
+            if "method" not in message:
+                self._answers.put(message)
+            elif "id" in message:
+                result = self._answer(message["method"], message.get("params"))
+                self._send({"id": message["id"], "result": result})
         self._answers.put(None)
 
 

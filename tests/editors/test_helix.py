@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from drive_terminal import Terminal
-from installed import CLIENTS, Installed, Server, wait_for
+from installed import CLIENTS, Installed, Server
 from prepared import prepared_comment, prepared_place
+from waiting import wait_for
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 OpenHelix = Callable[[str], Terminal]
 
@@ -77,7 +78,7 @@ def test_suggestion_is_taken_from_the_menu(helix: OpenHelix, project: Path, serv
         editor.rest(2.0)
         return editor.text.count(wanted) > before
 
-    editor.wait(offered, "completion menu", 90)
+    editor.wait(offered, "completion menu")
     editor.keys("\t")
     editor.keys("\r")
     editor.rest(0.5)
@@ -98,7 +99,7 @@ def test_instruction_comment_is_carried_out(
         editor.rest(2.0)
         return title in editor.text
 
-    editor.wait(offered, "code action", 90)
+    editor.wait(offered, "code action")
     editor.keys("\r")
 
     def carried_out() -> bool:

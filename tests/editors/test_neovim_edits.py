@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from drive_neovim import Neovim, OpenNeovim
-from installed import Server, wait_for
+from installed import Server
 from prepared import (
     Edit,
     changes_something,
@@ -16,8 +16,9 @@ from prepared import (
     prepared_edit,
     replaces_first,
 )
+from waiting import wait_for
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 
 def opened_for_edit(
@@ -37,7 +38,8 @@ def ask_for_edit(editor: Neovim, edit: Edit) -> None:
     """Selects the lines and types the instruction into the prompt."""
     editor.keys(f"{edit.first}GV{edit.last}G:Redraft edit<CR>")
     wait_prompt(editor)
-    editor.keys(edit.instruction + "<CR>")
+    editor.type(edit.instruction)
+    editor.keys("<CR>")
 
 
 def wait_prompt(editor: Neovim) -> None:
@@ -54,7 +56,7 @@ def run_edit(editor: Neovim, edit: Edit) -> None:
 
 def wait_preview(editor: Neovim) -> None:
     """Until the whole answer is shown."""
-    wait_for(lambda: editor.edit_state() == "preview", "preview", 60)
+    wait_for(lambda: editor.edit_state() == "preview", "preview")
 
 
 def test_edit_is_previewed_accepted_and_undone_at_once(
@@ -211,7 +213,8 @@ def test_code_action_asks_for_the_instruction(
         filter = function(action) return action.title:match('^Edit with instruction') ~= nil end,
       })""")
     wait_prompt(editor)
-    editor.keys(edit.instruction + "<CR>")
+    editor.type(edit.instruction)
+    editor.keys("<CR>")
     wait_preview(editor)
 
 

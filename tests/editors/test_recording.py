@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from drive_neovim import editor_environment, init_text
 from drive_terminal import Terminal, save_animation, save_recording
-from installed import Installed, Server, wait_for
+from installed import Installed, Server
 from prepared import prepared_edit, prepared_place
 from projects import ORDERS
+from waiting import wait_for
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 LARGEST_ANIMATION_BYTES = 500_000
 
@@ -28,7 +29,7 @@ def test_session_is_recorded(
 ) -> None:
     path = project / "orders.py"
     place = prepared_place(server, project, path.name)
-    taken = place.typed + place.suggestion + "\n"
+    taken = place.typed + place.suggestion + place.after
     edit = prepared_edit(
         server, project, path.name, change=lambda text: taken if text == ORDERS else ""
     )

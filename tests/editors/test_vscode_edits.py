@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from drive_vscode import Window, lines_on_screen
+from drive_vscode import LIST_ROW, Window, lines_on_screen
 from installed import Server
 from prepared import (
     Edit,
@@ -16,7 +16,7 @@ from prepared import (
     prepared_edit,
 )
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 
 def opened_for_edit(
@@ -44,8 +44,8 @@ def previewed(
     """Opens a file, asks for an edit and waits for the whole proposal."""
     edit = opened_for_edit(window, server, name, wanted, change)
     window.ask_for_edit(edit.instruction)
-    window.wait(window.in_preview, "preview", 60)
-    window.wait(lambda: window.proposes(edit.after), "proposal", 60)
+    window.wait(window.in_preview, "preview")
+    window.wait(lambda: window.proposes(edit.after), "proposal")
     return edit
 
 
@@ -83,9 +83,9 @@ def test_answer_streams_into_the_preview(window: Window, server: Server) -> None
     whole = [[], lines_on_screen(edit.text), lines_on_screen(edit.after)]
     with server.slow_engine():
         window.ask_for_edit(edit.instruction)
-        window.wait(lambda: window.proposal() not in whole, "part of the answer", 60)
+        window.wait(lambda: window.proposal() not in whole, "part of the answer")
         assert on_disk(window, "stream.py") == edit.text
-    window.wait(lambda: window.proposes(edit.after), "proposal", 60)
+    window.wait(lambda: window.proposes(edit.after), "proposal")
     window.keys("Control+Backspace")
     wait_decided(window)
 
@@ -110,7 +110,7 @@ def test_hunks_are_decided_one_by_one(window: Window, server: Server) -> None:
 def test_changes_are_chosen_from_a_list(window: Window, server: Server, media: Path) -> None:
     edit = previewed(window, server, "choose.py", changes_two_places)
     window.command("Redraft: Choose Changes")
-    rows = window.page.locator(".quick-input-list .monaco-list-row")
+    rows = window.page.locator(LIST_ROW)
     window.wait(lambda: rows.count() == len(edit.hunks), "list of the changes")
     window.picture(media / "vscode-choose.png")
     rows.nth(0).locator(".label-name").first.click()
@@ -130,8 +130,8 @@ def test_discarded_edit_leaves_no_trace(window: Window, server: Server) -> None:
 def test_edit_is_cancelled(window: Window, server: Server) -> None:
     edit = opened_for_edit(window, server, "long.py")
     with server.halted_engine():
-        window.ask_for_edit(edit.instruction)
-        window.wait(window.in_preview, "preview", 60)
+        window.ask_for_edit(edit.instruction, at_once=True)
+        window.wait(window.in_preview, "preview")
         window.toast(edit.instruction).get_by_role("button", name="Cancel").click()
         window.wait(lambda: not window.in_preview(), "no preview")
     server.wait_idle()
@@ -148,12 +148,25 @@ def test_instruction_box_has_ready_made_and_earlier_ones(
     wait_decided(window)
     window.select_lines(edit.first, edit.last)
     window.keys("Control+k", "Control+e")
-    rows = window.page.locator(".quick-input-list .monaco-list-row")
+    rows = window.page.locator(LIST_ROW)
     rows.filter(has_text="Redraft: add a docstring").first.wait_for()
     window.picture(media / "vscode-instruction.png")
     rows.filter(has_text=edit.instruction).first.wait_for()
     window.keys("Escape")
     assert not window.in_preview()
+
+
+def test_ready_made_instruction_is_carried_out(window: Window, server: Server) -> None:
+    edit = opened_for_edit(window, server, "preset.py")
+    with server.halted_engine():
+        window.keys("Control+k", "Control+e")
+        ready_made = window.page.locator(LIST_ROW, has_text="Redraft: add a docstring")
+        ready_made.first.click()
+        window.wait(window.in_preview, "preview")
+        window.toast("add a docstring").get_by_role("button", name="Cancel").click()
+        window.wait(lambda: not window.in_preview(), "no preview")
+    server.wait_idle()
+    assert on_disk(window, "preset.py") == edit.text
 
 
 def asks_for(window: Window, edit: Edit) -> None:

@@ -13,14 +13,14 @@ from installed import Installed, Server
 from prepared import prepared_cell, prepared_place
 from projects import make_project
 
-pytestmark = [pytest.mark.editors, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.editors
 
 
 def test_several_folders_of_a_workspace(
     code_server: CodeServer, browser: Browser, server: Server, tmp_path: Path
 ) -> None:
     one, two = make_project(tmp_path / "one"), make_project(tmp_path / "two")
-    place = prepared_place(server, two, "second.py")
+    place = prepared_place(server, two, "second.py", after="")
     (two / "second.py").write_text(place.text, encoding="utf-8")
     both = tmp_path / "both.code-workspace"
     both.write_text(json.dumps({"folders": [{"path": "one"}, {"path": "two"}]}), encoding="utf-8")
@@ -62,26 +62,33 @@ def test_cell_of_a_notebook(
     window.page.close()
 
 
+def shell_with_path(home: Path, path: str) -> dict[str, str]:
+    """Surroundings in which PATH is what a test says, and nothing of the user's own.
+
+    VS Code asks the user's shell for it, and takes what it has where the shell does not answer.
+    """
+    home.mkdir()
+    (home / ".bash_profile").write_text(f'export PATH="{path}"\n', encoding="utf-8")
+    return {"HOME": str(home), "SHELL": "/bin/bash", "PATH": path}
+
+
 def test_untrusted_folder_is_served_with_the_users_own_server(
     installed: Installed, server: Server, browser: Browser, tmp_path: Path
 ) -> None:
     """The user's own is on PATH here; what the folder names is not even looked at."""
+    on_path = shell_with_path(tmp_path / "home", f"{server.command.parent}:/usr/bin:/bin")
     folder = make_project(tmp_path / "untrusted")
     (folder / ".vscode").mkdir()
     settings = {"redraft.serverPath": "/bin/false", "redraft.model.path": "/nowhere"}
     (folder / ".vscode/settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    home = tmp_path / "home"
-    home.mkdir()
-    profile = f'export PATH="{server.command.parent}:$PATH"\n'
-    (home / ".bash_profile").write_text(profile, encoding="utf-8")
     code_server = CodeServer(
         installed, server, tmp_path / "code-server", trusted=False,
-        environment={"HOME": str(home), "SHELL": "/bin/bash"},
+        environment=on_path,
         **{"redraft.serverPath": "", "security.workspace.trust.startupPrompt": "never"},
     )  # fmt: skip
     try:
         window = Window(code_server, browser, folder)
-        window.open("shapes.py")
+        window.open("orders.py")
         window.page.locator(".statusbar-item", has_text="Restricted Mode").first.wait_for()
         assert window.state() in ("ready", "indexing")
         assert "/nowhere" not in window.summary()
@@ -114,9 +121,10 @@ def test_private_environment_is_made_when_the_user_agrees(
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "python3").symlink_to(sys.executable)
+    path = f"{commands}:/usr/bin:/bin"
     code_server = CodeServer(
         installed, server, tmp_path / "code-server",
-        environment={"PATH": f"{commands}:/usr/bin:/bin", "PIP_NO_INDEX": "1"},
+        environment={**shell_with_path(tmp_path / "home", path), "PIP_NO_INDEX": "1"},
         **{
             "redraft.serverPath": "",
             "redraft.serverPackage": str(wheel_of(server, tmp_path)),
@@ -125,7 +133,7 @@ def test_private_environment_is_made_when_the_user_agrees(
     try:
         window = Window(code_server, browser, make_project(tmp_path / "project"))
         offer = window.toast("Redraft's server was not found")
-        offer.wait_for(timeout=60000)
+        offer.wait_for()
         assert window.state() == "error"
         offer.get_by_role("button", name="Install").click()
         window.wait_running()

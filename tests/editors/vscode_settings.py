@@ -35,4 +35,10 @@ SETTINGS = {
     "editor.suggestOnTriggerCharacters": False,
     "editor.autoClosingBrackets": "never",
     "editor.autoClosingQuotes": "never",
+    # What a suggestion is, the text of its own file says alone.
+    "redraft.context.crossFile": False,
 }
+
+# Of the machine with the server's side, in a browser. What PATH is there, the user's shell says,
+# and a busy machine takes its time.
+MACHINE_SETTINGS = {"application.shellEnvironmentResolutionTimeout": 120}

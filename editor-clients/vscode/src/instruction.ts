@@ -29,7 +29,10 @@ export class InstructionBox {
     box.placeholder = "What should change? For example: add type hints";
     box.matchOnDetail = true;
     let offered: Preset[] = [];
+    // Whether the list on the screen is the one for what is typed: until it is, none of its entries is meant.
+    let current = false;
     const refresh = (): void => {
+      current = false;
       box.items = this.items(box.value, offered);
     };
     refresh();
@@ -43,7 +46,13 @@ export class InstructionBox {
     );
     const chosen = new Promise<InstructionItem | undefined>((resolve) => {
       box.onDidChangeValue(refresh);
-      box.onDidAccept(() => resolve(box.activeItems[0] ?? { label: box.value, instruction: box.value }));
+      box.onDidChangeActive(() => {
+        current = true;
+      });
+      box.onDidAccept(() => {
+        const typed = { label: box.value, instruction: box.value };
+        resolve((current ? box.activeItems[0] : undefined) ?? typed);
+      });
       box.onDidHide(() => resolve(undefined));
     });
     box.show();
