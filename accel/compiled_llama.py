@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from accel.compiled_forward import STEP, Kept, Scratch, Shape, Weights, forward, move
+from accel.compiled_attention import Kept, Room, Shape, move
+from accel.compiled_forward import Scratch, Weights, forward
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.kv_cache import KVCache
+from accel.lanes import LANES
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
+from accel.thread_pair import ThreadPair
 
 SMALL_BYTES = 600_000_000
-"""Weights above are read by several threads, which the compiled forward does not have."""
+"""Weights above are read by more threads than the compiled forward has."""
 
 
 class CompiledCache(KVCache):
@@ -42,7 +46,7 @@ class CompiledCache(KVCache):
 
     def _make(self, capacity: int) -> None:
         """Room of zeros: what lies behind the committed rows may be read with weight zero."""
-        depth, blocks = self._shape.depth, -(-capacity // STEP) * STEP // BLOCK
+        depth, blocks = self._shape.depth, -(-capacity // BLOCK)
         pair = 4 // self._dtype.itemsize
         heads = (self._layers, self._shape.kv_heads)
         last = pair * BLOCK
@@ -58,9 +62,11 @@ class CompiledCache(KVCache):
 
 
 class CompiledLlama(Model):
-    """A small decoder on one core. Build it with ``from_module``."""
+    """A small decoder on one core, or two where there are many rows. Build it with
+    ``from_module``."""
 
     has_fixed_shapes = False
+    can_share = os.name == "posix"
     computes_masks = True
 
     def __init__(self, module: Any) -> None:
@@ -82,12 +88,13 @@ class CompiledLlama(Model):
         self._weights = _weights(module)
         self._rotary = base.rotary_emb
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
-        self._scratch = Scratch.room(1, STEP, self._weights, self._shape)
-        self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
+        self._scratch = Scratch.room(1, self._weights, self._shape)
         self._paths = no_paths(self._weights.embedding.dtype)
-        self._path_scratch = PathScratch.room(1, self._paths)
+        self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
+        self._make_sides(BLOCK, 1)
+        self._pair = ThreadPair()
         # Compile, or load the compiled form, before the first request waits for it.
-        self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(STEP))
+        self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(BLOCK))
 
     @classmethod
     def from_module(cls, module: nn.Module) -> CompiledLlama | None:
@@ -106,26 +113,26 @@ class CompiledLlama(Model):
         dtype = self._weights.embedding.dtype
         self._mask_inputs = mask_tokens.embeddings.float().numpy()
         self._paths = pack_paths(mask_tokens, dtype)
-        self._path_scratch = PathScratch.room(1, self._paths)
+        self._make_sides(BLOCK, 1)
+
+    def shares_patiently(self, patiently: bool) -> None:
+        self._pair.is_patient = patiently
 
     def forward(self, rows: Rows, cache: KVCache) -> Tensor:
         return self.forward_with_masks(rows, cache)[0]
 
     def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
         assert isinstance(cache, CompiledCache)
-        count, past = len(rows), cache.length
+        count, masks = len(rows), len(rows.mask_places)
         cache.reserve(count)
-        self._make_room(count, past, cache.capacity)
-        masks = len(rows.mask_places)
+        self._make_room(count, masks, cache)
         places = np.minimum(rows.mask_places, len(self._mask_inputs) - 1)
-        if masks > len(self._path_scratch.low):
-            self._path_scratch = PathScratch.room(masks, self._paths)
         logits = np.empty((count - rows.logits_from, len(self._weights.head) * BLOCK), np.float32)
-        forward(
+        arguments = (
             np.array(rows.tokens, np.int32),  # a read-only array would be compiled for anew
             rows.offsets,
             rows.mask,
-            past,
+            cache.length,
             self._weights,
             self._shape,
             self._rotations,
@@ -135,22 +142,33 @@ class CompiledLlama(Model):
             rows.masks_from,
             self._mask_inputs[places],
             self._paths,
-            self._path_scratch,
             logits,
         )
-        first = rows.masks_from - rows.logits_from
-        states = _tensor(self._scratch.normed[first : first + masks].copy())
+        if 1 < self.shared_from <= count and self._pair.is_free():
+            self._pair.run(forward, arguments, count, self._sides, len(self._weights.qkv) + 1)
+        else:
+            forward(*arguments, 0, count, *self._sides[0], self._pair.meeting, 0, 0)
+        states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
         return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
-    def _make_room(self, rows: int, past: int, columns: int) -> None:
-        has_rows, has_columns = len(self._scratch.x), self._scratch.scores.shape[1]
-        if rows > has_rows or columns > has_columns:
-            self._scratch = Scratch.room(
-                max(rows, has_rows), max(columns, has_columns), self._weights, self._shape
-            )
-        if past + rows > len(self._rotations):
-            positions = max(past + rows, 2 * len(self._rotations), 1024)
-            cos, sin = rotation_angles(self._rotary, positions)
+    def _make_sides(self, columns: int, masks: int) -> None:
+        """Room that threads do not share, for each of two."""
+        dtype = self._weights.embedding.dtype
+        self._sides = [
+            (Room.of(columns, self._shape, dtype), PathScratch.room(masks, self._paths))
+            for _ in range(2)
+        ]
+
+    def _make_room(self, rows: int, masks: int, cache: CompiledCache) -> None:
+        if rows > len(self._scratch.x):
+            self._scratch = Scratch.room(rows, self._weights, self._shape)
+        room, path_scratch = self._sides[0]
+        has_columns, has_masks = room.scores.shape[1] - LANES, len(path_scratch.low)
+        if cache.capacity > has_columns or masks > has_masks:
+            self._make_sides(max(cache.capacity, has_columns), max(masks, has_masks))
+        last = cache.length + rows
+        if last > len(self._rotations):
+            cos, sin = rotation_angles(self._rotary, max(last, 2 * len(self._rotations), 1024))
             self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
 
 

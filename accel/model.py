@@ -38,6 +38,9 @@ class Model(ABC):
     max_positions: int
     has_fixed_shapes: bool = True
     """A number of rows not seen before costs time (kernels are compiled or recorded for it)."""
+    shared_from: int = 0
+    """Rows from which two threads share a forward, 0 for never, where ``can_share``."""
+    can_share: bool = False
     computes_masks: bool = False
     """Whether mask rows can be computed."""
     mask_tokens: MaskTokens | None = None
@@ -47,6 +50,10 @@ class Model(ABC):
         """Compute mask rows by these from now on."""
         assert self.computes_masks, "this model computes no mask rows"
         self.mask_tokens = mask_tokens
+
+    def shares_patiently(self, patiently: bool) -> None:
+        """Whether to share although the other thread keeps losing its core; to measure that."""
+        assert self.can_share, "this model has one thread"
 
     @abstractmethod
     def new_cache(self, capacity: int) -> KVCache:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from accel.loading import end_tokens, load_module
 from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
 from accel.model import Capability, Model, TransformersModel, attention_windows
 from accel.probe import Probe
-from accel.profile import Costs, measure
+from accel.profile import Costs, measure, share
 from accel.store import Store
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -120,6 +120,8 @@ class Settings:
 
     dtype: torch.dtype
     threads: int
+    may_share: bool = False
+    """Whether a second thread may take half of the rows where the model has such a forward."""
 
 
 def choose_settings(
@@ -220,12 +222,39 @@ def _time_matrix(matrix: Linear, dtype: torch.dtype) -> Costs:
 
 
 def profile(model: Model, settings: Settings, store: Store) -> Costs:
-    """t(T) of an opened model, measured once and kept."""
-    key = f"costs/{settings.dtype}/{settings.threads}"
-    try:
-        return Costs.from_json(store.get(key))
-    except (KeyError, TypeError, ValueError):
+    """t(T) of an opened model, measured once and kept, and again where a busy machine hid whether
+    two threads pay. The model is told from how many rows on they do."""
+    shares = settings.may_share and model.can_share
+    key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
+    costs = _kept_costs(store.get(key))
+    if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
+        if shares:
+            costs = share(model, costs, 0.4)
+            costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
         if _can_be_kept(settings.threads):
             store.put(key, costs.to_json())
-        return costs
+    model.shared_from = costs.shared_from
+    return costs
+
+
+def _kept_costs(kept: Any) -> Costs | None:
+    try:
+        return Costs.from_json(kept)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def cores() -> int:
+    """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(here or 1, int(asked)) if asked.isdigit() and int(asked) else here or 1
+
+
+def _is_quiet() -> bool:
+    """Whether a core was free most of the last minute."""
+    try:
+        return os.getloadavg()[0] < (os.cpu_count() or 1) - 0.5
+    except (AttributeError, OSError):
+        return True

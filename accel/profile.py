@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,26 @@ from accel.rows import Rows, chain_rows, tree_rows
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 CONTEXTS = (256, 2048)
 
+LEAST_SHARED = 8
+"""Fewer rows cost what reading the weights costs, which each of two threads would do."""
+
+SHARED_GAIN = 0.9
+"""Share of one thread's time that two may take at most."""
+
 
 @dataclass(slots=True)
 class Costs:
-    """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points."""
+    """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points.
+
+    ``shared_from``: rows from which two threads share it, 0 for never. ``was_busy``: other
+    programs had the cores meanwhile, so that two threads could not show what they bring.
+    """
 
     contexts: list[int]
     rows: list[int]
     seconds: NDArray[np.float64]
+    shared_from: int = 0
+    was_busy: bool = False
 
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
         """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
@@ -50,6 +64,8 @@ class Costs:
             "contexts": self.contexts,
             "rows": self.rows,
             "seconds": self.seconds.tolist(),
+            "shared_from": self.shared_from,
+            "was_busy": self.was_busy,
         }
 
     @classmethod
@@ -59,6 +75,8 @@ class Costs:
             [int(context) for context in data["contexts"]],
             [int(count) for count in data["rows"]],
             np.array(data["seconds"], np.float64),
+            int(data["shared_from"]),
+            bool(data["was_busy"]),
         )
         if costs.seconds.shape != (len(costs.contexts), len(costs.rows)):
             raise ValueError("costs of another shape than their grid")
@@ -101,6 +119,50 @@ def measure(
             return Costs(list(contexts), list(rows), least)
 
 
+def share(model: Model, costs: Costs, budget_s: float) -> Costs:
+    """The costs where two threads share forwards of as many rows as pay.
+
+    Two threads are timed by the clock on the wall, since what a busy machine takes from one of
+    them is paid for.
+    """
+    if not model.can_share or costs.rows[-1] < LEAST_SHARED:
+        return costs
+    counts = [count for count in costs.rows if count >= LEAST_SHARED]
+    both = shared_seconds(model, costs.contexts, counts, budget_s)
+    alone = costs.seconds[:, -len(counts) :]
+    pays = both < SHARED_GAIN * alone
+    first = len(counts)
+    while first and pays[:, first - 1].all():
+        first -= 1
+    if first == len(counts):
+        return replace(costs, shared_from=0)
+    seconds = costs.seconds.copy()
+    seconds[:, len(costs.rows) - len(counts) + first :] = both[:, first:]
+    return replace(costs, seconds=seconds, shared_from=counts[first])
+
+
+def shared_seconds(
+    model: Model, contexts: list[int], counts: list[int], budget_s: float
+) -> NDArray[np.float64]:
+    """Least seconds of forwards by two threads, infinite where there was no time to look. float64
+    [contexts, counts]."""
+    before, model.shared_from = model.shared_from, 2
+    model.shares_patiently(True)
+    least = np.full((len(contexts), len(counts)), np.inf)
+    try:
+        timers = [_Timer(model, context, max(counts), time.perf_counter) for context in contexts]
+        started = time.perf_counter()
+        while time.perf_counter() - started < budget_s:
+            for timer, row in zip(timers, least, strict=True):
+                for j, count in enumerate(counts):
+                    if time.perf_counter() - started < 4 * budget_s:
+                        row[j] = min(row[j], timer.seconds(count), timer.seconds(count))
+    finally:
+        model.shared_from = before
+        model.shares_patiently(False)
+    return least
+
+
 def _falls(seconds: NDArray[np.float64]) -> bool:
     """Whether some count of rows is clearly slower than a larger one."""
     return bool((seconds > 1.15 * _after(seconds)).any())
@@ -118,12 +180,14 @@ def _once(model: Model, count: int, context: int) -> float:
 class _Timer:
     """Times forwards behind a context of zeros."""
 
-    def __init__(self, model: Model, context: int, most: int) -> None:
+    def __init__(
+        self, model: Model, context: int, most: int, clock: Callable[[], float] | None = None
+    ) -> None:
         self._model = model
         # On a busy machine long forwards are interrupted and short ones are not, which would bend
         # the curve: the time of this thread alone is not bent. Windows counts it in 15 ms steps.
         own_time = model.device.type == "cpu" and os.name == "posix"
-        self._clock = time.thread_time if own_time else time.perf_counter
+        self._clock = clock or (time.thread_time if own_time else time.perf_counter)
         self._cache = model.new_cache(context + most)
         with torch.inference_mode():
             if model.capability == Capability.PLAIN:
@@ -163,3 +227,39 @@ def best(logits: torch.Tensor) -> list[int]:
         found: list[int] = logits.float().numpy().argmax(-1).tolist()
         return found
     return logits.argmax(-1).tolist()
+
+
+def main() -> None:
+    """Print milliseconds of forwards of the embedded model by rows, by one thread and by two.
+
+    ``python -m accel.profile [fp32|bf16]``
+    """
+    from accel.compiled_llama import CompiledLlama
+    from accel.loading import DEFAULT_MODEL, load_module
+
+    torch.set_num_threads(1)
+    for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
+        if name not in (sys.argv[1:] or [name]):
+            continue
+        model = CompiledLlama.from_module(
+            load_module(DEFAULT_MODEL, dtype, torch.device("cpu"), "eager")
+        )
+        assert model is not None
+        costs = measure(model, 3.0)
+        counts = [count for count in costs.rows if count >= LEAST_SHARED]
+        both = shared_seconds(model, costs.contexts, counts, 3.0)
+        chosen = share(model, costs, 1.0).shared_from
+        print(f"{name}: two threads from {chosen} rows on (0: never)")
+        print("context  rows  one thread  two, by the wall  of one row  two of one row")
+        for context, alone, shared in zip(costs.contexts, costs.seconds, both, strict=True):
+            for count, one in zip(costs.rows, alone, strict=True):
+                two = shared[counts.index(count)] if count in counts else np.nan
+                ratios = one / alone[0], two / alone[0]
+                print(
+                    f"{context:7} {count:5} {one * 1e3:11.3f} {two * 1e3:17.3f}"
+                    f" {ratios[0]:11.2f} {ratios[1]:15.2f}"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Attention of the compiled forward: keys and values in the layout of ``matmul``.
+
+Scores are products of few queries with a matrix of depth x position, what queries take is a
+product of few rows of shares with a matrix of position x depth. Query heads that share a head of
+keys are rows of the same product.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel import lanes, matmul
+from accel.lanes import (
+    LANES,
+    everywhere,
+    exponential,
+    highest,
+    larger,
+    load,
+    multiply_add,
+    store,
+    total,
+)
+from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, narrow
+from accel.rows import BLOCKED
+from accel.sources.compiled import compiled_with
+
+Floats = NDArray[np.float32]
+Stored = NDArray[Any]
+"""Numbers as the model's dtype has them: float32, or the bits of bf16 as int16."""
+
+QUERIES = 2 * TILE_ROWS
+"""Queries whose scores are held at once."""
+
+
+class Shape(NamedTuple):
+    """Heads of queries, heads of keys, numbers in a head; epsilon of norms; scale of scores."""
+
+    heads: int
+    kv_heads: int
+    depth: int
+    eps: float
+    scaling: float
+
+
+class Kept(NamedTuple):
+    """Keys and values of all rows.
+
+    keys: [layers, kv_heads, capacity / 32, depth, 32], for each block of positions a matrix of
+    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. Of bf16, pairs along
+    depth (keys) and position (values) stand together: int16 with half the third-last and twice
+    the last size.
+    """
+
+    keys: Stored
+    values: Stored
+
+
+class Room(NamedTuple):
+    """Room for the scores and shares of some queries, and what they take. For one thread."""
+
+    scores: Floats
+    shares: Stored
+    taken: Floats
+
+    @classmethod
+    def of(cls, columns: int, shape: Shape, dtype: Any) -> Room:
+        """Room over ``columns`` columns of keys. Rows do not begin a page apart, where a cache
+        holds few of them."""
+        return cls(
+            np.empty((QUERIES, columns + LANES), np.float32),
+            np.empty((QUERIES, columns + LANES), dtype),
+            np.empty((QUERIES, shape.depth), np.float32),
+        )
+
+
+@compiled_with(lanes, matmul)
+def rotate(vectors: Floats, at: int, rotations: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
+    """Turn a head's numbers by its position (rotate_half); all places are flat."""
+    half = rotations.shape[2]
+    for i in range(0, half, LANES):
+        cos = load(rotations, 2 * position * half + i)
+        sin = load(rotations, (2 * position + 1) * half + i)
+        left, right = load(vectors, at + i), load(vectors, at + half + i)
+        store(given, to + i, left * cos - right * sin)
+        store(given, to + half + i, right * cos + left * sin)
+
+
+@compiled_with(matmul)
+def keep_key(keys: Stored, place: int, vector: Floats) -> None:
+    """Write a head's key for a position. keys: of one layer and head."""
+    pair = keys.shape[2] // BLOCK
+    block, column = place // BLOCK, pair * (place % BLOCK)
+    for i in range(len(vector) // pair):
+        for odd in range(pair):
+            keys[block, i, column + odd] = narrow(vector[pair * i + odd], keys)
+
+
+@compiled_with(matmul)
+def keep_value(values: Stored, place: int, vector: Floats) -> None:
+    """Write a head's value for a position. values: of one layer and head."""
+    pair = values.shape[2] // BLOCK
+    row, odd = place // pair, place % pair
+    for block in range(len(vector) // BLOCK):
+        for i in range(BLOCK):
+            values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
+
+
+@compiled_with(matmul)
+def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
+    """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
+    keys, values = kept.keys, kept.values
+    pair = keys.shape[4] // BLOCK
+    for row in range(len(sources)):
+        source, target = sources[row], first + row
+        column, place = source % BLOCK * pair, target % BLOCK * pair
+        old, new = source % pair, target % pair
+        for layer in range(keys.shape[0]):
+            for head in range(keys.shape[1]):
+                taken, given = (
+                    keys[layer, head, source // BLOCK],
+                    keys[layer, head, target // BLOCK],
+                )
+                for i in range(len(taken)):
+                    for odd in range(pair):
+                        given[i, place + odd] = taken[i, column + odd]
+                for block in range(values.shape[2]):
+                    taken = values[layer, head, block]
+                    for i in range(BLOCK):
+                        taken[target // pair, pair * i + new] = taken[
+                            source // pair, pair * i + old
+                        ]
+
+
+@compiled_with(lanes, matmul)
+def write_shares(
+    scores: Floats,
+    row: int,
+    end: int,
+    mask: Floats,
+    mask_row: int,
+    past: int,
+    scaling: float,
+    shares: Stored,
+) -> float:
+    """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
+    multiple of ``BLOCK``; returns the sum.
+
+    mask: float32 [.., end - past], whose negative columns are left out.
+    """
+    columns = (end + BLOCK - 1) // BLOCK * BLOCK
+    for column in range(mask.shape[1]):
+        score = scores[row, past + column]
+        scores[row, past + column] = BLOCKED if mask[mask_row, column] < 0 else score
+    for column in range(end, columns):
+        scores[row, column] = BLOCKED
+    start, to = row * scores.shape[1], row * shares.shape[1]
+    first, second = load(scores, start), load(scores, start + LANES)
+    for column in range(BLOCK, columns, BLOCK):
+        first = larger(first, load(scores, start + column))
+        second = larger(second, load(scores, start + column + LANES))
+    scale = everywhere(np.float32(scaling))
+    shift = everywhere(-highest(larger(first, second)) * np.float32(scaling))
+    first = second = everywhere(np.float32(0))
+    for column in range(0, columns, BLOCK):
+        share = exponential(multiply_add(load(scores, start + column), scale, shift))
+        store(shares, to + column, share)
+        first = first + share
+        share = exponential(multiply_add(load(scores, start + column + LANES), scale, shift))
+        store(shares, to + column + LANES, share)
+        second = second + share
+    return total(first + second)
+
+
+@compiled_with(lanes, matmul)
+def attend(
+    queries: Stored,
+    keys: Packed,
+    values: Packed,
+    mask: Floats,
+    past: int,
+    shape: Shape,
+    head: int,
+    room: Room,
+    attended: Stored,
+) -> None:
+    """Write what the queries of one head of keys take from the values. keys, values: of it.
+
+    queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
+    columns from ``past`` on]; attended: [rows, heads * depth].
+    """
+    rows, end = len(mask), past + mask.shape[1]
+    group = shape.heads // shape.kv_heads
+    depth = keys.shape[1]
+    pair = shape.depth // depth
+    blocks = (end + BLOCK - 1) // BLOCK
+    scores, shares, taken = room.scores, room.shares, room.taken
+    width = attended.shape[1]
+    whole = rows * group
+    parts = (whole + QUERIES - 1) // QUERIES
+    for part in range(parts):
+        first = whole * part // parts
+        count = whole * (part + 1) // parts - first
+        multiply(queries, head * whole + first, count, keys, blocks, depth, scores)
+        for i in range(count):
+            row = (first + i) // group
+            sum_of_row = write_shares(scores, i, end, mask, row, past, shape.scaling, shares)
+            # What is left after the product is a division by the sum.
+            scores[i, 0] = np.float32(1) / sum_of_row
+        multiply(shares, 0, count, values, len(values), blocks * BLOCK // pair, taken)
+        for i in range(count):
+            row, member = (first + i) // group, (first + i) % group
+            start = row * width + (head * group + member) * shape.depth
+            scale = everywhere(scores[i, 0])
+            for j in range(0, shape.depth, LANES):
+                store(attended, start + j, load(taken, i * shape.depth + j) * scale)
+
+
+__all__ = [
+    "QUERIES",
+    "Floats",
+    "Kept",
+    "Room",
+    "Shape",
+    "Stored",
+    "attend",
+    "keep_key",
+    "keep_value",
+    "move",
+    "rotate",
+    "write_shares",
+]

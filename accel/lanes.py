@@ -1,0 +1,248 @@
+"""Sixteen numbers at once, for loops that a compiler does not turn into such by itself.
+
+Compiled functions load ``Lanes`` from arrays, compute with ``+ - *`` and the functions here, and
+store them: one instruction each where registers have 512 bits, two or four elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+LANES = 16
+
+F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
+FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+_HALVES = ir.VectorType(I16, LANES)
+
+
+class BFloat(ir.types.Type):
+    """LLVM's bf16, which llvmlite does not name."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloat)
+
+    def __hash__(self) -> int:
+        return hash(BFloat)
+
+
+def _features() -> set[str]:
+    try:
+        return {name for name, here in llvm.get_host_cpu_features().items() if here}
+    except RuntimeError:
+        return set()
+
+
+FEATURES = _features()
+HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
+
+
+class _LanesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__("Lanes")
+
+
+_LANES = _LanesType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, FLOATS)
+
+
+def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
+    """Place ``at`` of an array's flat memory, taken as ``element``s."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(builder.bitcast(data, element.as_pointer()), [at])
+
+
+def fill(builder: Any, value: Any, vector: ir.VectorType) -> Any:
+    """A vector with the same value everywhere."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * LANES))
+
+
+def constant(value: float) -> Any:
+    """A vector of one fp32 constant."""
+    return ir.Constant(FLOATS, [value] * LANES)
+
+
+def words(value: int) -> Any:
+    """A vector of one int32 constant."""
+    return ir.Constant(WORDS, [value] * LANES)
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Call an intrinsic of LLVM."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+    return call(builder, "llvm.fma.v16f32", FLOATS, a, b, c)
+
+
+@intrinsic
+def load(_context: Any, array: Any, at: Any) -> Any:
+    """Sixteen numbers of a float32 array, or of bf16 bits as int16, from flat place ``at`` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = array.dtype == types.float32
+        element = F32 if wide else I16
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        if wide:
+            return builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
+        bits = builder.load(builder.bitcast(place, _HALVES.as_pointer()), align=2)
+        return builder.bitcast(builder.shl(builder.zext(bits, WORDS), words(16)), FLOATS)
+
+    return _LANES(array, at), generate
+
+
+@intrinsic
+def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
+    """Write sixteen numbers, rounded to the nearest bf16 where the array has such."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = array.dtype == types.float32
+        element = F32 if wide else I16
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        given = arguments[2] if wide else rounded(builder, arguments[2])
+        kind = FLOATS if wide else _HALVES
+        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=4 if wide else 2)
+        return context.get_dummy_value()
+
+    return types.void(array, at, value), generate
+
+
+def rounded(builder: Any, value: Any) -> Any:
+    """Bits of bf16 [16 x int16] nearest to fp32 numbers, ties to even."""
+    if HAS_BF16:
+        pairs = ir.VectorType(BFloat(), LANES)
+        found = call(builder, "llvm.x86.avx512bf16.cvtneps2bf16.512", pairs, value)
+        return builder.bitcast(found, _HALVES)
+    bits = builder.bitcast(value, WORDS)
+    odd = builder.and_(builder.lshr(bits, words(16)), words(1))
+    bits = builder.add(bits, builder.add(odd, words(0x7FFF)))
+    return builder.trunc(builder.lshr(bits, words(16)), _HALVES)
+
+
+@intrinsic
+def everywhere(_context: Any, value: Any) -> Any:
+    """One float32 in all lanes."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return fill(builder, arguments[0], FLOATS)
+
+    return _LANES(types.float32), generate
+
+
+def _binary(name: str) -> Any:
+    @intrinsic
+    def operation(_context: Any, a: Any, b: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            if name in ("fadd", "fsub", "fmul", "fdiv"):
+                return getattr(builder, name)(*arguments)
+            kind = ">" if name == "larger" else "<"
+            return builder.select(builder.fcmp_ordered(kind, *arguments), *arguments)
+
+        return _LANES(a, b), generate
+
+    return operation
+
+
+larger, smaller = _binary("larger"), _binary("smaller")
+
+
+def _operator(function: Any, name: str) -> None:
+    operation = _binary(name)
+
+    def implementation(a: Any, b: Any) -> Any:
+        return operation(a, b)
+
+    @overload(function)
+    def chosen(a: Any, b: Any) -> Any:
+        both = isinstance(a, _LanesType) and isinstance(b, _LanesType)
+        return implementation if both else None
+
+
+for _function, _name in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _operator(_function, _name)
+
+
+@intrinsic
+def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return fused(builder, *arguments)
+
+    return _LANES(a, b, c), generate
+
+
+@intrinsic
+def total(_context: Any, value: Any) -> Any:
+    """The sum of all lanes, in a fixed order."""
+    return _reduced(value, lambda builder, a, b: builder.fadd(a, b))
+
+
+@intrinsic
+def highest(_context: Any, value: Any) -> Any:
+    """The largest lane."""
+    return _reduced(
+        value, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b)
+    )
+
+
+def _reduced(value: Any, join: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        lanes, count = arguments[0], LANES
+        while count > 1:
+            count //= 2
+            order = ir.Constant(WORDS, [(i + count) % LANES for i in range(LANES)])
+            lanes = join(builder, lanes, builder.shuffle_vector(lanes, lanes, order))
+        return builder.extract_element(lanes, I32(0))
+
+    return types.float32(value), generate
+
+
+_SHIFT = 1.5 * 2**23
+"""Added to a small number it leaves the nearest whole number in the lowest bits."""
+
+_TAYLOR = [math.log(2.0) ** n / math.factorial(n) for n in range(7)]
+
+
+@intrinsic
+def exponential(_context: Any, value: Any) -> Any:
+    """exp of all lanes, within 3e-7, next to nothing below -87. Above 87 it is not defined."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        power = builder.fmul(arguments[0], constant(math.log2(math.e)))
+        least = constant(-126.0)
+        power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
+        shifted = builder.fadd(power, constant(_SHIFT))
+        rest = builder.fsub(power, builder.fsub(shifted, constant(_SHIFT)))
+        result = constant(_TAYLOR[-1])
+        for factor in reversed(_TAYLOR[:-1]):
+            result = fused(builder, result, rest, constant(factor))
+        exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
+        return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)
+
+    return _LANES(value), generate

@@ -1,0 +1,123 @@
+"""Halves of a forward on two threads: the same numbers, and what happens when one is late."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import save
+
+from accel.compiled_llama import CompiledCache, CompiledLlama
+from accel.loading import load_module
+from accel.meeting import meet
+from accel.profile import Costs, share
+from accel.rows import Rows, chain_rows
+from accel.thread_pair import ThreadPair
+
+CPU = torch.device("cpu")
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
+
+
+def computed(model: CompiledLlama, text: Rows, rows: Rows) -> tuple[torch.Tensor, CompiledCache]:
+    cache = model.new_cache(128)
+    assert isinstance(cache, CompiledCache)
+    model.forward(text, cache)
+    cache.keep(list(range(len(text))))
+    return model.forward(rows, cache), cache
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_two_threads_compute_what_one_does(folder: Path, dtype: torch.dtype) -> None:
+    """To the bit, at every number of rows: logits, keys and values."""
+    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
+    assert model is not None
+    model.shares_patiently(True)
+    random = np.random.default_rng(5)
+    text = chain_rows(random.integers(0, 256, 21).astype(np.int32), 21)
+    for count in range(2, 66):
+        tokens = random.integers(0, 256, count).astype(np.int32)
+        rows = chain_rows(tokens, int(random.integers(0, count)))
+        model.shared_from = 0
+        alone, expected = computed(model, text, rows)
+        model.shared_from = 2
+        shared, cache = computed(model, text, rows)
+        assert torch.equal(alone, shared), count
+        for part, wanted in zip(cache.kept, expected.kept, strict=True):
+            assert (part == wanted).all(), count
+
+
+def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
+    pair = ThreadPair()
+    is_late = True
+    there = threading.Barrier(2, timeout=100)
+
+    def halves(first: int, last: int, meeting: Any, side: int, _number: int) -> None:
+        assert (first, last) == ((0, 4) if side == 0 else (4, 9))
+        if is_late and side == 0:
+            meeting[32] += 1
+        there.wait()
+
+    for waits in (2, 4, 8):
+        assert pair.is_free()
+        pair.run(halves, (), 9, [(), ()], 1)
+        assert [pair.is_free() for _ in range(waits)] == [False] * waits
+    is_late = False
+    assert pair.is_free()
+    pair.run(halves, (), 9, [(), ()], 1)
+    assert pair.is_free()
+
+
+def test_a_failing_partner_does_not_keep_the_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _arguments: None)
+
+    def halves(_first: int, _last: int, meeting: Any, side: int, number: int) -> None:
+        if side == 1:
+            raise MemoryError
+        meet(meeting, side, number + 1)
+
+    pair = ThreadPair()
+    with pytest.raises(RuntimeError, match="second thread"):
+        pair.run(halves, (), 9, [(), ()], 1)
+    assert not pair.is_free()
+
+
+def test_the_partner_ends_with_its_owner() -> None:
+    def halves(_first: int, _last: int, meeting: Any, side: int, number: int) -> None:
+        partners.append(threading.current_thread())
+        meet(meeting, side, number + 1)
+
+    partners: list[threading.Thread] = []
+    pair = ThreadPair()
+    pair.run(halves, (), 2, [(), ()], 1)
+    del pair
+    others = [thread for thread in partners if thread is not threading.current_thread()]
+    assert len(others) == 1
+    others[0].join(20)
+    assert not others[0].is_alive()
+
+
+def test_two_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is, from the least number of rows on above which all are faster in all contexts."""
+    costs = Costs([64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64))
+    both = np.array([[1.0, 2.0, 4.1], [1.0, 4.9, 5.0]])
+    monkeypatch.setattr("accel.profile.shared_seconds", lambda *_: both)
+    model: Any = type("Two", (), {"can_share": True})()
+    found = share(model, costs, 0.1)
+    assert found.shared_from == 32
+    assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
+    assert Costs.from_json(found.to_json()).shared_from == 32
+    both[:, 2] = 9
+    assert share(model, costs, 0.1).shared_from == 0
+    model.can_share = False
+    assert share(model, costs, 0.1) is costs
