@@ -6,6 +6,7 @@
     layers.N.PROJECTION.down, .up       [rank, in], [out, rank]; PROJECTION: qkv, output, gate_up,
                                         down, as ``accel.llama`` fuses them
     sampler.state, .token, .memory, .out  [width, width]
+    pooling                             [features, 3], see ``accel.sources.pooling``; may lack
 
 (embeddings alone where the base itself learnt what to do with them) and, as metadata, the sha256
 of the base that it was trained on; it is worth nothing on another.
@@ -79,6 +80,7 @@ class MaskTokens:
                 for number in range(layers)
             ]
             self.sampler = _sampler(weights, base) if "sampler.out" in weights else None
+            self.pooling = weights["pooling"].float().numpy() if "pooling" in weights else None
         except KeyError as error:
             raise BrokenModel(f"{FILE} lacks {error}; train it again") from error
         if self.embeddings.shape[1] != base.shape[1]:

@@ -23,21 +23,24 @@ from torch import Tensor
 
 from accel.loading import check_folder, find_folder, load_module
 from accel.mask_tokens import FILE, read_weights, save_weights, sha256_of_base
+from accel.sources.token_shapes import TokenShapes
 from accel.tokenizer import Tokenizer
 from accel.training import adaptive_frozen, adaptive_published
 from accel.training.adaptive_frozen import FrozenTrainer, right_guesses
 from accel.training.adaptive_published import PublishedTrainer
 from accel.training.errors import TrainingError
-from accel.training.frozen_base import FrozenBase
+from accel.training.frozen_base import FrozenBase, Text
 from accel.training.mask_rows import Parameters
 from accel.training.ordinary_rows import ordinary_losses
 from accel.training.own_text import PromptMaker, own_text
+from accel.training.pooling import fit, nodes_of
 
 RECORD = "adaptive.json"
 HELD_OUT_EVERY = 50
 """Without a corpus that says which files are held out, every so many-th file is."""
 LARGEST_FILE = 250_000
 FIGURE = "ordinary-loss.png"
+POOLING_TEXTS = 48
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,10 @@ def _run_frozen(
     )
     with _Bar() as report:
         trainer.run(report)
-    save_weights(args.out / FILE, trainer.parameters, sha256)
     parameters = {name: weight.detach() for name, weight in trainer.parameters.items()}
+    text = _text(base, maker, POOLING_TEXTS)
+    pooling = fit(nodes_of(base, parameters, text, TokenShapes.of(tokenizer.byte_table)))
+    save_weights(args.out / FILE, {**parameters, "pooling": pooling}, sha256)
     return {
         "form": "frozen",
         "base_sha256": sha256,
@@ -231,9 +236,7 @@ def _measured(
     base: FrozenBase, parameters: Parameters, texts: Texts, tokenizer: Tokenizer
 ) -> dict[str, Any]:
     """Share of groups whose first 1, 2, … guesses are all right, on answers to held-out prompts."""
-    maker = PromptMaker(texts.held_out, tokenizer)
-    length = min(256, base.max_positions // 2)
-    text = own_text(base, maker, 16, length, min(64, length), random.Random(1))
+    text = _text(base, PromptMaker(texts.held_out, tokenizer), 16)
 
     def shares(sampler: bool) -> list[float]:
         found = right_guesses(base, parameters, text, sampler=sampler)
@@ -241,6 +244,12 @@ def _measured(
 
     with_sampler = {"right_guesses": shares(True)} if "sampler.out" in parameters else {}
     return {**with_sampler, "right_guesses_alone": shares(False)}
+
+
+def _text(base: FrozenBase, maker: PromptMaker, count: int) -> Text:
+    """The base's answers to ``count`` prompts."""
+    length = min(256, base.max_positions // 2)
+    return own_text(base, maker, count, length, min(64, length), random.Random(1))
 
 
 def _held_out(texts: Texts, tokenizer: Tokenizer, length: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from torch import Tensor
 from accel.draft_tree import DraftTree, TokenArray
 from accel.llama import LlamaModel
 from accel.loading import load_module
-from accel.mask_tokens import MaskTokens, read_weights
+from accel.mask_tokens import FILE, MaskTokens, read_weights
 from accel.rows import MaskGroups, tree_rows
+from accel.tokenizer import Tokenizer
 
 CHUNK = 28
+TEXTS, TEXT_TOKENS = 8, 160
 
 
 def ordinary_losses(folder: Path, weights: Path, held_out: Tensor) -> dict[str, Any]:
@@ -38,6 +41,18 @@ def ordinary_losses(folder: Path, weights: Path, held_out: Tensor) -> dict[str, 
         "ordinary_loss_after": _loss(after, held_out),
         "ordinary_bits_equal": all(map(torch.equal, before, after)),
     }
+
+
+def losses_on_texts(folder: Path, texts: Sequence[str]) -> dict[str, Any]:
+    """``ordinary_losses`` with the mask rows beside a model, on the first texts that are long
+    enough; empty where none is."""
+    tokenizer = Tokenizer.from_folder(folder)
+    encoded = (tokenizer.encode(text) for text in texts)
+    rows = [row[:TEXT_TOKENS] for row in encoded if len(row) >= TEXT_TOKENS][:TEXTS]
+    if not rows:
+        return {}
+    held_out = torch.from_numpy(np.stack(rows).astype(np.int64))
+    return ordinary_losses(folder, folder / FILE, held_out)
 
 
 @torch.inference_mode()

@@ -1,8 +1,9 @@
-"""``redraft bench adaptive``: what adaptive tokens bring, alone and beside the other sources.
+"""``redraft bench adaptive``: what adaptive tokens bring, alone and beside retrieval.
 
 Rows: plain decoding, SDSAT's two steps and our one forward by k, the default drafter with and
-without adaptive tokens. Cases are told apart by how much their text repeats itself, since a source
-that looks back needs repetition and adaptive tokens do not.
+without adaptive tokens at equal rows of a forward (nodes and mask rows together) and as planned for
+this machine. Cases are told apart by how much their text repeats itself, since a source that looks
+back needs repetition and adaptive tokens do not.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.mask_tokens import MaskTokens
     from accel.sampling import Sampling
+    from lsp_server.bench.cases import CompletionCase
     from lsp_server.bench.completion_model import Decoder
     from lsp_server.bench.measurement import Measurement
 
 NOVEL = "at most a fifth of the 16-grams repeated"
 REPEATED = "more repeated"
+ROW_COUNTS = (8, 16, 32, 64)
+"""Rows of a forward, nodes and mask rows together, at which retrieval is compared."""
+GOALS = {"sdsat": 1.5, "adaptive": 1.3, "combined": 1.15}
 COLUMNS = {
     "cases": "cases",
     "tokens": "tokens",
@@ -38,6 +43,7 @@ COLUMNS = {
     "identical": "= plain",
     "repeated_16grams": "repeated",
 }
+FLOOR_COLUMNS = {"value": "value", "goal": "goal"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         _add_figures(figures, chosen)
     tables = [report.table("all cases", document["methods"], COLUMNS)]
     tables += [report.table(group, each, COLUMNS) for group, each in document["groups"].items()]
+    document["reached"] = reached(document) | ordinary_rows(args, cases)
+    tables.append(report.table("what must be reached", document["reached"], FLOOR_COLUMNS))
     if args.plots:
         draw(document["methods"], sizes, args.plots)
     report.publish(document, args.json, tables)
@@ -116,7 +124,6 @@ def _decoders(
     sizes: list[int],
     sampling: Sampling,
 ) -> dict[str, Decoder]:
-    from accel.mask_planner import MOST_GROUPS
     from accel.sources import default_drafter
     from accel.sources.adaptive import AdaptiveDrafter
     from accel.sources.mixture import warm_up
@@ -142,15 +149,17 @@ def _decoders(
                 lambda k=k: AdaptiveDrafter(mask_tokens, size=k)  # type: ignore[misc]
             )
 
-    def both() -> AdaptiveDrafter:
-        return AdaptiveDrafter(mask_tokens, default_drafter(engine.tokenizer))
+    def both(rows: int = 0) -> AdaptiveDrafter:
+        return AdaptiveDrafter(mask_tokens, default_drafter(engine.tokenizer), rows=rows)
 
-    made["redraft without"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
-    made["redraft with"] = decoder(both, plan=True)
-    made["all nodes without"] = decoder(lambda: default_drafter(engine.tokenizer))
-    # Nodes and mask rows together are as many rows.
-    nodes = max(args.max_nodes - MOST_GROUPS * mask_tokens.count, 1)
-    made["all nodes with"] = decoder(both, nodes=nodes)
+    for rows in ROW_COUNTS:
+        made[f"retrieval {rows}"] = decoder(lambda: default_drafter(engine.tokenizer), nodes=rows)
+        made[f"combined {rows}"] = decoder(
+            lambda rows=rows: both(rows),  # type: ignore[misc]
+            nodes=rows,
+        )
+    made["retrieval planned"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
+    made["combined planned"] = decoder(both, plan=True)
     return made
 
 
@@ -183,6 +192,49 @@ def _add_figures(figures: dict[str, dict[str, Any]], measurements: Sequence[Meas
         fields["accept_rate"] = accepted / (loops * k) if loops and k else None
         fields["mask_rows_per_forward"] = rows / max(fields["forwards"], 1)
         fields["speedup"] = fields["tokens_per_s"] / max(figures[PLAIN]["tokens_per_s"], 1e-9)
+
+
+def reached(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Ratios of tokens per forward, each with its goal: over all cases, and of retrieval with and
+    without adaptive tokens over those that hardly repeat themselves."""
+
+    def ratio(figures: dict[str, dict[str, Any]], one: str, other: str) -> float:
+        return float(figures[one]["tokens_per_forward"] / figures[other]["tokens_per_forward"])
+
+    every, novel = document["methods"], document["groups"].get(NOVEL, {})
+    found: dict[str, tuple[float, float]] = {}
+    for name in every:
+        k = name.removeprefix("sdsat ")
+        if k != name:
+            found[f"{name} / plain"] = ratio(every, name, "plain"), GOALS["sdsat"]
+            if f"adaptive {k}" in every:
+                one = f"adaptive {k}"
+                found[f"{one} / {name}"] = ratio(every, one, name), GOALS["adaptive"]
+    for name in novel:
+        rows = name.removeprefix("combined ")
+        if rows != name:
+            other = f"retrieval {rows}"
+            found[f"{name} / {other}, {NOVEL}"] = ratio(novel, name, other), GOALS["combined"]
+    return {name: {"value": value, "goal": goal} for name, (value, goal) in found.items()}
+
+
+def ordinary_rows(args: argparse.Namespace, cases: Sequence[CompletionCase]) -> dict[str, Any]:
+    """Loss of ordinary tokens without and with mask rows beside them, and whether all logits are
+    equal to the last bit. Empty where no case is long enough."""
+    from accel.loading import find_folder
+    from accel.training.ordinary_rows import losses_on_texts
+
+    texts = [case.prefix + case.reference for case in cases]
+    found = losses_on_texts(find_folder(args.model), texts)
+    if not found:
+        return {}
+    return {
+        "ordinary loss with mask rows": {
+            "value": found["ordinary_loss_after"],
+            "goal": found["ordinary_loss_before"],
+        },
+        "equal to the last bit": {"value": int(found["ordinary_bits_equal"]), "goal": 1},
+    }
 
 
 def draw(figures: dict[str, dict[str, Any]], sizes: list[int], folder: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel.statistics import Statistics
-from lsp_server.bench.adaptive import _add_figures, _sizes, draw
+from lsp_server.bench.adaptive import GOALS, NOVEL, _add_figures, _sizes, draw, reached
 from lsp_server.bench.measurement import Measurement
 from lsp_server.errors import BenchError
 
@@ -51,3 +51,29 @@ def test_figures_three_and_four_are_drawn(tmp_path: Path) -> None:
     row = {"accept_rate": 0.5, "tokens_per_s": 12.0}
     figures = {"plain": {"tokens_per_s": 10.0}, "sdsat k=1": row, "adaptive k=1": row}
     assert draw(figures, [1], tmp_path / "plots").stat().st_size > 1000
+
+
+def test_what_must_be_reached_stands_beside_what_was() -> None:
+    def row(tokens_per_forward: float) -> dict[str, float]:
+        return {"tokens_per_forward": tokens_per_forward}
+
+    every = {
+        "plain": row(1.0),
+        "sdsat k=2": row(1.6),
+        "sdsat k=8": row(1.7),
+        "adaptive k=2": row(2.4),
+        "retrieval 16": row(4.0),
+        "combined 16": row(5.0),
+    }
+    novel = every | {"retrieval 16": row(2.0), "combined 16": row(2.4)}
+    found = reached({"methods": every, "groups": {NOVEL: novel}})
+    assert {name: figures["value"] for name, figures in found.items()} == pytest.approx(
+        {
+            "sdsat k=2 / plain": 1.6,
+            "adaptive k=2 / sdsat k=2": 1.5,
+            "sdsat k=8 / plain": 1.7,
+            f"combined 16 / retrieval 16, {NOVEL}": 1.2,
+        }
+    )
+    assert {figures["goal"] for figures in found.values()} == set(GOALS.values())
+    assert not any("combined" in name for name in reached({"methods": every, "groups": {}}))

@@ -19,6 +19,7 @@ from accel.sampling import Sampling
 from accel.sources import ADAPTIVE_FROM_S, with_adaptive
 from accel.sources.adaptive import AdaptiveDrafter
 from accel.sources.guesses import Group, likeliest, merge
+from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import Drafter
 from accel.sources.sdsat import SdsatDrafter, tree_of_rows
 from accel.training.frozen_base import FrozenBase
@@ -67,11 +68,36 @@ def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling, 
             SdsatDrafter(tokens_of(engine), 5, sampling),
             AdaptiveDrafter(tokens_of(engine)),
             AdaptiveDrafter(tokens_of(engine), Oracle(plain.tokens, seed), size=2),
+            AdaptiveDrafter(tokens_of(engine), MixtureDrafter(), rows=12),
         ]
         for drafter in drafters:
             found = run(engine, prompt, sampling=sampling, drafter=drafter, plan=plan)
             assert found.tokens.tolist() == plain.tokens.tolist(), (seed, drafter.name)
             assert found.statistics.mask_rows > 0
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_nodes_and_mask_rows_together_are_as_many_as_asked(engine: Engine, other: bool) -> None:
+    """Where no planner decides; what retrieval learns is the part of its tree that was verified."""
+    seen: list[int] = []
+
+    class Watched(AdaptiveDrafter):
+        def groups(self, tree: DraftTree) -> MaskGroups:
+            found = super().groups(tree)
+            seen.append(len(tree) + found.rows)
+            return found
+
+    retrieval = MixtureDrafter() if other else None
+    drafter = Watched(tokens_of(engine), retrieval, rows=9)
+    prompt = np.tile(random_prompt(2)[:12], 4)
+    plain = run(engine, prompt, max_tokens=24)
+    found = run(engine, prompt, max_tokens=24, drafter=drafter, plan=False)
+    assert found.tokens.tolist() == plain.tokens.tolist()
+    assert seen
+    assert max(seen) == 9
+    assert found.statistics.mask_rows > 0
+    if retrieval is not None:
+        assert retrieval.calibration.information.sum() > 0
 
 
 def test_right_guesses_save_forwards(engine: Engine) -> None:
