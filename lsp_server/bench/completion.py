@@ -44,6 +44,7 @@ MODEL_COLUMNS = {
     "tokens_per_forward": "tokens/forward",
     "nodes_per_forward": "nodes",
     "draft_us_p50": "draft µs",
+    "drafting_share": "drafting",
     "verify_ms_p50": "verify ms",
     "tokens_per_s": "tokens/s",
     "speedup": "speed-up",

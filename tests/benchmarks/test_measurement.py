@@ -80,6 +80,7 @@ def measured(accepted: list[int], *, decode_s: float = 1.0, group: str = "a") ->
         prefill_s=0.5,
         decode_s=decode_s,
         draft_s=[1e-4] * len(accepted),
+        learn_s=0.3,
         verify_s=[2e-3] * len(accepted),
         accepted=accepted,
     )
@@ -101,6 +102,7 @@ def test_summary_of_two_cases() -> None:
     assert summary["nodes_per_forward"] == 10
     assert summary["draft_us_p50"] == pytest.approx(100)
     assert summary["verify_ms_p50"] == pytest.approx(2)
+    assert summary["drafting_share"] == pytest.approx((3e-4 + 0.6) / 1.5)
     assert summary["wall_s"] == 4
     assert summary["prefill_s"] == 1
     assert summary["tokens_per_s"] == pytest.approx(7 / 1.5)
