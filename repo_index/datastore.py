@@ -17,18 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
+from repo_index.lookup import ROW, look_up, table_row
 from repo_index.manifest import SegmentEntry
-from repo_index.matching import (
-    Source,
-    drop_dead_rings,
-    gather_rows,
-    longest_first,
-    match_ranges,
-    plan_rows,
-    seed_of,
-)
+from repo_index.matching import Source
 from repo_index.merging import merge_segments
-from repo_index.ordering import DEPTH, HEAD_STRIDE, stream_type
+from repo_index.ordering import DEPTH, stream_type
 from repo_index.overlay import Overlay
 from repo_index.residence import release, sources_of
 from repo_index.secrets import secret_content
@@ -42,7 +35,6 @@ COMMON: Final = 5
 """Layers, numbered as the drafting side numbers its sources."""
 
 NO_FILES_DEAD = np.empty(0, np.bool_)
-_NOTHING_HIDDEN = np.zeros(2, np.int64)
 _RELOADS = 5
 
 
@@ -97,11 +89,15 @@ class Snapshot:
         for (segment, layer, dead), source in zip(parts, sources, strict=True):
             self.parts.append(Part(segment, layer, dead, self.file_count, source))
             self.file_count += len(segment.paths)
-        by_layer: dict[int, list[Part]] = {}
-        for part in self.parts:
-            if len(part.segment.order):
-                by_layer.setdefault(part.layer, []).append(part)
-        self._layers = list(by_layer.values())
+        read = [part for part in self.parts if len(part.segment.order)]
+        layers = list(dict.fromkeys(part.layer for part in read))
+        read.sort(key=lambda part: layers.index(part.layer))
+        rows = [
+            table_row(part.segment, part.layer, part.dead, part.first_file, part.source)
+            for part in read
+        ]
+        self._table = np.array(rows, np.int64).reshape(len(rows), ROW)
+        self._layer_count = len(layers)
 
     @property
     def token_count(self) -> int:
@@ -125,70 +121,28 @@ class Snapshot:
         Nothing is found for an empty context; never raises, never waits.
         """
         context = np.ascontiguousarray(context[-DEPTH:], np.int32)
-        seed = seed_of(context)
-        size = limit * len(self._layers)
+        size = limit * self._layer_count
         tokens = np.empty((size, depth), np.int32)
         lengths = np.empty(size, np.int32)
         counts = np.empty(size, np.float32)
         sources = np.empty(size, np.int8)
         files = np.empty(size, np.int32)
-        row = 0
-        for parts in self._layers:
-            ranges = np.zeros((len(parts), DEPTH + 2, 2), np.int64)
-            longest = np.empty(len(parts), np.int64)
-            for i, part in enumerate(parts):
-                segment = part.segment
-                longest[i] = match_ranges(
-                    segment.tokens,
-                    segment.separator,
-                    segment.order,
-                    part.source,
-                    segment.heads,
-                    HEAD_STRIDE,
-                    context,
-                    max_match,
-                    ranges[i],
-                )
-                if len(part.dead):
-                    longest[i] = drop_dead_rings(
-                        segment.order,
-                        part.source,
-                        segment.starts,
-                        part.dead,
-                        ranges[i],
-                        longest[i],
-                        limit,
-                    )
-            rows = np.zeros((DEPTH + 2, 2), np.int64)
-            if not plan_rows(ranges, longest, limit, max(1, limit // 32), rows):
-                continue
-            seen = np.zeros(DEPTH + 2, np.int64)
-            for i, part in enumerate(parts):
-                segment = part.segment
-                row = gather_rows(
-                    segment.tokens,
-                    segment.separator,
-                    segment.order,
-                    part.source,
-                    segment.starts,
-                    part.dead,
-                    ranges[i],
-                    longest[i],
-                    rows,
-                    seen,
-                    seed,
-                    part.layer,
-                    part.first_file,
-                    self._hidden if part.layer == BUFFER else _NOTHING_HIDDEN,
-                    row,
-                    tokens,
-                    lengths,
-                    counts,
-                    sources,
-                    files,
-                )
-        places = np.empty(row, np.int64)
-        longest_first(lengths[:row], places)
+        places = np.empty(size, np.int64)
+        found = look_up(
+            self._table,
+            BUFFER,
+            self._hidden,
+            context,
+            max_match,
+            limit,
+            tokens,
+            lengths,
+            counts,
+            sources,
+            files,
+            places,
+        )
+        places = places[:found]
         return Matches(
             tokens[places], lengths[places], counts[places], sources[places], files[places]
         )

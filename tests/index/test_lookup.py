@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from repo_index import datastore, ordering, residence
+from repo_index import lookup, ordering, residence
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, Snapshot
 from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, sort_positions
@@ -80,7 +80,7 @@ def test_a_search_that_begins_in_the_heads_finds_the_same(
     """With a head for every fourth place, and for every one."""
     for stride in (4, 1):
         monkeypatch.setattr(ordering, "HEAD_STRIDE", stride)
-        monkeypatch.setattr(datastore, "HEAD_STRIDE", stride)
+        monkeypatch.setattr(lookup, "HEAD_STRIDE", stride)
         rng = np.random.default_rng(vocabulary + stride)
         files = random_files(rng, 12, vocabulary, 80)
         snapshot = Datastore.from_token_files(files).snapshot()

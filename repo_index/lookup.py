@@ -1,0 +1,211 @@
+"""A whole lookup as one call of compiled code.
+
+Handing an array to compiled code takes half a microsecond, three times that after a forward of the
+model has driven everything out of the processor's caches, and a lookup reads some fifty of them. So
+a snapshot writes down once where its arrays lie, and that table is handed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import carray, njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from repo_index import matching
+from repo_index.matching import (
+    Source,
+    drop_dead_rings,
+    gather_rows,
+    longest_first,
+    match_ranges,
+    plan_rows,
+    seed_of,
+)
+from repo_index.ordering import DEPTH, HEAD_STRIDE
+
+if TYPE_CHECKING:
+    from repo_index.segment import Segment
+
+Table = NDArray[np.int64]
+"""int64 [parts, ROW], see ``table_row``; parts of a layer stand together."""
+ROW = 18
+
+_NOTHING_HIDDEN = np.zeros(2, np.int64)
+
+
+def table_row(
+    segment: Segment, layer: int, dead: NDArray[np.bool_], first_file: int, source: Source
+) -> list[int]:
+    """Where the arrays of a part lie, and how long they are. Whoever keeps it keeps the arrays."""
+    arrays: Sequence[NDArray[Any]] = (segment.tokens, segment.order, segment.heads, segment.starts)
+    assert all(array.flags.c_contiguous for array in (*arrays, dead))
+    places = [number for each in (*arrays, dead) for number in (each.ctypes.data, len(each))]
+    return [
+        layer,
+        first_file,
+        segment.tokens.itemsize,
+        segment.separator,
+        *places,
+        *source,
+        HEAD_STRIDE,
+    ]
+
+
+@intrinsic
+def _pointer(_context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(address), generate
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _order(part: Table) -> NDArray[np.uint32]:
+    return carray(_pointer(part[6]), (part[7],), np.uint32)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _starts(part: Table) -> NDArray[np.uint32]:
+    return carray(_pointer(part[10]), (part[11],), np.uint32)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _dead(part: Table) -> NDArray[np.bool_]:
+    return carray(_pointer(part[12]), (part[13],), np.bool_)
+
+
+@njit(nogil=True)
+def _match(
+    part: Table,
+    tokens: NDArray[Any],
+    heads: NDArray[Any],
+    context: NDArray[np.int32],
+    max_match: int,
+    limit: int,
+    ranges: NDArray[np.int64],
+) -> int:
+    order, source, dead = _order(part), part[14:17], _dead(part)
+    longest = match_ranges(
+        tokens, part[3], order, source, heads, part[17], context, max_match, ranges
+    )
+    if len(dead):
+        longest = drop_dead_rings(order, source, _starts(part), dead, ranges, longest, limit)
+    return longest
+
+
+def _compiled(function: Any) -> Any:
+    """``njit`` whose disk cache also ends when ``matching`` changes: numba looks only at the file
+    of the function itself."""
+    assert matching.__file__ is not None
+    stamp = hashlib.sha256(Path(matching.__file__).read_bytes()).hexdigest()
+    dispatcher = njit(nogil=True, cache=True)(function)
+    index = dispatcher._cache._cache_file
+    index._source_stamp = (index._source_stamp, stamp)
+    return dispatcher
+
+
+@_compiled
+def look_up(
+    table: Table,
+    hidden_layer: int,
+    hidden: NDArray[np.int64],
+    context: NDArray[np.int32],
+    max_match: int,
+    limit: int,
+    tokens: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    sources: NDArray[np.int8],
+    files: NDArray[np.int32],
+    places: NDArray[np.int64],
+) -> int:
+    """Write the rows of every layer, and in ``places`` their order, longest match first; returns
+    how many.
+
+    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given.
+    """
+    seed = seed_of(context)
+    row = 0
+    first = 0
+    while first < len(table):
+        layer = table[first, 0]
+        count = 1
+        while first + count < len(table) and table[first + count, 0] == layer:
+            count += 1
+        ranges = np.zeros((count, DEPTH + 2, 2), np.int64)
+        longest = np.empty(count, np.int64)
+        for i in range(count):
+            part = table[first + i]
+            if part[2] == 2:
+                stream = carray(_pointer(part[4]), (part[5],), np.uint16)
+                heads = carray(_pointer(part[8]), (part[9], DEPTH), np.uint16)
+                longest[i] = _match(part, stream, heads, context, max_match, limit, ranges[i])
+            else:
+                wide = carray(_pointer(part[4]), (part[5],), np.uint32)
+                heads_wide = carray(_pointer(part[8]), (part[9], DEPTH), np.uint32)
+                longest[i] = _match(part, wide, heads_wide, context, max_match, limit, ranges[i])
+        planned = np.zeros((DEPTH + 2, 2), np.int64)
+        if plan_rows(ranges, longest, limit, max(1, limit // 32), planned):
+            seen = np.zeros(DEPTH + 2, np.int64)
+            for i in range(count):
+                part = table[first + i]
+                left_out = hidden if layer == hidden_layer else _NOTHING_HIDDEN
+                if part[2] == 2:
+                    stream = carray(_pointer(part[4]), (part[5],), np.uint16)
+                    row = gather_rows(
+                        stream,
+                        part[3],
+                        _order(part),
+                        part[14:17],
+                        _starts(part),
+                        _dead(part),
+                        ranges[i],
+                        longest[i],
+                        planned,
+                        seen,
+                        seed,
+                        layer,
+                        part[1],
+                        left_out,
+                        row,
+                        tokens,
+                        lengths,
+                        counts,
+                        sources,
+                        files,
+                    )
+                else:
+                    wide = carray(_pointer(part[4]), (part[5],), np.uint32)
+                    row = gather_rows(
+                        wide,
+                        part[3],
+                        _order(part),
+                        part[14:17],
+                        _starts(part),
+                        _dead(part),
+                        ranges[i],
+                        longest[i],
+                        planned,
+                        seen,
+                        seed,
+                        layer,
+                        part[1],
+                        left_out,
+                        row,
+                        tokens,
+                        lengths,
+                        counts,
+                        sources,
+                        files,
+                    )
+        first += count
+    longest_first(lengths[:row], places[:row])
+    return row
