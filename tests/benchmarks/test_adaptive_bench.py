@@ -55,7 +55,7 @@ def test_figures_three_and_four_are_drawn(tmp_path: Path) -> None:
 
 def test_what_must_be_reached_stands_beside_what_was() -> None:
     def row(tokens_per_forward: float) -> dict[str, float]:
-        return {"tokens_per_forward": tokens_per_forward}
+        return {"tokens_per_forward": tokens_per_forward, "cases": 4, "identical": 4}
 
     every = {
         "plain": row(1.0),
@@ -69,11 +69,14 @@ def test_what_must_be_reached_stands_beside_what_was() -> None:
     found = reached({"methods": every, "groups": {NOVEL: novel}})
     assert {name: figures["value"] for name, figures in found.items()} == pytest.approx(
         {
-            "sdsat k=2 / plain": 1.6,
-            "adaptive k=2 / sdsat k=2": 1.5,
             "sdsat k=8 / plain": 1.7,
+            "adaptive k=2 / sdsat k=2": 1.5,
             f"combined 16 / retrieval 16, {NOVEL}": 1.2,
+            "texts equal to plain decoding's": 1.0,
         }
     )
-    assert {figures["goal"] for figures in found.values()} == set(GOALS.values())
-    assert not any("combined" in name for name in reached({"methods": every, "groups": {}}))
+    assert {figures["goal"] for figures in found.values()} == {1.0, *GOALS.values()}
+    every["sdsat k=2"]["identical"] = 3
+    other = reached({"methods": every, "groups": {}})
+    assert other["texts equal to plain decoding's"]["value"] == 0.75
+    assert not any("combined" in name for name in other)
