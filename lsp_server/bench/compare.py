@@ -158,8 +158,8 @@ def _transformers(document: dict[str, Any]) -> str:
     if setting.get("threads") is None:
         return ""
     return (
-        f" ({document['threads']} threads), transformers' methods in {setting['dtype']} "
-        f"({setting['threads']} threads)"
+        f" (threads: {document['threads']}), transformers' methods in {setting['dtype']} "
+        f"(threads: {setting['threads']})"
     )
 
 

@@ -61,7 +61,7 @@ def test_the_page_by_hand() -> None:
     assert lines[3] == "| rest | – | not here | – |"
     assert lines[4] == "| sdsat | – | 2.50 · 1234 (1.99 ×), 2 of 3 texts as plain | – |"
     assert lines[5] == "| other | – | – | – |"
-    assert "fp32 (1 threads), transformers' methods in bf16 (2 threads); fastest" in notes[0]
+    assert "fp32 (threads: 1), transformers' methods in bf16 (threads: 2); fastest" in notes[0]
     assert "redraft is 1.50 × rest, the best peer." in notes[0]
     assert "On the 2 texts with at most 20 %" in notes[0]
     assert "2.50 tokens/forward and is 1.25 × the fastest plain decoding." in notes[0]
@@ -89,7 +89,7 @@ def test_every_column_in_one_run(
     rows = "plain,hf-generate,rest,fastcoder,efficientedit,redraft"
     options = ["--rows", rows, "--limit", "1", "--max-tokens", "12", "--common", "none"]
     files = ["--cases", str(folder), "--json", str(out), "--markdown", str(page)]
-    assert main(["bench", "compare", *files, *options, "--threads", "1"]) == 0
+    assert main(["bench", "compare", *files, *options, "--threads", "1", "--dtype", "fp32"]) == 0
     assert capsys.readouterr().out == page.read_text("utf-8")
     documents = json.loads(out.read_text("utf-8"))
     assert list(documents) == [column.heading for column in compare.COLUMNS]
