@@ -298,7 +298,7 @@ class Window:
         """Cursor to the start of a line, 1-based."""
         self.keys("Control+g")
         self.page.locator(QUICK_INPUT).fill(f":{line}")
-        self._choose(re.compile(rf"\b{line}\b"))
+        self._choose(re.compile(rf"go to line {line}\b"))
         self.page.locator(QUICK_INPUT).wait_for(state="hidden")
         self.keys("Home", "Home")
         self._wait_cursor(f"Ln {line}, Col 1")
