@@ -50,7 +50,7 @@ def test_what_is_left_more_often_is_drafted_with_less_hope():
 
 def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
     lines = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefghijklmnop")
-    codec = WordCodec(lines, "wrong", "@x")
+    codec = WordCodec(lines, "wrong", "@x", "@y")
     drafter = ReuseDrafter(codec, (END,))
     request = edit_request(codec, "x", lines)
     wrong = codec.encode("wrong")
@@ -63,8 +63,11 @@ def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
     assert drafter._cursor[OFF_TRACK] == 0
     later = drafter.draft(40)
     assert hope(later) < 0.8 * hope(first)
-    drafter.begin(request)
-    assert drafter.draft(40).probabilities.tolist() == first.probabilities.tolist()
+    other = edit_request(codec, "y", lines)
+    drafter.begin(other)
+    fresh = ReuseDrafter(codec, (END,))
+    fresh.begin(other)
+    assert drafter.draft(40).probabilities.tolist() == fresh.draft(40).probabilities.tolist()
 
 
 def hope(tree: DraftTree) -> float:
