@@ -135,23 +135,40 @@ class LlamaModel(Model):
             assert self.mask_tokens is not None, "the model has no mask tokens"
             x[masks] = self.mask_tokens.rows(rows.mask_places)
             paths = self.mask_tokens.paths or paths
-        for layer, path, (keys, values) in zip(
-            self._layers, paths, cast("LlamaCache", cache).layers, strict=True
-        ):
-            h = layer.attention_norm(x)
-            qkv = _with_path(layer.qkv(h), h, path, "qkv", masks)
-            h = self._attend(
-                layer, qkv, cos, sin, keys[:, :columns], values[:, :columns], past, mask
-            )
-            x = x + _with_path(layer.output(h), h, path, "output", masks)
-            h = layer.mlp_norm(x)
-            h = self._gated(_with_path(layer.gate_up(h), h, path, "gate_up", masks))
-            x = x + _with_path(layer.down(h), h, path, "down", masks)
+        places = slice(past, past + len(rows))
+        x = self._through_layers(x, cos, sin, cache, columns, places, mask, paths, masks)
         if rows.logits_from == len(rows):
             return x.new_empty(0, self.vocabulary_size), x[:0]
         states = self._norm(x[rows.logits_from :])
         first = rows.masks_from - rows.logits_from
         return self._head(states), states[first : first + len(rows.mask_places)]
+
+    def _through_layers(
+        self,
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        cache: KVCache,
+        columns: int,
+        places: slice | Tensor,
+        mask: Tensor | None,
+        paths: Sequence[Paths | None],
+        masks: slice,
+    ) -> Tensor:
+        """Rows [T, width] after all layers; their keys and values are written to ``places`` of the
+        cache, whose first ``columns`` they look at."""
+        for layer, path, kept in zip(
+            self._layers, paths, cast("LlamaCache", cache).layers, strict=True
+        ):
+            h = layer.attention_norm(x)
+            qkv = _with_path(layer.qkv(h), h, path, "qkv", masks)
+            keys, values = kept[0][:, :columns], kept[1][:, :columns]
+            h = self._attend(layer, qkv, cos, sin, keys, values, places, mask)
+            x = x + _with_path(layer.output(h), h, path, "output", masks)
+            h = layer.mlp_norm(x)
+            h = self._gated(_with_path(layer.gate_up(h), h, path, "gate_up", masks))
+            x = x + _with_path(layer.down(h), h, path, "down", masks)
+        return x
 
     def _attend(
         self,
@@ -161,11 +178,11 @@ class LlamaModel(Model):
         sin: Tensor,
         keys: Tensor,
         values: Tensor,
-        past: int,
+        places: slice | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
         """Attention output [T, heads * D] of projected rows [T, (heads + 2 * kv_heads) * D], which
-        also write theirs into keys and values [kv_heads, columns, D]."""
+        also write theirs to ``places`` of keys and values [kv_heads, columns, D]."""
         rows, heads, kv_heads, depth = len(qkv), self._heads, self._kv_heads, self._head_dim
         qkv = qkv.view(rows, heads + 2 * kv_heads, depth)
         turned = qkv[:, : heads + kv_heads]
@@ -173,9 +190,8 @@ class LlamaModel(Model):
             query_norm, key_norm = layer.head_norms
             turned = torch.cat([query_norm(turned[:, :heads]), key_norm(turned[:, heads:])], 1)
         turned = torch.addcmul(turned * cos, turned.roll(depth // 2, -1), sin)
-        end = past + rows
-        keys[:, past:end] = turned[:, heads:].transpose(0, 1)
-        values[:, past:end] = qkv[:, heads + kv_heads :].transpose(0, 1)
+        keys[:, places] = turned[:, heads:].transpose(0, 1)
+        values[:, places] = qkv[:, heads + kv_heads :].transpose(0, 1)
         query = turned[:, :heads].unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
         output = self._weigh(query.flatten(1, 2), keys, values, mask)
         return output.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * depth)

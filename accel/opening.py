@@ -22,6 +22,7 @@ from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
 from accel.model import Capability, Model, TransformersModel, attention_windows
 from accel.probe import Probe
 from accel.profile import Costs, measure, share
+from accel.static_forward import StaticLlama
 from accel.store import Store
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -31,7 +32,7 @@ LARGE = 300_000_000
 
 _log = logging.getLogger(__name__)
 
-_LADDER = ("compiled", "lean", "tree", "chain", "plain")
+_LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
 
 
 @dataclass(slots=True)
@@ -41,14 +42,14 @@ class Opened:
     model: Model
     end_tokens: frozenset[int]
     path: str
-    """The rung of the ladder: compiled, lean, tree, chain or plain."""
+    """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
 
 
 def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: Store) -> Opened:
     """The best rung that answers as the module itself does; the verdict is kept in ``store``.
 
-    compiled, lean and tree verify trees, chain one branch, plain nothing. Raises BrokenModel,
-    UnsupportedModel or OutOfMemory.
+    compiled, static, lean and tree verify trees, chain one branch, plain nothing. Raises
+    BrokenModel, UnsupportedModel or OutOfMemory.
     """
     key = f"path/{dtype}"
     verdict = store.get(key)
@@ -77,7 +78,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
             store.put(key, rung)
             give_mask_tokens(model, module, folder)
             return Opened(model, ends, rung)
-        if rung in ("compiled", "lean") and model is not None:
+        if rung in ("compiled", "static", "lean") and model is not None:
             module = load_module(folder, dtype, device, "eager")
     raise UnsupportedModel(
         f"{folder}: no way to decode it with a cache gives its own answers; use another model"
@@ -88,6 +89,9 @@ def _build(rung: str, module: nn.Module) -> Model | None:
     """The model of a rung, None when the module is not made for it."""
     if rung == "compiled":
         return CompiledLlama.from_module(module)
+    if rung == "static":
+        weight: Any = next(module.parameters())
+        return StaticLlama.from_module(module) if weight.device.type == "cuda" else None
     if rung == "lean":
         return LlamaModel.from_module(module)
     full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
