@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 3
+VERSION = 4
 
 
 class Store:
