@@ -33,7 +33,11 @@ LONGEST_TEST_S = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is started for all tests together does not count as the first one's time."""
+    """What is started for all tests together does not count as the first one's time.
+
+    Tests with a browser come last: its event loop runs to the end, and Neovim's bears no other.
+    """
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
     for item in items:
         if item.get_closest_marker("editors"):
             item.add_marker(pytest.mark.timeout(LONGEST_TEST_S * PATIENCE, func_only=True))
