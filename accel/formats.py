@@ -17,6 +17,8 @@ class Order(str, Enum):
     """SUF suffix PRE prefix MID."""
     PREFIX_FIRST = "prefix_first"
     """PRE prefix SUF suffix MID."""
+    PREFIX_ALONE = "prefix_alone"
+    """prefix: for models too small to gain from what stands behind the hole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class EditFormat:
     instruction: int
     before: int
     after: int
+    place: int | None = None
+    """Marks the places in the code that a rename is about."""
 
 
 _FILL_NAMES = [
@@ -51,6 +55,7 @@ _FILL_NAMES = [
     ("[PREFIX]", "[SUFFIX]", None, Order.SUFFIX_PREFIX_MIDDLE),
 ]
 _EDIT_NAMES = ("<|edit_instruction|>", "<|edit_before|>", "<|edit_after|>")
+_PLACE_NAME = "<|reserved_0|>"
 _FILE_NAMES = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
@@ -61,16 +66,20 @@ def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
         middle = tokenizer.special(middle_name) if middle_name else None
         if prefix is None or suffix is None or (middle_name and middle is None):
             continue
-        # Models with our own edit tokens are trained for typing: suffix first.
+        # Models with our own edit tokens are trained for typing: what is typed extends the text
+        # before the last token, so that nearly all of the KV cache stays.
         own = edit_format(tokenizer) is not None
-        return FillFormat(prefix, suffix, middle, Order.SUFFIX_FIRST if own else order)
+        return FillFormat(prefix, suffix, middle, Order.SUFFIX_PREFIX_MIDDLE if own else order)
     return None
 
 
 def edit_format(tokenizer: Tokenizer) -> EditFormat | None:
     """The edit tokens of a vocabulary, None when it has none."""
     ids = [tokenizer.special(name) for name in _EDIT_NAMES]
-    return None if None in ids else EditFormat(*[token for token in ids if token is not None])
+    if None in ids:
+        return None
+    instruction, before, after = [token for token in ids if token is not None]
+    return EditFormat(instruction, before, after, tokenizer.special(_PLACE_NAME))
 
 
 def file_separator(tokenizer: Tokenizer) -> int | None:
@@ -81,4 +90,6 @@ def file_separator(tokenizer: Tokenizer) -> int | None:
 
 def orders(form: FillFormat) -> list[Order]:
     """Orders that the tokens allow."""
-    return [Order.SUFFIX_PREFIX_MIDDLE] if form.middle is None else list(Order)
+    if form.middle is None:
+        return [Order.SUFFIX_PREFIX_MIDDLE, Order.PREFIX_ALONE]
+    return list(Order)

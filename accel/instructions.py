@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from accel.training.edit_phrases import PHRASES
+from accel.training.edit_phrases import PHRASES, said
+from accel.training.edit_renames import renamed_places
 from accel.wordings import TRAINED, WORDINGS
 
 LONGEST = 300
@@ -54,11 +55,19 @@ _NAMING = re.compile(r"(?i)\b(?:rename|variable|var|param|parameter|argument|fun
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """An edit of a known kind. ``kind`` and ``slots`` as in ``accel.training.edits``, all renames
-    being ``rename`` with ``old`` and ``new``; ``wording`` is one that the model was trained on."""
+    being ``rename`` with ``old`` and ``new``; ``wording`` is one that the model was trained on;
+    ``within`` names the function that is meant where the code has several."""
 
     kind: str
     slots: dict[str, str]
     wording: str
+    within: str = ""
+
+    def places(self, selection: str) -> list[tuple[int, int]]:
+        """Characters of the code that a rename is about; other kinds say nothing of the sort."""
+        if self.kind != "rename":
+            return []
+        return renamed_places(selection, self.slots["old"], self.within)
 
 
 def recognise(instruction: str, selection: str) -> Instruction | None:
@@ -71,16 +80,18 @@ def recognise(instruction: str, selection: str) -> Instruction | None:
         found = _match(candidate, selection, defined)
         if found is not None:
             kind, slots = found
-            wording = _said(TRAINED[kind], slots)
+            wording = said(kind, slots)
             group = "rename" if kind in _RENAMES else kind
-            return Instruction(group, slots, f"{wording} in {place}" if place else wording)
+            full = f"{wording} in {place}" if place else wording
+            return Instruction(group, slots, full, place)
     return None
 
 
-def trained_wording(instruction: str, selection: str) -> str:
-    """The instruction in a wording of the training where it is recognised, else as it is."""
+def as_trained(instruction: str, selection: str) -> tuple[str, list[tuple[int, int]]]:
+    """The instruction in a wording of the training where it is recognised, else as it is, and the
+    characters of the code that are to be marked."""
     found = recognise(instruction, selection)
-    return found.wording if found else instruction
+    return (found.wording, found.places(selection)) if found else (instruction, [])
 
 
 def _readings(text: str, defined: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -194,8 +205,3 @@ def _pattern(wording: str) -> str:
         else:
             parts.append(re.escape(part["plain"]))
     return "".join(parts)
-
-
-def _said(wording: str, slots: dict[str, str]) -> str:
-    """A wording with its slots filled."""
-    return re.sub(r"<(\w+)>", lambda slot: slots[slot[1]], wording)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,28 +34,55 @@ _SAMPLES = [
         "    return [line.strip() for line in lines]\n",
         "        lines = file.readlines()\n",
     ),
+    (
+        "def count_words(text):\n    counts = {}\n    for word in text.split():\n",
+        "    return counts\n",
+        "        counts[word] = counts.get(word, 0) + 1\n",
+    ),
+    (
+        "def largest(numbers):\n",
+        "    for number in numbers:\n        if number > best:\n            best = number\n"
+        "    return best\n",
+        "    best = numbers[0]\n",
+    ),
+    (
+        "def parse(path):\n    try:\n        with open(path) as file:\n"
+        "            data = json.load(file)\n",
+        "        return None\n    return data\n",
+        "    except OSError:\n",
+    ),
+    (
+        "class Point:\n    def __init__(self, x, y):\n        self.x = x\n",
+        "\n    def scaled(self, factor):\n        return Point(self.x * factor, self.y * factor)\n",
+        "        self.y = y\n",
+    ),
 ]
 
-_SUFFIX_FIRST_MAY_LOSE = 1.02
+_FITS_TYPING = 1.02
 """Suffix first keeps the KV cache while typing, which is worth a little loss."""
+_KNOWS_SUFFIX = 1.05
+"""What stands behind the hole keeps a model from writing it again, which is worth more."""
 
 
 def find_order(engine: Engine) -> Order | None:
     """The order whose prompts make known middles likeliest; None without the tokens.
 
-    Suffix first is taken when it is as good as the best.
+    Suffix first is taken when it is nearly as good as the best, and an order with the suffix when
+    it is nearly as good as the prefix alone.
     """
     form = fill_format(engine.tokenizer)
     if form is None:
         return None
     allowed = orders(form)
-    if len(allowed) == 1 or engine.model.capability == Capability.PLAIN:
+    if engine.model.capability == Capability.PLAIN:
         return form.order
     losses = {order: _loss(engine, order) for order in allowed}
+    alone = losses.pop(Order.PREFIX_ALONE)
     best = min(losses, key=losses.__getitem__)
-    if losses[Order.SUFFIX_FIRST] <= _SUFFIX_FIRST_MAY_LOSE * losses[best]:
-        return Order.SUFFIX_FIRST
-    return best
+    if losses[best] > _KNOWS_SUFFIX * alone:
+        return Order.PREFIX_ALONE
+    first = losses.get(Order.SUFFIX_FIRST, math.inf)
+    return Order.SUFFIX_FIRST if first <= _FITS_TYPING * losses[best] else best
 
 
 def _loss(engine: Engine, order: Order) -> float:

@@ -13,7 +13,7 @@ from accel.chat import chat_tokens
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.formats import FillFormat, Order, edit_format, file_separator, fill_format
-from accel.instructions import trained_wording
+from accel.instructions import as_trained
 from accel.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
@@ -115,7 +115,8 @@ def edit_prompt(
     """Rewrite ``selection`` by ``instruction``: edit tokens, or else the chat template.
 
     Models with edit tokens are given instruction and selection, the instruction in a wording that
-    they were trained on where it says a known kind of edit; chat models the text around it as well.
+    they were trained on where it says a known kind of edit, and for a rename marks at the places
+    that it is about; chat models the text around it as well.
     Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
     does not fit the budget.
     """
@@ -123,8 +124,13 @@ def edit_prompt(
     form = edit_format(tokenizer)
     fence = ""
     if form is not None:
-        wording = tokenizer.encode(trained_wording(instruction, selection))
-        tokens = _joined(form.instruction, wording, form.before, original, form.after)
+        said, places = as_trained(instruction, selection)
+        wording = tokenizer.encode(said)
+        shown = original
+        if form.place is not None:
+            shown = _marked(tokenizer, original, selection, places, form.place)
+        tokens = _joined(form.instruction, wording, form.before, shown, form.after)
+        text = _joined(form.instruction, wording, form.before, original, form.after)
     elif tokenizer.chat_template is not None:
         fence = _fence_for(selection)
         room = max(budget - len(original) - 256, 0) // 2
@@ -136,7 +142,7 @@ def edit_prompt(
             opening=fence + language,
             path=path,
         )
-        tokens = chat_tokens(tokenizer, question, answer=f"{fence}{language}\n")
+        tokens = text = chat_tokens(tokenizer, question, answer=f"{fence}{language}\n")
     else:
         raise UnsupportedPrompt(
             "the model has neither edit tokens nor a chat template; use the embedded model or an "
@@ -151,11 +157,24 @@ def edit_prompt(
     return Prompt(
         tokens,
         stops,
-        text=tokens,
+        text=text,
         original_tokens=original,
         closing_tokens=tokenizer.encode(closing),
         fence=fence,
     )
+
+
+def _marked(
+    tokenizer: Tokenizer,
+    tokens: TokenArray,
+    text: str,
+    places: Sequence[tuple[int, int]],
+    mark: int,
+) -> TokenArray:
+    """``tokens`` of ``text`` with a mark ahead of each token in which a place begins."""
+    ends = np.cumsum([len(tokenizer.bytes_of(int(token))) for token in tokens])
+    starts = [len(text[:start].encode()) for start, _ in places]
+    return np.insert(tokens, np.searchsorted(ends, starts, side="right"), mark).astype(np.int32)
 
 
 def code_in(answer: str, fence: str) -> str:
@@ -184,6 +203,8 @@ def around_hole(
     form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
 ) -> TokenArray:
     """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
+    if order == Order.PREFIX_ALONE:
+        return prefix
     if form.middle is None:
         return _joined(form.suffix, suffix, form.prefix, prefix)
     if order == Order.SUFFIX_FIRST:

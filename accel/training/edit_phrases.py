@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 
+from accel.wordings import TRAINED
+
 PHRASES: dict[str, tuple[str, ...]] = {
     "rename_parameter": (
         "{rename|Rename} {the parameter|parameter|the argument|argument|param} <old> "
@@ -146,6 +148,11 @@ def instruction(kind: str, slots: dict[str, str], rng: random.Random) -> str:
         quoted = value if plain else f"{mark}{value}{mark}"
         wording = wording.replace(f"<{name}>", quoted)
     return wording + rng.choice(("", "", "", "."))
+
+
+def said(kind: str, slots: dict[str, str]) -> str:
+    """The wording in which prompts say an edit that is recognised."""
+    return re.sub(r"<(\w+)>", lambda slot: slots[slot[1]], TRAINED[kind])
 
 
 def wordings(kind: str) -> int:

@@ -7,14 +7,14 @@ import random
 from dataclasses import dataclass
 
 from accel.training import edit_bodies, edit_renames, edit_signatures
-from accel.training.edit_phrases import instruction
+from accel.training.edit_phrases import instruction, said
 from accel.training.edit_places import Change, Transform, docstring_lines
 from accel.training.region import FunctionNode, Region, Replacement, apply, docstring_of
 
 # How often each kind is drawn; given instruction and text, all but write_docstring are determined.
 SHARES: dict[str, float] = {
-    "rename_parameter": 14,
-    "rename_variable": 12,
+    "rename_parameter": 18,
+    "rename_variable": 16,
     "rename_function": 8,
     "add_docstring": 6,
     "remove_docstring": 7,
@@ -23,16 +23,16 @@ SHARES: dict[str, float] = {
     "add_return_type": 4,
     "remove_type_hints": 5,
     "change_quotes": 4,
-    "to_fstring": 3,
+    "to_fstring": 4,
     "add_guard": 5,
     "add_print": 3,
     "remove_prints": 3,
     "add_logging": 3,
     "add_parameter": 5,
-    "change_default": 3,
-    "remove_comments": 4,
+    "change_default": 6,
+    "remove_comments": 7,
     "wrap_try": 3,
-    "invert_if": 3,
+    "invert_if": 5,
     "make_async": 2,
     "add_decorator": 3,
     "remove_decorators": 3,
@@ -58,6 +58,8 @@ class Edit:
     before: str
     after: str
     changed: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, int], ...] = ()
+    """Character spans of `before` that a rename is about."""
 
 
 def _transform(kind: str) -> Transform:
@@ -103,7 +105,7 @@ def _write_docstring(region: Region, name: str) -> Change | None:
     return {}, [Replacement(place, place, region.source[lines[0] : lines[1]])]
 
 
-def _make(source: str, kind: str, rng: random.Random) -> Edit | None:
+def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> Edit | None:
     region = Region(source)
     function = _function_of(region, rng)
     if function is None:
@@ -122,7 +124,7 @@ def _make(source: str, kind: str, rng: random.Random) -> Edit | None:
     if change is None:
         return None
     slots, replacements = change
-    text = instruction(kind, slots, rng)
+    text = said(kind, slots) if canonical else instruction(kind, slots, rng)
     if several and kind not in (
         "rename_function",
         "change_quotes",
@@ -135,20 +137,23 @@ def _make(source: str, kind: str, rng: random.Random) -> Edit | None:
     if after == region.source:
         return None
     ast.parse("if 1:\n" + after if after[:1] in (" ", "\t") else after)
-    return Edit(kind, text, region.source, after, tuple(spans))
+    renamed = kind.startswith("rename_")
+    places = sorted((r.start, r.end) for r in replacements) if renamed else []
+    return Edit(kind, text, region.source, after, tuple(spans), tuple(places))
 
 
-def make_edit(source: str, kind: str, seed: int) -> Edit | None:
+def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> Edit | None:
     """An edit of one kind (see KINDS) of whole statements of Python, e.g. one function.
 
     The same source, kind and seed give the same edit. None where the kind does not apply.
+    canonical: in the wording that prompts use for what they recognise, else in one by chance.
     `edit.before` is the source, without docstring or with an addition where the kind needs it.
     """
     if kind not in SHARES:
         raise ValueError(f"unknown kind of edit {kind!r}; known are {', '.join(KINDS)}")
     rng = random.Random(f"{kind} {seed}")
     try:
-        return _make(source, kind, rng)
+        return _make(source, kind, rng, canonical)
     except (SyntaxError, RecursionError):
         return None
 

@@ -11,7 +11,7 @@ import argparse
 import json
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from accel.instructions import as_trained
 from accel.training.corpus import SourceFile
 from accel.training.edits import EXACT_KINDS, Edit, make_edit
 from accel.training.errors import TrainingError
@@ -89,14 +90,16 @@ class Judge:
 
         When all are, the raw greedy answer is exactly the edit's text.
         """
-        ids = self.maker.edit(edit).ids
+        ids = self.maker.edit(as_asked(edit)).ids
         split = ids.index(self.maker.after) + 1
         best = self.logits(ids[:-1], len(ids) - split).argmax(-1).tolist()
         right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
         return Tally(right, len(best))
 
-    def line_is_exact(self, prefix: str, suffix: str, line: str) -> bool:
+    def line_is_exact(self, prefix: str, suffix: str, line: str, order: Order) -> bool:
         """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
+
+        order: suffix, prefix, middle; or the prefix alone.
 
         The prompt ends at the last token border before the cursor; the tokens that follow are
         held to the characters that were typed after it, as the engine does.
@@ -104,14 +107,12 @@ class Judge:
         unit = self.maker.fill_in_the_middle(
             prefix + line + suffix, len(prefix), len(prefix) + len(line), True
         )
-        middle = unit.ids.index(self.maker.middle) + 1
         ids = unit.ids[:-1]
-        typed_tokens = self.tokenizer.encode(prefix, add_special_tokens=False).ids
-        kept = 0
-        while kept < len(typed_tokens) - 1 and ids[middle + kept] == typed_tokens[kept]:
-            kept += 1
-        reference = ids[middle + kept :]
-        typed = prefix.encode()[sum(len(self._bytes[n]) for n in typed_tokens[:kept]) :]
+        hole = ids.index(self.maker.middle) + 1
+        given, reference = ids[ids.index(self.maker.prefix) + 1 : hole - 1], ids[hole:]
+        if order == Order.PREFIX_ALONE:
+            ids = [*given, *reference]
+        typed = prefix.encode()[sum(len(self._bytes[n]) for n in given) :]
         logits = self.logits(ids, len(reference) + 1)
         for place, token in enumerate(reference):
             scores = logits[place]
@@ -142,6 +143,12 @@ class Judge:
                     )
                     size += sum(len(self._bytes[n]) for n in window[1:])
         return nats / math.log(2.0) / max(1, size)
+
+
+def as_asked(edit: Edit) -> Edit:
+    """The edit as a prompt asks for it: in the wording for what is recognised, with its marks."""
+    wording, places = as_trained(edit.instruction, edit.before)
+    return replace(edit, instruction=wording, places=tuple(places))
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -2,14 +2,15 @@
 
 The formats (suffix first is the order that prompts use):
 
-    <|fim_prefix|><|fim_suffix|>SUFFIX<|fim_middle|>PREFIX MIDDLE<|endoftext|>
+    <|fim_suffix|>SUFFIX<|fim_prefix|>PREFIX<|fim_middle|>MIDDLE<|endoftext|>
     <|fim_prefix|>PREFIX<|fim_suffix|>SUFFIX<|fim_middle|>MIDDLE<|endoftext|>
     <|edit_instruction|>INSTRUCTION<|edit_before|>BEFORE<|edit_after|>AFTER<|endoftext|>
+        (for renames PLACE_TOKEN stands in BEFORE ahead of each token in which the name begins)
     [<|file_sep|>PATH newline]TEXT<|endoftext|>
 
-Text is cut by characters. Prefix and middle are tokenised as one text, so a prompt that backs off
-to the last token border before the cursor looks like training; with the prefix first, the border
-before the cursor divides the two.
+Text is cut by characters. Prefix and middle are tokenised as one text and divided at the last
+token border before the cursor, as a prompt is that backs off to it. The middle token says where
+the hole begins: without it, in the order prefix, suffix, text, models never learnt to end a line.
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ from accel.training.corpus import SourceFile
 from accel.training.edits import Edit, draw_kind, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS
 
-MIDDLE_WEIGHT = 2.0
-CHANGED_WEIGHT = 4.0
-COPIED_WEIGHT = 2.0
+MIDDLE_WEIGHT = 3.0
+AROUND_WEIGHT = 0.7
+CHANGED_WEIGHT = 5.0
+UNSURE_WEIGHT = 4.0
+COPIED_WEIGHT = 1.5
 BEFORE_WEIGHT = 0.5
 INSTRUCTION_WEIGHT = 0.2
-SUFFIX_FIRST_SHARE = 0.6
-LEFT_TO_RIGHT_SHARE = 0.3
+SUFFIX_FIRST_SHARE = 0.9
+LEFT_TO_RIGHT_SHARE = 0.2
+SHORTEST_PIECE = 0.12
+SUBSTITUTION_SHARE = 0.75
+PLACE_TOKEN = "<|reserved_0|>"
+MARKED_SHARE = 0.9
+DRILL_MARKED_SHARE = 0.6
+CANONICAL_SHARE = 0.7
 HEADER_SHARE = 0.3
 
 
@@ -59,13 +68,14 @@ class UnitMaker:
         self.vocabulary = tokenizer.get_vocab_size()
         self.ordinary = len(SPECIAL_TOKENS)
         self.end = self._special("<|endoftext|>")
-        self._prefix = self._special("<|fim_prefix|>")
+        self.prefix = self._special("<|fim_prefix|>")
         self._suffix = self._special("<|fim_suffix|>")
         self.middle = self._special("<|fim_middle|>")
         self._file = self._special("<|file_sep|>")
         self._instruction = self._special("<|edit_instruction|>")
         self.before = self._special("<|edit_before|>")
         self.after = self._special("<|edit_after|>")
+        self._place = self._special(PLACE_TOKEN)
 
     def _special(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)
@@ -91,56 +101,97 @@ class UnitMaker:
         joint = self.tokenizer.encode(text[:end], add_special_tokens=False)
         ids, offsets = list(joint.ids), joint.offsets
         border = sum(1 for _, token_end in offsets if token_end <= start)
-        before = [1.0] * border
-        middle = [MIDDLE_WEIGHT] * (len(ids) - border)
-        if suffix_first:
-            lead = [self._prefix, self._suffix, *suffix, self.middle]
-            weights = [0.0, 0.0, *[1.0] * len(suffix), 0.0, *before, *middle, MIDDLE_WEIGHT]
-            return Unit([*lead, *ids, self.end], weights)
         given, rest = ids[:border], ids[border:]
-        units = [self._prefix, *given, self._suffix, *suffix, self.middle, *rest, self.end]
-        weights = [0.0, *before, 0.0, *[1.0] * len(suffix), 0.0, *middle, MIDDLE_WEIGHT]
-        return Unit(units, weights)
+        before = [AROUND_WEIGHT] * len(given)
+        after = [AROUND_WEIGHT] * len(suffix)
+        middle = [MIDDLE_WEIGHT] * (len(rest) + 1)
+        if suffix_first:
+            units = [self._suffix, *suffix, self.prefix, *given]
+            weights = [0.0, *after, 0.0, *before]
+        else:
+            units = [self.prefix, *given, self._suffix, *suffix]
+            weights = [0.0, *before, 0.0, *after]
+        return Unit([*units, self.middle, *rest, self.end], [*weights, 0.0, *middle])
 
     def copy_drill(self, rng: random.Random, longest: int = 100) -> Unit:
-        """Tokens by chance to be copied, half the time with one run of tokens replaced throughout.
+        """Tokens by chance to be copied, mostly with one run of tokens replaced throughout.
 
-        Nothing but looking back predicts them, and where they are drawn from few, as many a drill
-        does, only looking far back. longest: tokens to copy, a few inserted ones aside.
+        Nothing but looking back predicts them, and where they are drawn from few, or repeat
+        whole runs, only looking far back. longest: tokens to copy, a few inserted ones aside.
         """
-        first = self.ordinary
-        few = round(math.exp(rng.uniform(math.log(4), math.log(100))))
-        pool = [rng.randrange(first, self.vocabulary) for _ in range(few)]
-        before = [rng.choice(pool) for _ in range(rng.randint(6, longest))]
+        before = self._drill_tokens(rng, rng.randint(6, longest))
         instruction: list[int] = self._encode(rng.choice(("keep", "copy", "no change", "same")))
         after, weights = list(before), [COPIED_WEIGHT] * len(before)
-        if rng.random() < 0.5:
-            old = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
-            new = [rng.randrange(first, self.vocabulary) for _ in range(rng.randint(1, 3))]
-            places = sorted(rng.sample(range(len(before)), min(len(before), rng.randint(1, 4))))
+        if rng.random() < SUBSTITUTION_SHARE:
+            old = [self._any_token(rng) for _ in range(rng.randint(1, 3))]
+            mark = [self._place] if rng.random() < DRILL_MARKED_SHARE else []
+            new = [self._any_token(rng) for _ in range(rng.randint(1, 3))]
+            most = 1 if rng.random() < 0.3 else 6
+            places = sorted(rng.sample(range(len(before)), min(len(before), rng.randint(1, most))))
             for place in reversed(places):
-                before[place:place] = old
+                before[place:place] = [*mark, *old]
                 after[place:place] = new
-                weights[place:place] = [CHANGED_WEIGHT] * len(new)
+                # The tokens after the new ones are hard: the copy has to find its way back.
+                weights[place : place + 2] = [CHANGED_WEIGHT] * (
+                    len(new) + len(weights[place : place + 2])
+                )
             instruction = [*self._encode("rename "), *old, *self._encode(" to "), *new]
         ids = [self._instruction, *instruction, self.before, *before, self.after, *after]
         blank = [0.0] * (len(instruction) + len(before) + 3)
         return Unit([*ids, self.end], [*blank, *weights, CHANGED_WEIGHT])
 
-    def edit(self, edit: Edit) -> Unit:
-        """An instruction edit; tokens that the edit made, and the next one, count more."""
-        instruction, before = self._encode(edit.instruction), self._encode(edit.before)
+    def _any_token(self, rng: random.Random) -> int:
+        return rng.randrange(self.ordinary, self.vocabulary)
+
+    def _drill_tokens(self, rng: random.Random, count: int) -> list[int]:
+        """Tokens from a small pool, one by one or in runs that come again."""
+        few = round(math.exp(rng.uniform(math.log(4), math.log(100))))
+        pool = [self._any_token(rng) for _ in range(few)]
+        if rng.random() < 0.6:
+            return [rng.choice(pool) for _ in range(count)]
+        runs = [rng.choices(pool, k=rng.randint(3, 10)) for _ in range(rng.randint(2, 6))]
+        found: list[int] = []
+        while len(found) < count:
+            found += [*rng.choice(runs), *rng.choices(pool, k=rng.randint(0, 2))]
+        return found[:count]
+
+    def edit(self, edit: Edit, *, marked: bool = True) -> Unit:
+        """An instruction edit; the places that a rename is about are marked or not.
+
+        Tokens that the edit made count most, and the next one; then those that the three tokens
+        before do not lead to in the text before the edit, or not to them alone.
+        """
+        instruction = self._encode(edit.instruction)
+        read = self.tokenizer.encode(edit.before, add_special_tokens=False)
+        before = list(read.ids)
         after = self.tokenizer.encode(edit.after, add_special_tokens=False)
         weights = [
             CHANGED_WEIGHT
             if any(start < stop + 1 and begin < end for begin, stop in edit.changed)
-            else COPIED_WEIGHT
-            for start, end in after.offsets
+            else weight
+            for (start, end), weight in zip(
+                after.offsets, _copy_weights(before, list(after.ids)), strict=True
+            )
         ]
+        shown = [BEFORE_WEIGHT] * len(before)
+        for place, _ in reversed(edit.places if marked else ()):
+            token = next(n for n, (_, stop) in enumerate(read.offsets) if stop > place)
+            before.insert(token, self._place)
+            shown.insert(token, 0.0)
         ids = [self._instruction, *instruction, self.before, *before, self.after, *after.ids]
-        lead = [0.0, *[INSTRUCTION_WEIGHT] * len(instruction), 0.0]
-        lead += [*[BEFORE_WEIGHT] * len(before), 0.0]
+        lead = [0.0, *[INSTRUCTION_WEIGHT] * len(instruction), 0.0, *shown, 0.0]
         return Unit([*ids, self.end], [*lead, *weights, CHANGED_WEIGHT])
+
+
+def _copy_weights(before: list[int], after: list[int]) -> list[float]:
+    """What each token of `after` counts when it is a copy: more where copying is not obvious."""
+    following: dict[tuple[int, ...], set[int]] = {}
+    for place in range(3, len(before)):
+        following.setdefault(tuple(before[place - 3 : place]), set()).add(before[place])
+    sure = [
+        len(following.get(tuple(after[place - 3 : place]), ())) == 1 for place in range(len(after))
+    ]
+    return [COPIED_WEIGHT if found else UNSURE_WEIGHT for found in sure]
 
 
 def pieces(text: str, most: int, rng: random.Random) -> list[str]:
@@ -152,7 +203,8 @@ def pieces(text: str, most: int, rng: random.Random) -> list[str]:
     found: list[str] = []
     begin = 0
     while begin < len(lines):
-        wanted, length, end, best = rng.uniform(0.2, 1.0) * most, 0, begin, (99, begin)
+        wanted = math.exp(rng.uniform(math.log(SHORTEST_PIECE), 0.0)) * most
+        length, end, best = 0, begin, (99, begin)
         while end < len(lines) and (length + len(lines[end]) <= wanted or end == begin):
             length += len(lines[end])
             end += 1
@@ -176,16 +228,16 @@ def draw_hole(text: str, rng: random.Random) -> tuple[int, int]:
     stop = text.find("\n", line)
     line_end = len(text) if stop < 0 else stop
     way = rng.random()
-    if way < 0.30:
+    if way < 0.36:
         newline = rng.random() < 0.3 and line_end < len(text)
         indent = len(text[line:line_end]) - len(text[line:line_end].lstrip())
         begin = line + (indent if rng.random() < 0.3 else 0)
         return begin, line_end + newline
-    if way < 0.58:
+    if way < 0.64:
         return rng.randint(line, line_end), line_end
-    if way < 0.78:
+    if way < 0.80:
         return _block(text, starts, line, rng)
-    if way < 0.90:
+    if way < 0.92:
         begin = rng.randint(0, len(text))
         return begin, min(len(text), begin + int(rng.random() ** 2 * 600))
     begin = rng.randint(0, len(text))
@@ -267,10 +319,11 @@ def edit_units(
                 source = textwrap.dedent(source)
             if rng.random() < 0.25:
                 source = source.rstrip("\n")
-            edit = make_edit(source, kind, rng.getrandbits(48))
+            canonical = rng.random() < CANONICAL_SHARE
+            edit = make_edit(source, kind, rng.getrandbits(48), canonical=canonical)
             if edit is None:
                 continue
-            unit = maker.edit(edit)
+            unit = maker.edit(edit, marked=rng.random() < MARKED_SHARE)
             if len(unit.ids) <= row_length:
                 found.append(unit)
                 total += len(unit.ids)

@@ -8,7 +8,7 @@ import re
 import pytest
 from edit_examples import BARE, FUNCTION, edits_of
 
-from accel.instructions import recognise, trained_wording
+from accel.instructions import as_trained, recognise
 from accel.training.edit_phrases import PHRASES
 from accel.training.edits import EXACT_KINDS, Edit
 from accel.wordings import TRAINED, WORDINGS
@@ -33,7 +33,7 @@ def test_every_wording_of_the_training_is_recognised(kind: str) -> None:
 @pytest.mark.parametrize("kind", EXACT_KINDS)
 def test_what_the_model_is_told_means_the_same_and_stays_the_same(kind: str) -> None:
     for edit in edits(kind):
-        wording = trained_wording(edit.instruction, edit.before)
+        wording = as_trained(edit.instruction, edit.before)[0]
         again = recognise(wording, edit.before)
         first = recognise(edit.instruction, edit.before)
         assert again is not None
@@ -90,7 +90,7 @@ def _all_of(wording: str) -> set[str]:
     ],
 )  # fmt: skip
 def test_what_people_say(said: str, told: str) -> None:
-    assert trained_wording(said, FUNCTION) == told
+    assert as_trained(said, FUNCTION)[0] == told
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_what_people_say(said: str, told: str) -> None:
 )
 def test_what_is_left_as_it_is(said: str) -> None:
     assert recognise(said, FUNCTION) is None
-    assert trained_wording(said, FUNCTION) == said
+    assert as_trained(said, FUNCTION)[0] == said
 
 
 def test_one_function_of_several_is_kept_in_mind() -> None:
     two = "def f(a):\n    return a\n\n\ndef g(a):\n    return a\n"
-    assert trained_wording("please rename a to b in g", two) == "rename a to b in g"
+    assert as_trained("please rename a to b in g", two)[0] == "rename a to b in g"
 
 
 def test_random_text_never_fails() -> None:
@@ -132,3 +132,16 @@ def test_random_text_never_fails() -> None:
 
 def test_every_further_wording_belongs_to_a_kind() -> None:
     assert set(WORDINGS) <= set(TRAINED) == set(PHRASES)
+
+
+@pytest.mark.parametrize("kind", ["rename_parameter", "rename_variable", "rename_function"])
+def test_the_places_of_a_rename_are_those_of_the_training(kind: str) -> None:
+    for edit in edits(kind):
+        assert as_trained(edit.instruction, edit.before)[1] == list(edit.places)
+
+
+def test_other_languages_have_every_word_marked() -> None:
+    code = "let total = totals(total.x)"
+    places = as_trained("rename total to sum", code)[1]
+    assert [code[start:end] for start, end in places] == ["total", "total"]
+    assert as_trained("make it faster", code) == ("make it faster", [])

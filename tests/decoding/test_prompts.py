@@ -35,12 +35,14 @@ def special(name: str, tokenizer: Tokenizer = EMBEDDED) -> int:
 def test_the_embedded_model_reads_the_suffix_first() -> None:
     prompt = fim_prompt(EMBEDDED, "def f():\n    x = 1\n    ret", "\n\nprint(f())\n")
     tokens = prompt.tokens.tolist()
-    assert tokens[:2] == [special("<|fim_prefix|>"), special("<|fim_suffix|>")]
-    middle = tokens.index(special("<|fim_middle|>"))
-    assert EMBEDDED.decode(tokens[2:middle]) == "\n\nprint(f())\n"
-    typed = EMBEDDED.decode_bytes(tokens[middle + 1 :]) + prompt.required_prefix
+    assert tokens[0] == special("<|fim_suffix|>")
+    prefix = tokens.index(special("<|fim_prefix|>"))
+    assert EMBEDDED.decode(tokens[1:prefix]) == "\n\nprint(f())\n"
+    assert tokens[-1] == special("<|fim_middle|>")
+    typed = EMBEDDED.decode_bytes(tokens[prefix + 1 : -1]) + prompt.required_prefix
     assert typed == b"def f():\n    x = 1\n    ret"
-    assert prompt.suffix_tokens.tolist() == tokens[2:middle]
+    assert prompt.suffix_tokens.tolist() == tokens[1:prefix]
+    assert prompt.text.tolist() == tokens[prefix + 1 : -1]
     assert prompt.stop_tokens >= {special("<|endoftext|>"), special("<|file_sep|>")}
 
 
@@ -140,8 +142,8 @@ def test_budgets_are_kept(budget: int) -> None:
 def test_trimmed_text_begins_at_a_line_and_ends_at_one() -> None:
     prompt = fim_prompt(EMBEDDED, CODE, CODE, budget=300)
     tokens = prompt.tokens.tolist()
-    middle = tokens.index(special("<|fim_middle|>"))
-    before, after = EMBEDDED.decode(tokens[middle + 1 :]), EMBEDDED.decode(tokens[2:middle])
+    prefix = tokens.index(special("<|fim_prefix|>"))
+    before, after = EMBEDDED.decode(tokens[prefix + 1 : -1]), EMBEDDED.decode(tokens[1:prefix])
     assert CODE.endswith(before + prompt.required_prefix.decode())
     assert ("\n" + CODE)[: -len(before) - len(prompt.required_prefix)].endswith("\n")
     assert CODE.startswith(after)
@@ -178,7 +180,7 @@ def test_snippets_stand_before_with_their_paths() -> None:
 
 def test_edits_with_edit_tokens() -> None:
     prompt = edit_prompt(EMBEDDED, "Rename x to y", "x = 1\n")
-    text = EMBEDDED.decode(prompt.tokens)
+    text = EMBEDDED.decode(prompt.text)
     assert text == "<|edit_instruction|>rename x to y<|edit_before|>x = 1\n<|edit_after|>"
     assert prompt.original_tokens is not None
     assert EMBEDDED.decode(prompt.original_tokens) == "x = 1\n"
@@ -244,3 +246,15 @@ def test_code_in_a_fenced_answer() -> None:
     assert code_in("x = 1\n```\nThat is it.", "```") == "x = 1\n"
     assert code_in("x = '```'\n````\n", "````") == "x = '```'\n"
     assert code_in("x = 1\n", "```") == "x = 1\n"
+
+
+def test_a_rename_marks_the_tokens_in_which_the_name_begins() -> None:
+    code = "def f(value):\n    return g(value) + values\n"
+    prompt = edit_prompt(EMBEDDED, "rename value to amount", code)
+    mark = special("<|reserved_0|>")
+    tokens = prompt.tokens.tolist()
+    assert tokens.count(mark) == 2
+    assert [token for token in tokens if token != mark] == prompt.text.tolist()
+    for place in (place for place, token in enumerate(tokens) if token == mark):
+        assert "v" in EMBEDDED.decode(tokens[place + 1 : place + 2])
+    assert mark not in edit_prompt(EMBEDDED, "make it faster", code).tokens.tolist()
