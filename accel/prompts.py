@@ -36,8 +36,8 @@ class Prompt:
     required_prefix: bytes = b""
     """End of the typed text that was cut off to reach a border between tokens."""
     text: TokenArray = field(default_factory=lambda: NOTHING)
-    """The part of ``tokens`` that the answer continues as text: drafts are looked up by its end,
-    where ``tokens`` may end with a marker."""
+    """``tokens`` as the text that the answer continues, for drafts: ``tokens`` may end with a
+    marker and have markers within. All of ``tokens`` when not given."""
     suffix_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """Text after the cursor."""
     original_tokens: TokenArray | None = None
@@ -46,6 +46,10 @@ class Prompt:
     """What an answer is expected to have behind the code, before it ends."""
     fence: str = ""
     """When set, the answer is code up to a line that begins with this fence (``code_in``)."""
+
+    def __post_init__(self) -> None:
+        if not len(self.text):
+            self.text = self.tokens
 
 
 def fim_prompt(

@@ -154,7 +154,7 @@ def collect(
     features, right, sizes, escapes, weights = [], [], [], [], []
     for pair in pairs:
         prompt = edit_prompt(tokenizer, pair.instruction, pair.before, budget=1 << 20)
-        drafter.begin(DraftRequest(prompt.tokens, original=prompt.original_tokens, index=index))
+        drafter.begin(DraftRequest(prompt.text, original=prompt.original_tokens, index=index))
         after = np.append(tokenizer.encode(pair.after), np.array(_end(tokenizer), np.int32))
         for place, token in enumerate(after.astype(np.int32)):
             found, tokens, escape, off_track = drafter.votes()

@@ -74,7 +74,10 @@ class EngineEdits:
             max_tokens=task.max_tokens,
             drafter=drafter,
             draft_request=DraftRequest(
-                task.prompt.tokens, original=task.prompt.original_tokens, index=task.index
+                task.prompt.text,
+                original=task.prompt.original_tokens,
+                index=task.index,
+                given=task.prompt.tokens,
             ),
             sampling=self._sampling,
             stop_tokens=task.prompt.stop_tokens,
