@@ -85,8 +85,9 @@ def fim_prompt(
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
     prefix, typed = back_off(tokenizer, prefix)
     after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
-    before = _last_lines(tokenizer, prefix, room - len(after))
-    if suffix and form is not None:
+    alone = not suffix or order == Order.PREFIX_ALONE
+    before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
+    if form is not None and not alone:
         body = around_hole(form, order or form.order, before, after)
     elif len(head) + len(before) == 0:
         before, typed = tokenizer.encode(typed), ""
@@ -207,8 +208,6 @@ def around_hole(
     form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
 ) -> TokenArray:
     """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
-    if order == Order.PREFIX_ALONE:
-        return prefix
     if form.middle is None:
         return _joined(form.suffix, suffix, form.prefix, prefix)
     if order == Order.SUFFIX_FIRST:

@@ -22,6 +22,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from accel.engine import Engine
+from accel.formats import Order
 from accel.instructions import as_trained
 from accel.training.corpus import SourceFile
 from accel.training.edits import EXACT_KINDS, Edit, make_edit
@@ -31,6 +33,7 @@ from accel.training.units import UnitMaker, definitions
 
 CONTEXT = 1024
 LONGEST_EDIT = 2000
+_ORDERS = (Order.SUFFIX_PREFIX_MIDDLE, Order.PREFIX_ALONE)
 
 
 @dataclass
@@ -99,10 +102,8 @@ class Judge:
     def line_is_exact(self, prefix: str, suffix: str, line: str, order: Order) -> bool:
         """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
 
-        order: suffix, prefix, middle; or the prefix alone.
-
-        The prompt ends at the last token border before the cursor; the tokens that follow are
-        held to the characters that were typed after it, as the engine does.
+        order: one of `_ORDERS`. The prompt ends at the last token border before the cursor; the
+        tokens that follow are held to the characters typed after it, as the engine does.
         """
         unit = self.maker.fill_in_the_middle(
             prefix + line + suffix, len(prefix), len(prefix) + len(line), True
@@ -228,13 +229,15 @@ def measure(
         name: round(judge.bits_per_byte(_sample([f for f in files if f.package == name])), 4)
         for name in sorted({file.package for file in files})
     }
-    lines = Tally()
+    lines = {order.value: Tally() for order in _ORDERS}
     rows = _rows(cases_dir / "completion_infilling.jsonl")
     for row in rows[:: max(1, len(rows) // infilling)][:infilling]:
         # As in an editor: the line break after the line stands in the suffix.
         line = row["reference"].rstrip("\n")
         rest = row["reference"][len(line) :]
-        lines.count(judge.line_is_exact(row["prefix"], rest + row["suffix"], line))
+        for order in _ORDERS:
+            exact = judge.line_is_exact(row["prefix"], rest + row["suffix"], line, order)
+            lines[order.value].count(exact)
     kinds: dict[str, Tally] = {}
     every, tokens = Tally(), Tally()
     for kind in EXACT_KINDS:
@@ -249,10 +252,14 @@ def measure(
                 kinds[kind].count(answer.right == answer.total)
                 every.count(answer.right == answer.total)
     shares = [tally.share for tally in kinds.values() if tally.total]
+    chosen = Engine.load(model_dir, dtype="fp32", threads=1).fim_order
+    used = (chosen if chosen in _ORDERS else _ORDERS[0]).value
     return {
         "bits_per_byte": round(sum(by_repository.values()) / max(1, len(by_repository)), 4),
         "bits_per_byte_by_repository": by_repository,
-        "infilling_single_line": lines.as_dict(),
+        "infilling_order": used,
+        "infilling_single_line": lines[used].as_dict(),
+        "infilling_by_order": {order: tally.as_dict() for order, tally in lines.items()},
         "edits": every.as_dict(),
         "edit_tokens_right": round(tokens.share, 4),
         "edits_mean_of_kinds": round(sum(shares) / max(1, len(shares)), 4),
@@ -287,7 +294,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     table = Table("measure", "right", "of", "exact")
     table.add_row("bits per byte", "", "", f"{found['bits_per_byte']:.3f}")
-    named = {"single-line infilling": found["infilling_single_line"], "edits": found["edits"]}
+    lines = {
+        f"single-line infilling, {order.replace('_', ' ')}"
+        + (" (as prompted)" if order == found["infilling_order"] else ""): tally
+        for order, tally in found["infilling_by_order"].items()
+    }
+    named = {**lines, "edits": found["edits"]}
     for name, tally in {**named, **found["edits_by_kind"]}.items():
         table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
     table.add_row("edit tokens after right ones", "", "", f"{found['edit_tokens_right']:.1%}")

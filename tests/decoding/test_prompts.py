@@ -56,6 +56,7 @@ def test_orders() -> None:
     }
     assert got[Order.SUFFIX_FIRST] == [prefix, suffix, *b, middle, *a]
     assert got[Order.PREFIX_FIRST] == [prefix, *a, suffix, *b, middle]
+    assert got[Order.PREFIX_ALONE] == a
     assert got[Order.SUFFIX_PREFIX_MIDDLE] == [suffix, *b, prefix, *a, middle]
 
 
