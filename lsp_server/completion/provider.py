@@ -95,12 +95,17 @@ class CompletionProvider:
             return self._known(ask, found)
         if reason := self._engine().refused:
             return Answer(reason=reason)
-        try:
-            text = await self._text_for(ask, mine)
-        except RedraftError as error:
-            return Answer(reason=str(error))
-        if text is None:
-            return None
+        text: str | None
+        if found is not None:
+            # What was shown stays first among the alternatives, also after a part of it was taken.
+            text = found.text
+        else:
+            try:
+                text = await self._text_for(ask, mine)
+            except RedraftError as error:
+                return Answer(reason=str(error))
+            if text is None:
+                return None
         shown = shown_text(text, ask.prefix, ask.suffix)
         others = await self._alternatives(ask, shown) if ask.invoked else []
         self._fetch_ahead_soon(ask, shown)
