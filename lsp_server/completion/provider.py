@@ -292,7 +292,10 @@ class CompletionProvider:
     def accepted(self, ask: Ask, text: str) -> None:
         """A suggestion was taken: it is known here from now on, also when it is undone, and what
         is written later in the workspace is drafted from it."""
-        self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
+        known = self._cache.find(ask.document, ask.prefix, ask.suffix)
+        # A part of it may have been taken, and the rest stays to be shown.
+        if known is None or not known.text.startswith(text):
+            self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
         self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
 
     def rest(self, document: str, ask: Callable[[], Ask]) -> None:

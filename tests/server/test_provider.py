@@ -136,6 +136,19 @@ def test_documents_do_not_disturb_each_other() -> None:
     play(scene)
 
 
+def test_taking_a_part_keeps_the_rest() -> None:
+    async def scene(session: Session) -> None:
+        asked = session.ask()
+        await settle()
+        session.fresh[0].end("path.join(path)")
+        assert texts(await asked) == ["path.join(path)"]
+        session.provider.accepted(Ask("d", "d.py", "/w", "python", PREFIX, SUFFIX), "path")
+        assert texts(await session.ask("path")) == [".join(path)"]
+        assert len(session.fresh) == 1
+
+    play(scene)
+
+
 def test_asking_by_hand_gives_several_different_ones() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask(invoked=True)
