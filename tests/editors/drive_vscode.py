@@ -171,7 +171,12 @@ class Window:
         self.page.goto(
             f"http://127.0.0.1:{code_server.port}/?{kind}={folder}", wait_until="domcontentloaded"
         )
-        self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for()
+        try:
+            self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for()
+        except Exception:
+            # What is there instead can be looked at beside the test's other files.
+            self.page.screenshot(path=self.folder / "window.png")
+            raise
 
     def wait(self, probe: Any, what: str, timeout_s: float = 60.0) -> Any:
         """As ``wait_for``, with the page's events handled meanwhile."""
