@@ -77,9 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
     )
     add_sampling_arguments(parser)
-    add_hf_dtype(parser)
+    add_hf_arguments(parser)
     parser.add_argument(
-        "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
+        "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
     )
     parser.add_argument(
         "--draft-model",
@@ -181,12 +181,18 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_hf_dtype(parser: argparse.ArgumentParser) -> None:
-    """The option that lets transformers calculate in another type of numbers than our engine."""
+def add_hf_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say how transformers calculates, and whether it decodes at all."""
     parser.add_argument(
         "--hf-dtype",
         choices=(*DTYPES, FASTEST),
         help="of transformers' methods, where another than --dtype; fastest: found by timing",
+    )
+    parser.add_argument(
+        "--no-hf",
+        action="store_true",
+        help="leave transformers out, its plain decoding too: much quicker, and speed-ups are then "
+        "against our own plain decoding",
     )
 
 

@@ -59,7 +59,7 @@ def make_decoders(
         made.baselines[f"{PLAIN} {dtype}"] = EngineDecoder(
             other, lambda: None, plan=False, max_nodes=0, sampling=sampling
         )
-    if sampling.greedy:
+    if sampling.greedy and not args.no_hf:
         made.hf_plain = peers.plain_name(engine.dtype)
     made.settings = {"threads": engine.threads, "transformers": peers.told()}
     return made

@@ -23,6 +23,7 @@ from lsp_server.bench.completion_replay import PROMPT_TOKENS
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
+from lsp_server.bench.tolerance import Tolerance
 
 if TYPE_CHECKING:
     from accel.session import Session
@@ -134,35 +135,40 @@ def decode_cases(
     left_only: bool,
     hf_plain: str | None = None,
     checks: Mapping[str, str | None] = MappingProxyType({}),
+    tolerance: Tolerance | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
     """Every decoder on every case; which one begins changes from case to case, so that a drift of
     the machine hits all alike. ``identical`` is told against ``plain``, or against whom ``checks``
-    names; ``identical_hf`` against ``hf_plain``."""
-    names = list(decoders)
+    names; ``identical_hf`` against ``hf_plain``. Decoders that fail with ``tolerance`` are left out
+    from there on."""
+    tolerance = tolerance or Tolerance()
     for number, case in enumerate(cases):
         task = make_task(case, datastores, engine, stop, max_tokens, left_only)
         if number == 0:
-            for decode in decoders.values():
-                decode(_shortened(task))
+            for name in tolerance.left(decoders):
+                with tolerance.of(name):
+                    decoders[name](_shortened(task))
+        names = tolerance.left(decoders)
         turn = number % len(names)
         measured: dict[str, Measurement] = {}
         for name in [*names[turn:], *names[:turn]]:
-            started = time.perf_counter()
-            decoded = decoders[name](task)
-            wall_s = time.perf_counter() - started
-            measured[name] = _measurement(name, case, task, decoded, wall_s, engine.tokenizer)
+            with tolerance.of(name):
+                started = time.perf_counter()
+                decoded = decoders[name](task)
+                wall_s = time.perf_counter() - started
+                measured[name] = _measurement(name, case, task, decoded, wall_s, engine.tokenizer)
         texts = {name: each.tokens for name, each in measured.items()}
         for name, measurement in measured.items():
             measurement.identical = same_text(texts, name, checks.get(name, PLAIN))
             measurement.identical_hf = same_text(texts, name, hf_plain)
-        yield from (measured[name] for name in names)
+        yield from (measured[name] for name in names if name in measured)
         done()
 
 
 def same_text(texts: dict[str, list[int]], name: str, other: str | None) -> bool | None:
     """Whether two methods gave the same tokens; None where there is no ``other``."""
-    return None if other is None else texts[name] == texts[other]
+    return None if other is None or other not in texts else texts[name] == texts[other]
 
 
 def make_task(

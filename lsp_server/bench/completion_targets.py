@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from lsp_server.bench.datastores import CaseDatastores, TokenFiles
     from lsp_server.bench.measurement import Measurement
     from lsp_server.bench.methods import MakeDrafter
+    from lsp_server.bench.tolerance import Tolerance
 
 REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
 MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
 OPTIONS = (
     *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
     *("temperature", "top_p", "repetition_penalty", "penalise_prompt", "threads", "shape"),
-    *("repeat", "prompt", "hf_dtype", "draft_model", "draft_layers"),
+    *("repeat", "prompt", "hf_dtype", "no_hf", "draft_model", "draft_layers"),
 )
 """Options that stand in the document."""
 
@@ -42,13 +43,14 @@ def measure_replay(
     from lsp_server.bench import report
     from lsp_server.bench.completion_replay import PROMPT_TOKENS
     from lsp_server.bench.methods import MethodSetup
+    from lsp_server.bench.tolerance import Tolerance
 
     folder = find_folder(args.model)
     tokenizer = Tokenizer.from_folder(folder)
     datastores = load_datastores(args, tokenizer, progress)
     planner = _planner(args, progress) if args.shape else None
     setup = MethodSetup(tokenizer, datastores.common, args.seed)
-    methods, missing = _drafters(args, args.methods or REPLAY_METHODS, setup)
+    methods, missing = _drafters(args, args.methods or REPLAY_METHODS, setup, Tolerance())
     measurements = replayed(args, cases, methods, datastores, tokenizer, progress, planner)
     document = {
         **report.results(measurements, missing),
@@ -69,7 +71,8 @@ def measure_model(
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
     from lsp_server.bench.hf_peers import HF_GENERATE
-    from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model
+    from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model, without_hf
+    from lsp_server.bench.tolerance import Tolerance
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
@@ -85,15 +88,19 @@ def measure_model(
         sampling=sampling,
         draft_layers=draft_layers(args.draft_layers),
     )
-    drafters, missing = _drafters(args, f"{PLAIN},{args.methods or MODEL_METHODS}", setup)
+    names = args.methods or (without_hf(MODEL_METHODS) if args.no_hf else MODEL_METHODS)
+    tolerance = Tolerance(args.skip.split(","))
+    drafters, missing = _drafters(args, f"{PLAIN},{names}", setup, tolerance)
     decoders = make_decoders(args, engine, drafters, sampling)
     every: dict[str, Decoder] = {**decoders.methods, **decoders.baselines}
     if args.prompt == "repocoder":
         every = _iterated(every, args, engine, datastores)
-    measurements = decoded(args, cases * args.repeat, every, datastores, engine, progress, decoders)
+    repeated = cases * args.repeat
+    measured = decoded(args, repeated, every, datastores, engine, progress, decoders, tolerance)
+    measurements = [each for each in measured if each.method not in tolerance.failed]
     compared = [each for each in measurements if each.method in decoders.methods]
     document = {
-        **report.results(compared, missing),
+        **report.results(compared, missing | tolerance.failed),
         **_circumstances(args, engine.name, engine.dtype),
         **decoders.settings,
     }
@@ -143,10 +150,12 @@ def decoded(
     engine: Engine,
     progress: Progress,
     made: Decoders | None = None,
+    tolerance: Tolerance | None = None,
 ) -> list[Measurement]:
     """Every decoder on every case, by the engine's model as the options say.
 
     ``made`` says whose text each has to give; without it all owe that of plain decoding.
+    ``tolerance``: of decoders that may fail.
     """
     from lsp_server.bench.completion_model import decode_cases
 
@@ -161,6 +170,7 @@ def decoded(
         left_only=args.left_only,
         hf_plain=made.hf_plain if made else None,
         checks=made.checks if made else {},
+        tolerance=tolerance,
         done=lambda: progress.advance(task),
     )
     return list(measured)
@@ -216,9 +226,10 @@ def draft_layers(text: str | None) -> int | tuple[int, ...] | None:
 
 
 def _drafters(
-    args: argparse.Namespace, names: str, setup: Any
+    args: argparse.Namespace, names: str, setup: Any, tolerance: Tolerance
 ) -> tuple[dict[str, MakeDrafter], dict[str, str]]:
-    """A maker of drafters for each method, and why methods named in ``--skip`` are missing.
+    """A maker of drafters for each method, and why methods named in ``--skip`` are missing; what
+    cannot be built for another reason than that stands in ``tolerance``.
 
     Methods that transformers decodes draft nothing in our engine.
     """
@@ -230,14 +241,15 @@ def _drafters(
     made: dict[str, MakeDrafter] = {}
     missing: dict[str, str] = {}
     for name in choose(names, known, "--methods"):
-        try:
-            if name == "standard-sd" and setup.draft_model is None:
-                raise PeerUnavailable("standard-sd needs a smaller model; give --draft-model DIR")
-            made[name] = DRAFTERS.get(name, DRAFTERS[PLAIN])(setup)
-        except PeerUnavailable as error:
-            if name not in skipped:
-                raise BenchError(f"{error}; or leave it out with --skip {name}") from error
-            missing[name] = str(error)
+        with tolerance.of(name):
+            try:
+                if name == "standard-sd" and setup.draft_model is None:
+                    raise PeerUnavailable(f"{name} needs a smaller model; give --draft-model DIR")
+                made[name] = DRAFTERS.get(name, DRAFTERS[PLAIN])(setup)
+            except PeerUnavailable as error:
+                if name not in skipped:
+                    raise BenchError(f"{error}; or leave it out with --skip {name}") from error
+                missing[name] = str(error)
     return made, missing
 
 

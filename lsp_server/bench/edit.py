@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_dtype
+from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
 from lsp_server.bench.edit_setup import (
     SAID,
     chosen_cases,
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--common", metavar="DIR|none", help="common code: a folder, none, or by "
                         "default the libraries of this environment")  # fmt: skip
     parser.add_argument(
-        "--skip", metavar="PEERS", default="", help="peers that may be missing, by comma"
+        "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
     )
     parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
     parser.add_argument(
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft-sft", type=Path, metavar="DIR", help="the draft model tuned with --loss all"
     )
     parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
-    add_hf_dtype(parser)
+    add_hf_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument(
@@ -207,15 +207,20 @@ def _decoded(
     from lsp_server.bench.edit_decoders import make_decoders
     from lsp_server.bench.edit_model import decode_edits
     from lsp_server.bench.hf_peers import HF_GENERATE
-    from lsp_server.bench.methods import PLAIN, find_draft_model
+    from lsp_server.bench.methods import PLAIN, find_draft_model, without_hf
+    from lsp_server.bench.tolerance import Tolerance
 
     args.draft_model = find_draft_model(args.draft_model, args.model)
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS
+    default = without_hf(default) if args.no_hf else default
     names = f"{PLAIN},{args.methods or default}"
-    methods, missing = chosen_methods(args, names, engine.tokenizer, common, drafts, engine)
+    tolerance = Tolerance(args.skip.split(","))
+    methods, missing = chosen_methods(
+        args, names, engine.tokenizer, common, drafts, engine, tolerance
+    )
     decoders = make_decoders(args, engine, methods)
     task = progress.add_task("editing", total=len(cases))
     pairs = list(
@@ -228,14 +233,16 @@ def _decoded(
             group_of=group_of(args),
             hf_plain=decoders.hf_plain,
             checks=decoders.checks,
+            tolerance=tolerance,
             done=lambda: progress.advance(task),
         )
     )
     if not pairs:
         raise BenchError("no case fits the model's context; give fewer --max-tokens")
+    pairs = [each for each in pairs if each[0].method not in tolerance.failed]
     measured = [measurement for measurement, _ in pairs]
     compared = [each for each in measured if each.method in decoders.methods]
-    document = report.results(compared, missing)
+    document = report.results(compared, missing | tolerance.failed)
     document |= _circumstances(args, engine.name, engine.dtype) | decoders.settings
     plain = [PLAIN, HF_GENERATE, *decoders.baselines]
     report.add_speedups(document, [each for each in measured if each.method in plain])

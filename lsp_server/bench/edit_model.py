@@ -22,6 +22,7 @@ from lsp_server.bench.edit_cases import reuse_bin, reuse_rate
 from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, tell_files
+from lsp_server.bench.tolerance import Tolerance
 
 WARM_UP_TOKENS = 8
 
@@ -123,14 +124,16 @@ def decode_edits(
     group_of: Callable[[EditCase], str] | None = None,
     hf_plain: str | None = None,
     checks: Mapping[str, str | None] = MappingProxyType({}),
+    tolerance: Tolerance | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Measurement, str]]:
     """Every decoder on every case, with the text it wrote; which one begins changes from case to
     case. Groups are bins of the reuse rate of what ``plain`` wrote, unless ``group_of`` is given.
 
     Cases whose prompt leaves no room for an answer are left out. ``plain`` must be a decoder.
+    Decoders that fail with ``tolerance`` are left out from there on.
     """
-    names = list(decoders)
+    tolerance = tolerance or Tolerance()
     warm = False
     for number, case in enumerate(cases):
         task = make_task(case, engine, index, case.instruction, max_tokens)
@@ -138,15 +141,18 @@ def decode_edits(
             done()
             continue
         if not warm:
-            for decode in decoders.values():
-                decode(EditTask(task.prompt, index, WARM_UP_TOKENS))
+            for name in tolerance.left(decoders):
+                with tolerance.of(name):
+                    decoders[name](EditTask(task.prompt, index, WARM_UP_TOKENS))
             warm = True
+        names = tolerance.left(decoders)
         turn = number % len(names)
         edited: dict[str, tuple[Edited, float]] = {}
         for name in [*names[turn:], *names[:turn]]:
-            started = time.perf_counter()
-            edited[name] = decoders[name](task), time.perf_counter() - started
-        in_order = {name: edited[name] for name in names}
+            with tolerance.of(name):
+                started = time.perf_counter()
+                edited[name] = decoders[name](task), time.perf_counter() - started
+        in_order = {name: edited[name] for name in names if name in edited}
         for measurement, text in _measured(case, task, in_order, group_of):
             texts = {name: each.tokens.tolist() for name, (each, _) in edited.items()}
             name = measurement.method

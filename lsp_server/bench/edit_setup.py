@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lsp_server.bench.cases import EditCase
     from lsp_server.bench.datastores import TokenFiles
     from lsp_server.bench.edit_methods import EditMethod
+    from lsp_server.bench.tolerance import Tolerance
 
 INSTRUCTIONS = ("descriptive", "lazy")
 SAID = " said "
@@ -79,15 +80,19 @@ def chosen_methods(
     common: TokenFiles,
     drafts: dict[str, Engine],
     engine: Engine | None = None,
+    tolerance: Tolerance | None = None,
 ) -> tuple[dict[str, EditMethod], dict[str, str]]:
     """Methods by name, and why others are missing: those in ``--skip``, and those of the default
-    list, which nobody asked for by name. Raises BenchError for others that are missing."""
+    list, which nobody asked for by name. Raises BenchError for others that are missing; what
+    cannot be built for another reason than that stands in ``tolerance``."""
     from accel.errors import PeerUnavailable
     from accel.sampling import Sampling
     from lsp_server.bench.edit_ablation import ablation_methods
     from lsp_server.bench.edit_methods import EditMethod, edit_methods
     from lsp_server.bench.methods import HF_METHODS, MethodSetup, choose
+    from lsp_server.bench.tolerance import Tolerance
 
+    tolerance = tolerance or Tolerance()
     draft = drafts.get("our")
     builders = {**edit_methods(draft), **ablation_methods(drafts)}
     known = [*builders, *([] if args.target == "replay" else HF_METHODS)]
@@ -99,14 +104,15 @@ def chosen_methods(
     made: dict[str, EditMethod] = {}
     missing: dict[str, str] = {}
     for name in choose(names, known, "--methods"):
-        try:
-            if name == "standard-sd" and draft is None:
-                raise PeerUnavailable("standard-sd needs a smaller model; give --draft-model DIR")
-            made[name] = builders[name](setup) if name in builders else EditMethod(lambda: None)
-        except PeerUnavailable as error:
-            if args.methods and name not in skipped:
-                raise BenchError(f"{error}; or leave it out with --skip {name}") from error
-            missing[name] = str(error)
+        with tolerance.of(name):
+            try:
+                if name == "standard-sd" and draft is None:
+                    raise PeerUnavailable(f"{name} needs a smaller model; give --draft-model DIR")
+                made[name] = builders[name](setup) if name in builders else EditMethod(lambda: None)
+            except PeerUnavailable as error:
+                if args.methods and name not in skipped:
+                    raise BenchError(f"{error}; or leave it out with --skip {name}") from error
+                missing[name] = str(error)
     return made, missing
 
 

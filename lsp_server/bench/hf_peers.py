@@ -14,6 +14,7 @@ from accel.loading import find_folder
 from accel.peers.hf_generate import HfGenerate, Mode
 from lsp_server.bench.completion import FASTEST
 from lsp_server.bench.methods import PLAIN
+from lsp_server.errors import BenchError
 
 HF_GENERATE = "hf-generate"
 HF_MODES: dict[str, Mode] = {
@@ -29,16 +30,20 @@ class HfPeers:
 
     def __init__(self, args: argparse.Namespace, engine: Engine, names: list[str]) -> None:
         """``names``: the methods of the run. ``args.hf_dtype`` is the dtype of those that
-        transformers decodes: None for that of ``engine``, or ``fastest``."""
+        transformers decodes: None for that of ``engine``, or ``fastest``. Raises BenchError where
+        ``args.no_hf`` leaves transformers out and a method is its own."""
         assert set(HF_MODES.values()) == set(get_args(Mode))
         self._args = args
         self._engine = engine
         self._draft_model = args.draft_model if "standard-sd" in names else None
+        own = sorted(HF_MODES.keys() & set(names))
+        if args.no_hf and own:
+            raise BenchError(f"--no-hf leaves transformers out; take {own[0]} out of --methods")
         self._loaded: dict[str, HfGenerate] = {}
         self._names = names
         self.dtype: str = engine.dtype
         """Of the methods that transformers decodes."""
-        if args.hf_dtype == FASTEST:
+        if args.hf_dtype == FASTEST and not args.no_hf:
             self.dtype = min(OTHER_DTYPE, key=lambda dtype: self.in_dtype(dtype).step_s)
         elif args.hf_dtype:
             self.dtype = args.hf_dtype
@@ -59,6 +64,8 @@ class HfPeers:
 
     def plain(self) -> dict[str, HfGenerate]:
         """By name: plain decoding in every dtype of the run that is no method of it."""
+        if self._args.no_hf:
+            return {}
         dtypes = [self._engine.dtype]
         if HF_MODES.keys() & set(self._names):
             dtypes.append(self.dtype)

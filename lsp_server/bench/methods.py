@@ -69,6 +69,11 @@ def choose(names: str, known: list[str], option: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
+def without_hf(names: str) -> str:
+    """A comma-separated list without the methods that transformers decodes."""
+    return ",".join(name for name in names.split(",") if name not in HF_METHODS)
+
+
 def find_draft_model(given: str | Path | None, model: str | None) -> Path | None:
     """Folder of the draft model: the one ``given``, else the one that is shipped beside the
     embedded model where that is the target; None where there is none. Raises accel's errors."""
