@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import compiled_attention, compiled_paths, lanes, matmul, meeting
+from accel import compiled_attention, compiled_head, compiled_paths, lanes, matmul, meeting
 from accel.compiled_attention import (
     Floats,
     Kept,
@@ -26,7 +26,9 @@ from accel.compiled_attention import (
     keep_value,
     rotate,
 )
+from accel.compiled_head import Found, WalkRoom, walk
 from accel.compiled_paths import Paths, PathScratch, add_path
+from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, load, smaller, store
 from accel.matmul import BLOCK, Packed, multiply, narrow, wide
 from accel.meeting import linger, meet
@@ -162,7 +164,7 @@ def project(
         add_path(inputs, first_mask, masks, downs[layer], ups[layer], path_scratch, output)
 
 
-@compiled_with(lanes, matmul, compiled_attention, compiled_paths, meeting)
+@compiled_with(lanes, matmul, compiled_attention, compiled_head, compiled_paths, meeting)
 def forward(
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -179,20 +181,28 @@ def forward(
     mask_inputs: Floats,
     paths: Paths,
     logits: Floats,
+    parents: TokenArray,
+    walks: bool,
+    vocabulary: int,
+    found: Found,
     first: int,
     last: int,
     room: Room,
     path_scratch: PathScratch,
+    walk_room: WalkRoom,
     meeting: NDArray[np.int64],
     side: int,
     number: int,
-) -> None:
+) -> int:
     """Compute rows after ``past`` committed ones; see ``rows.Rows`` for the first three.
 
     rotations: float32 [positions, 2, depth / 2], cosine and sine; ``key_words``, ``value_words``:
     what is kept as ``multiply`` takes it; logits: float32 [wanted, >= vocabulary], of the last
     rows, written. Rows from ``first_mask`` on are mask rows: ``mask_inputs`` float32 [masks, width]
     stand for their tokens, and ``paths`` are added for them alone.
+
+    Where it ``walks``, no logits are written but the walk along the tree of ``parents``, whose root
+    and nodes are the last rows, is left in ``walk_room``; returns how many tokens it chose.
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
     thread computes the others: sides 0 and 1 meet after every layer's keys and values, and at the
@@ -282,15 +292,34 @@ def forward(
             paths.down_up,
             path_scratch,
         )
-    wanted_from = len(tokens) - len(logits)
+    wanted_from = len(tokens) - (len(parents) + 1 if walks else len(logits))
     skipped = max(wanted_from - first, 0)
     wanted = rows - skipped
     if wanted > 0:
         add_and_normalise(
             x[skipped:], added[skipped:], wanted, weights.norm, shape.eps, normed[skipped:]
         )
-        matrix, written = weights.head, logits[first + skipped - wanted_from :]
-        multiply(normed, skipped, wanted, matrix, len(matrix), matrix.shape[1], written)
+        if not walks:
+            matrix, written = weights.head, logits[first + skipped - wanted_from :]
+            multiply(normed, skipped, wanted, matrix, len(matrix), matrix.shape[1], written)
+    number += 1
     if is_shared:
-        meet(meeting, side, number + 1)
+        meet(meeting, side, number)
+    count = 0
+    if walks:
+        count = walk(
+            scratch.normed[wanted_from:],
+            tokens[wanted_from:],
+            parents,
+            weights.head,
+            vocabulary,
+            walk_room,
+            found,
+            is_shared,
+            meeting,
+            side,
+            number,
+        )
+    if is_shared:
         linger(side)
+    return count

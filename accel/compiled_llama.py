@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from accel.compiled_attention import Kept, Room, Shape, move
 from accel.compiled_forward import Scratch, Weights, forward
+from accel.compiled_head import Found, WalkRoom
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
+from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
 from accel.lanes import LANES
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
@@ -21,6 +23,8 @@ from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
 from accel.thread_pair import ThreadPair
+
+_NO_PARENTS = np.empty(0, np.int32)
 
 SMALL_BYTES = 600_000_000
 """Weights above are read by more threads than the compiled forward has."""
@@ -68,6 +72,7 @@ class CompiledLlama(Model):
     has_fixed_shapes = False
     can_share = os.name == "posix"
     computes_masks = True
+    verifies = True
 
     def __init__(self, module: Any) -> None:
         base, config = module.model, module.config
@@ -91,7 +96,9 @@ class CompiledLlama(Model):
         self._scratch = Scratch.room(1, self._weights, self._shape)
         self._paths = no_paths(self._weights.embedding.dtype)
         self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
-        self._make_sides(BLOCK, 1)
+        self._found = Found.room()
+        self._no_logits = np.empty((0, len(self._weights.head) * BLOCK), np.float32)
+        self._make_sides(BLOCK, 1, 1)
         self._pair = ThreadPair()
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(BLOCK))
@@ -113,7 +120,7 @@ class CompiledLlama(Model):
         dtype = self._weights.embedding.dtype
         self._mask_inputs = mask_tokens.embeddings.float().numpy()
         self._paths = pack_paths(mask_tokens, dtype)
-        self._make_sides(BLOCK, 1)
+        self._make_sides(BLOCK, 1, 1)
 
     def shares_patiently(self, patiently: bool) -> None:
         self._pair.is_patient = patiently
@@ -122,12 +129,33 @@ class CompiledLlama(Model):
         return self.forward_with_masks(rows, cache)[0]
 
     def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
+        wanted, masks = len(rows) - rows.logits_from, len(rows.mask_places)
+        logits = np.empty((wanted, len(self._weights.head) * BLOCK), np.float32)
+        self._compute(rows, cache, logits, _NO_PARENTS, False)
+        states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
+        return torch.from_numpy(logits)[:, : self.vocabulary_size], states
+
+    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
+        assert rows.logits_from + len(tree) + 1 == len(rows), "rows behind the tree"
+        parents = np.array(tree.parents, np.int32)
+        count = self._compute(rows, cache, self._no_logits, parents, True)
+        room = self._sides[0][2]
+        return room.path[: count - 1].tolist(), room.chosen[:count].tolist()
+
+    def _compute(
+        self,
+        rows: Rows,
+        cache: KVCache,
+        logits: NDArray[np.float32],
+        parents: TokenArray,
+        walks: bool,
+    ) -> int:
+        """``compiled_forward.forward``, by two threads where that pays."""
         assert isinstance(cache, CompiledCache)
-        count, masks = len(rows), len(rows.mask_places)
+        count = len(rows)
         cache.reserve(count)
-        self._make_room(count, masks, cache)
+        self._make_room(count, len(rows.mask_places), cache)
         places = np.minimum(rows.mask_places, len(self._mask_inputs) - 1)
-        logits = np.empty((count - rows.logits_from, len(self._weights.head) * BLOCK), np.float32)
         arguments = (
             np.array(rows.tokens, np.int32),  # a read-only array would be compiled for anew
             rows.offsets,
@@ -143,29 +171,38 @@ class CompiledLlama(Model):
             self._mask_inputs[places],
             self._paths,
             logits,
+            parents,
+            walks,
+            self.vocabulary_size,
+            self._found,
         )
         if 1 < self.shared_from <= count and self._pair.is_free():
-            self._pair.run(forward, arguments, count, self._sides, len(self._weights.qkv) + 1)
-        else:
-            forward(*arguments, 0, count, *self._sides[0], self._pair.meeting, 0, 0)
-        states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
-        return torch.from_numpy(logits)[:, : self.vocabulary_size], states
+            meetings = len(self._weights.qkv) + 1 + count
+            return self._pair.run(forward, arguments, count, self._sides, meetings)
+        return forward(*arguments, 0, count, *self._sides[0], self._pair.meeting, 0, 0)
 
-    def _make_sides(self, columns: int, masks: int) -> None:
+    def _make_sides(self, columns: int, masks: int, rows: int) -> None:
         """Room that threads do not share, for each of two."""
         dtype = self._weights.embedding.dtype
         self._sides = [
-            (Room.of(columns, self._shape, dtype), PathScratch.room(masks, self._paths))
+            (
+                Room.of(columns, self._shape, dtype),
+                PathScratch.room(masks, self._paths),
+                WalkRoom.of(rows, self._scratch.normed),
+            )
             for _ in range(2)
         ]
 
     def _make_room(self, rows: int, masks: int, cache: CompiledCache) -> None:
         if rows > len(self._scratch.x):
             self._scratch = Scratch.room(rows, self._weights, self._shape)
-        room, path_scratch = self._sides[0]
+        room, path_scratch, walk_room = self._sides[0]
         has_columns, has_masks = room.scores.shape[1] - LANES, len(path_scratch.low)
-        if cache.capacity > has_columns or masks > has_masks:
-            self._make_sides(max(cache.capacity, has_columns), max(masks, has_masks))
+        has_rows = len(walk_room.places)
+        if cache.capacity > has_columns or masks > has_masks or rows > has_rows:
+            self._make_sides(
+                max(cache.capacity, has_columns), max(masks, has_masks), max(rows, has_rows)
+            )
         last = cache.length + rows
         if last > len(self._rotations):
             cos, sin = rotation_angles(self._rotary, max(last, 2 * len(self._rotations), 1024))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -170,9 +171,19 @@ class Engine:
 
     def forward_with_masks(self, rows: Rows, session: Session) -> tuple[Tensor, Tensor]:
         """Logits of ``rows``, and normalised states of its mask rows. Raises OutOfMemory."""
+        with self._memory_watched(rows, session):
+            return self.model.forward_with_masks(rows, session.cache)
+
+    def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], list[int]]:
+        """``Model.verify`` after the session's text. Raises OutOfMemory."""
+        with self._memory_watched(rows, session):
+            return self.model.verify(rows, tree, session.cache)
+
+    @contextmanager
+    def _memory_watched(self, rows: Rows, session: Session) -> Iterator[None]:
         try:
             with torch.inference_mode():
-                return self.model.forward_with_masks(rows, session.cache)
+                yield
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

@@ -78,6 +78,7 @@ class Generation:
         penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
         self._prompt_set = np.unique(penalised)
         self._greedy = self._greedy_walk()
+        self._wants_no_logits = self._takes_tokens_alone()
         self._finished = False
         self._chunks = self._run()
 
@@ -214,9 +215,13 @@ class Generation:
         count = len(pending) + len(tree) + self._groups.rows
         padding = self._engine.planner.padding(count, self._session.length)
         rows = tree_rows(pending, tree, padding, self._groups)
+        constrained = self._rest or len(self._tokens) < self.request.min_tokens
+        if self._wants_no_logits and not (padding or constrained or self._groups.rows):
+            path, tokens = self._engine.verify(rows, tree, self._session)
+            self.statistics.verify_s.append(time.perf_counter() - started)
+            return path, tokens
         all_logits, states = self._engine.forward_with_masks(rows, self._session)
         logits = all_logits[: len(tree) + 1]
-        constrained = self._rest or len(self._tokens) < self.request.min_tokens
         if self._greedy is not None and not constrained:
             path, tokens = self._greedy(tree, logits.float().numpy())
         elif self.request.sampling.plain_greedy and not constrained:
@@ -260,6 +265,11 @@ class Generation:
         if not sampling.greedy or self.request.entropy_top_k > 1 or model.device.type != "cpu":
             return None
         return GreedyWalk(model.vocabulary_size, sampling.repetition_penalty, self._prompt_set)
+
+    def _takes_tokens_alone(self) -> bool:
+        """Whether nobody looks at logits where the likeliest tokens are taken as they are."""
+        plain = self._greedy is not None and self.request.sampling.plain_greedy
+        return plain and self._recycler is None and self._engine.model.verifies
 
     def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
         top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule

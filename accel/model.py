@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
+from accel.draft_tree import DraftTree
 from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
@@ -43,6 +44,8 @@ class Model(ABC):
     can_share: bool = False
     computes_masks: bool = False
     """Whether mask rows can be computed."""
+    verifies: bool = False
+    """Whether ``verify`` is there."""
     mask_tokens: MaskTokens | None = None
     """What mask rows are, on models that compute them and have them."""
 
@@ -72,6 +75,12 @@ class Model(ABC):
         assert not len(rows.mask_places), "this model computes no mask rows"
         logits = self.forward(rows, cache)
         return logits, logits[:0]
+
+    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
+        """What ``verifier.walk`` gives by the likeliest tokens, without logits that nobody sees.
+        The tree's root is row ``rows.logits_from``, and no rows stand behind its nodes. Of the
+        cache the same holds as after ``forward``."""
+        raise NotImplementedError("this model gives logits alone")
 
 
 class TransformersModel(Model):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
 from accel.model import Capability, Model
-from accel.rows import Rows, chain_rows, tree_rows
+from accel.rows import chain_rows, tree_rows
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 CONTEXTS = (256, 2048)
@@ -198,23 +198,28 @@ class _Timer:
             self._cache.length = context
 
     def seconds(self, count: int) -> float:
-        rows = _rows(count)
+        tree = _tree(count)
+        rows = tree_rows(np.zeros(1, np.int32), tree)
         if self._model.device.type == "cuda":
             torch.cuda.synchronize(self._model.device)
         started = self._clock()
         with torch.inference_mode():
-            best(self._model.forward(rows, self._cache))
+            if self._model.verifies:
+                self._model.verify(rows, tree, self._cache)
+            else:
+                best(self._model.forward(rows, self._cache))
         elapsed = self._clock() - started
         if self._model.capability == Capability.PLAIN:
             self._cache.keep([0])
         return elapsed
 
 
-def _rows(count: int) -> Rows:
+def _tree(count: int) -> DraftTree:
+    """The tree of ``count`` rows, its root's among them."""
     tokens = np.arange(1, count, dtype=np.int32) % 50
     tree = DraftTree.chain(tokens, Source.MODEL)
     tree.parents = (np.arange(count - 1, dtype=np.int32) - 2).clip(-1)
-    return tree_rows(np.zeros(1, np.int32), tree)
+    return tree
 
 
 def best(logits: torch.Tensor) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 4
+VERSION = 5
 
 
 class Store:

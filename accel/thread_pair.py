@@ -10,9 +10,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from accel.meeting import break_off, is_broken, late, new_meeting
+
+Result = TypeVar("Result")
 
 _LONGEST = 8
 """Doublings of the time alone: 256 forwards."""
@@ -53,14 +55,15 @@ class ThreadPair:
 
     def run(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Result],
         arguments: tuple[Any, ...],
         rows: int,
         own: list[tuple[Any, ...]],
         meetings: int,
-    ) -> None:
+    ) -> Result:
         """Call ``function(*arguments, first, last, *own[side], meeting, side, number)`` for the
-        halves of ``rows`` at once; it meets ``meetings`` times by the numbers after ``number``.
+        halves of ``rows`` at once; it meets at most ``meetings`` times by the numbers after
+        ``number``. Returns what it returned to the calling thread.
 
         Raises RuntimeError when the second thread failed.
         """
@@ -73,7 +76,7 @@ class ThreadPair:
         self._mailbox.put(
             lambda: function(*arguments, half, rows, *own[1], self.meeting, 1, number)
         )
-        function(*arguments, 0, half, *own[0], self.meeting, 0, number)
+        result = function(*arguments, 0, half, *own[0], self.meeting, 0, number)
         self._number += meetings
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")
@@ -83,6 +86,7 @@ class ThreadPair:
             self._alone = 1 << self._setbacks
         elif self._setbacks:
             self._setbacks -= 1
+        return result
 
 
 def _serve(mailbox: _Mailbox, meeting: Any) -> None:

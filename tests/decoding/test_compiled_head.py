@@ -1,0 +1,157 @@
+"""The walk of the compiled forward: the tokens that whole logits give, and no more rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import VOCABULARY, Oracle, open_engine, save
+
+from accel.compiled_head import COLUMNS, HEAD_ROWS, choose_rows, likeliest_tokens
+from accel.compiled_llama import CompiledLlama
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.generation import GenerationRequest
+from accel.kv_cache import KVCache
+from accel.loading import load_module
+from accel.matmul import BLOCK, packed
+from accel.profile import best
+from accel.rows import chain_rows, tree_rows
+from accel.verifier import walk
+
+CPU = torch.device("cpu")
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
+
+
+@pytest.fixture(scope="module", params=[torch.float32, torch.bfloat16])
+def model(folder: Path, request: pytest.FixtureRequest) -> CompiledLlama:
+    torch.set_num_threads(1)
+    made = CompiledLlama.from_module(load_module(folder, request.param, CPU, "eager"))
+    assert made is not None
+    made.shares_patiently(True)
+    return made
+
+
+def tree_along(text: TokenArray, others: int, random: np.random.Generator) -> DraftTree:
+    """A tree with ``text`` as one branch and ``others`` wrong nodes, in an order by chance."""
+    tokens: list[int] = []
+    parents: list[int] = []
+    end = -1
+    kinds = random.permutation([True] * len(text) + [False] * others)
+    for is_right in kinds.tolist():
+        if is_right:
+            token, parent = int(text[sum(kinds[: len(tokens)])]), end
+            end = len(tokens)
+        else:
+            token = int(random.integers(VOCABULARY))
+            parent = int(random.integers(-1, len(tokens))) if tokens else -1
+        tokens.append(token)
+        parents.append(parent)
+    return DraftTree(
+        np.array(tokens, np.int32),
+        np.array(parents, np.int32),
+        np.ones(len(tokens), np.float32),
+        np.full(len(tokens), Source.PROMPT, np.int8),
+    )
+
+
+def continuation(model: CompiledLlama, text: TokenArray, count: int) -> TokenArray:
+    """What the model writes after a text, token by token."""
+    cache = read(model, text[:-1])
+    found = [int(text[-1])]
+    for _ in range(count):
+        found += best(model.forward(chain_rows(np.array(found[-1:], np.int32), 0), cache))
+        cache.keep([0])
+    return np.array(found[1:], np.int32)
+
+
+def read(model: CompiledLlama, text: TokenArray) -> KVCache:
+    cache = model.new_cache(64)
+    model.forward(chain_rows(text, len(text)), cache)
+    cache.keep(list(range(len(text))))
+    return cache
+
+
+@pytest.mark.parametrize("shared_from", [0, 2])
+def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> None:
+    """Short and long paths, wide trees, roots behind several pending tokens; also by threads that
+    take half of the rows and of the vocabulary each."""
+    seed = int(np.random.default_rng().integers(2**31))
+    random = np.random.default_rng(seed)
+    longest = 0
+    for _ in range(12):
+        text = random.integers(0, 256, 20).astype(np.int32)
+        right = continuation(model, text, 45)[: random.integers(0, 46)]
+        tree = tree_along(right, int(random.integers(0, 40)), random)
+        pending = int(random.integers(1, 5))
+        rows = tree_rows(text[-pending:], tree)
+        cache = read(model, text[:-pending])
+        model.shared_from = 0
+        chosen = best(model.forward(rows, cache))
+        expected = walk(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
+        model.shared_from = shared_from
+        assert model.verify(rows, tree, cache) == expected, f"seed {seed}"
+        longest = max(longest, len(expected[0]))
+        assert len(expected[0]) >= len(right), f"seed {seed}"
+    assert longest > HEAD_ROWS, f"seed {seed}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+@pytest.mark.parametrize("vocabulary", [1, 33, 300, 2 * COLUMNS, 2 * COLUMNS + 40])
+def test_the_first_of_the_highest_is_taken(dtype: Any, vocabulary: int) -> None:
+    """Few values, so that equal logits are common; also where all are below zero."""
+    random = np.random.default_rng(vocabulary)
+    for shift in (0, -9):
+        whole = random.integers(-1, 2, (vocabulary, 8)).astype(np.float32)
+        inputs = random.integers(-1, 2, (5, 8)).astype(np.float32)
+        inputs[:, 0], whole[:, 0] = 1, shift
+        expected = (inputs @ whole.T).argmax(-1)
+        if dtype == np.int16:
+            whole, inputs = (
+                (each.view(np.int32) >> 16).astype(np.int16) for each in (whole, inputs)
+            )
+        scores, tokens = np.empty(5, np.float32), np.empty(5, np.int32)
+        head = packed(whole)
+        logits = np.empty((5, COLUMNS), np.float32)
+        likeliest_tokens(inputs, 5, head, 0, len(head), vocabulary, logits, scores, tokens)
+        assert tokens.tolist() == expected.tolist()
+        half = -(-vocabulary // BLOCK) // 2
+        first, last = scores.copy(), tokens.copy()
+        likeliest_tokens(inputs, 5, head, 0, half, vocabulary, logits, first, tokens)
+        likeliest_tokens(inputs, 5, head, half, len(head), vocabulary, logits, scores, last)
+        assert np.where(scores > first, last, tokens).tolist() == expected.tolist()
+
+
+def test_a_block_is_a_node_and_its_first_descendants() -> None:
+    parents = np.array([-1, 0, 0, -1, 1, 4, 3, 2], np.int32)
+    places = np.empty(9, np.int32)
+    assert choose_rows(0, parents, places, 4) == 4
+    assert places.tolist() == [-1, 0, 1, 2, -1, 3, -1, -1, -1]
+    assert choose_rows(-1, parents, places, 16) == 9
+    assert places.tolist() == list(range(9))
+    assert choose_rows(7, parents, places, 16) == 1
+
+
+def test_a_text_is_the_same_with_logits_and_without(folder: Path) -> None:
+    """Drafts of all kinds, a minimal length that takes logits first, and the end token."""
+    engine = open_engine(folder)
+    made = CompiledLlama.from_module(load_module(folder, torch.float32, CPU, "eager"))
+    assert made is not None
+    random = np.random.default_rng(4)
+    for minimum in (0, 7):
+        text = random.integers(0, 256, 30).astype(np.int32)
+        request = GenerationRequest(text, max_tokens=50, min_tokens=minimum)
+        expected = engine.generate(request).finish().tokens
+        for step in range(3):
+            drafter = Oracle(expected, step)
+            engine_of_logits, engine.model = engine.model, made
+            request = GenerationRequest(text, max_tokens=50, min_tokens=minimum, drafter=drafter)
+            assert engine.generate(request).finish().tokens.tolist() == expected.tolist()
+            engine.model = engine_of_logits
