@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -171,22 +170,24 @@ class Engine:
 
     def forward_with_masks(self, rows: Rows, session: Session) -> tuple[Tensor, Tensor]:
         """Logits of ``rows``, and normalised states of its mask rows. Raises OutOfMemory."""
-        with self._memory_watched(rows, session):
-            return self.model.forward_with_masks(rows, session.cache)
+        try:
+            with torch.inference_mode():
+                return self.model.forward_with_masks(rows, session.cache)
+        except (RuntimeError, MemoryError) as error:
+            self._refuse_for_memory(rows, session, error)
+            raise
 
     def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], list[int]]:
         """``Model.verify`` after the session's text. Raises OutOfMemory."""
-        with self._memory_watched(rows, session):
-            return self.model.verify(rows, tree, session.cache)
-
-    @contextmanager
-    def _memory_watched(self, rows: Rows, session: Session) -> Iterator[None]:
         try:
-            with torch.inference_mode():
-                yield
+            return self.model.verify(rows, tree, session.cache)
         except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+            self._refuse_for_memory(rows, session, error)
+            raise
+
+    def _refuse_for_memory(self, rows: Rows, session: Session, error: Exception) -> None:
+        """Drop the session and raise OutOfMemory where that is what an error says."""
+        if is_out_of_memory(error):
             session.drop()
             raise OutOfMemory(
                 f"no room for {session.length + len(rows)} tokens of KV cache on "

@@ -318,7 +318,7 @@ class Generation:
         path, taken = path[:count], np.array(tokens[:count], np.int32)
         first = len(pending)
         kept = np.concatenate([pending, taken[: len(path)]])
-        self._session.keep(kept, [*range(first), *(first + node for node in path)])
+        self._session.keep(kept, [*range(first), *[first + node for node in path]])
         self.statistics.record(tree, path, count)
         if len(tree):
             self._trust.learn(expected_hits(tree, path), len(path))
@@ -328,11 +328,14 @@ class Generation:
             started = time.perf_counter()
             self.request.drafter.commit(*learnt, taken)
             self.statistics.learn_s += time.perf_counter() - started
-        sources = [_SOURCES[source] for source in tree.sources[path].tolist()]
-        return Chunk(taken, [*sources, *[Source.MODEL] * (count - len(path))])
+        sources = tree.sources.tolist()
+        drafted = [_SOURCES[sources[node]] for node in path]
+        return Chunk(taken, [*drafted, *[Source.MODEL] * (count - len(path))])
 
     def _take(self, tokens: list[int]) -> int:
         """Append tokens until the request ends; returns how many belong to the text."""
+        if self.request.stop_rule is None and not self._rest and not self._skip:
+            return self._take_at_once(tokens)
         for count, token in enumerate(tokens):
             if token in self._ends:
                 self._finish("end")
@@ -348,6 +351,20 @@ class Generation:
                 self._finish("length")
                 return count + 1
         return len(tokens)
+
+    def _take_at_once(self, tokens: list[int]) -> int:
+        """``_take`` where nothing is looked for between the tokens."""
+        room = self.request.max_tokens - len(self._tokens)
+        ended = next((at for at, token in enumerate(tokens) if token in self._ends), len(tokens))
+        count = min(ended, room)
+        self._tokens += tokens[:count]
+        spelt = [self._engine.tokenizer.bytes_of(token) for token in tokens[:count]]
+        self.text += self._decoder.decode(b"".join(spelt))
+        if room <= ended:
+            self._finish("length")
+        elif ended < len(tokens):
+            self._finish("end")
+        return count
 
     def _finish(self, reason: StoppedBy) -> None:
         if not self._finished:

@@ -30,7 +30,7 @@ class MaskGroups:
     @property
     def rows(self) -> int:
         """Rows of all groups."""
-        return int(self.sizes.sum())
+        return int(self.sizes.sum()) if len(self.sizes) else 0
 
     @classmethod
     def none(cls) -> MaskGroups:
@@ -90,25 +90,24 @@ def tree_rows(
     order, and ``padding`` rows of no meaning that bring the count to one that the device computes
     fast."""
     groups = groups or MaskGroups.none()
-    nodes = len(pending) + len(tree)
-    count = nodes + groups.rows
+    nodes, masks = len(pending) + len(tree), groups.rows
+    count = nodes + masks
     if not padding and count == len(pending):
         return chain_rows(pending, len(pending) - 1)
     tokens = np.zeros(count + padding, np.int32)
     tokens[: len(pending)] = pending
     tokens[len(pending) : nodes] = tree.tokens
     parents = tree.parents.astype(np.int32)
-    if groups.rows:
+    places = NO_MASKS
+    if masks:
         parents = np.concatenate([parents, _hanging(groups, len(tree))])
-    offsets, mask = _tree_layout(len(pending), parents, padding, BLOCKED)
-    is_chain = not padding and bool((parents == np.arange(-1, len(parents) - 1)).all())
-    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, _places(groups))
+        places = _places(groups)
+    offsets, mask, is_chain = _tree_layout(len(pending), parents, padding, BLOCKED)
+    return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, places)
 
 
 def _places(groups: MaskGroups) -> TokenArray:
     """Place of every mask row in its group."""
-    if not groups.rows:
-        return NO_MASKS
     return np.concatenate([np.arange(size, dtype=np.int32) for size in groups.sizes])
 
 
@@ -135,7 +134,9 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     for row in range(pending):
         offsets[row] = row
         mask[row, : row + 1] = 0
+    is_chain = padding == 0
     for node in range(nodes):
+        is_chain = is_chain and parents[node] == node - 1
         row = pending + node
         above = pending + parents[node]
         offsets[row] = offsets[above] + 1
@@ -144,4 +145,4 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     for row in range(pending + nodes, count):
         offsets[row] = 0
         mask[row, row] = 0
-    return offsets, mask
+    return offsets, mask, is_chain

@@ -41,8 +41,8 @@ class Statistics:
         self.tokens += token_count
         drafted = min(len(path), token_count)
         self.accepted.append(drafted)
-        for source in tree.sources[path[:drafted]].tolist():
-            self.sources[_NAMES[source]] += 1
+        sources = tree.sources.tolist()
+        self.sources.update([_NAMES[sources[node]] for node in path[:drafted]])
         self.sources["model"] += token_count - drafted
 
     @property

@@ -125,6 +125,25 @@ def test_max_tokens_inside_an_accepted_run(engine: Engine) -> None:
         assert stopped.stopped_by == "length"
 
 
+def test_tokens_taken_at_once_are_those_taken_one_by_one(engine: Engine) -> None:
+    """A rule that never cuts has every token looked at: the same text and end in every case."""
+    prompt = random_prompt(14, 20)
+    plain = run(engine, prompt, max_tokens=30, ignore_end=True).tokens
+    for limit in (1, 6, 7, 8, 30):
+        for end in (None, int(plain[0]), int(plain[6])):
+            options: dict[str, Any] = {"max_tokens": limit}
+            options |= {"ignore_end": True} if end is None else {"stop_tokens": frozenset({end})}
+            one_by_one, at_once = (
+                run(
+                    engine, prompt, drafter=Oracle(plain, limit, depth=9), stop_rule=rule, **options
+                )
+                for rule in (lambda _text: None, None)
+            )
+            assert at_once.tokens.tolist() == one_by_one.tokens.tolist()
+            assert at_once.text == one_by_one.text
+            assert at_once.stopped_by == one_by_one.stopped_by
+
+
 def test_stop_rule_cuts_inside_an_accepted_run(engine: Engine) -> None:
     prompt = random_prompt(13, 20)
     plain = run(engine, prompt, max_tokens=40, ignore_end=True)
