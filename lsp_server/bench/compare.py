@@ -49,7 +49,7 @@ LEFT = ("--left-only",)
 """A model that was given the suffix ends its text, and benches go on behind the end."""
 RUN_ON = (*LEFT, "--stop", "length", "--max-tokens", "256")
 OURS_ALONE = ("--no-hf", "--one-dtype")
-ADVERSE = (*OURS_ALONE, "--max-tokens", "256")
+ADVERSE = (*OURS_ALONE, "--max-tokens", "256", "--repeat", "2")
 SAMPLED = (*OURS_ALONE, *LEFT, "--top-p", "0.95", "--temperature")
 
 PAGES = {

@@ -53,11 +53,12 @@ class PlainDrafter:
 
 
 class Recorder:
-    """A drafter that keeps the size of every tree of the drafter within."""
+    """A drafter that keeps the size of every tree of the drafter within, and how long it learnt."""
 
     def __init__(self, drafter: Drafter) -> None:
         self.name = drafter.name
         self.sizes: list[int] = []
+        self.learn_s = 0.0
         self._drafter = drafter
 
     def begin(self, request: DraftRequest) -> None:
@@ -72,7 +73,9 @@ class Recorder:
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within."""
+        started = time.perf_counter()
         self._drafter.commit(tree, path, tokens)
+        self.learn_s += time.perf_counter() - started
 
 
 class Planned:
@@ -164,6 +167,7 @@ def replay_cases(
             recorder = Recorder(begun(make))
             started = time.perf_counter()
             statistics = replay(recorder, request, replayed.target, max_nodes)
+            statistics.learn_s = recorder.learn_s
             measurement = Measurement(
                 method=name,
                 group=case.group,
@@ -177,15 +181,17 @@ def replay_cases(
                 if name in PLANNED:
                     recorder = Recorder(Planned(begun(make), planner))
                     statistics = replay(recorder, request, replayed.target, max_nodes)
+                    statistics.learn_s = recorder.learn_s
                 measurement.projection = project(statistics, recorder.sizes, planner)
             yield measurement
         done()
 
 
 def project(statistics: Statistics, sizes: list[int], planner: Planner) -> Projection:
-    """Time that the replayed forwards, and plain decoding, would take."""
+    """Time that the replayed forwards, and plain decoding, would take; drafting and learning
+    take what they took in the replay."""
     context = statistics.prompt_tokens
-    drafted_s = sum(statistics.draft_s)
+    drafted_s = sum(statistics.draft_s) + statistics.learn_s
     plain_s = 0.0
     for size, accepted in zip(sizes, statistics.accepted, strict=True):
         drafted_s += planner.seconds(size + 1, context)

@@ -9,15 +9,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tiny_models import save
 
 from accel.loading import DEFAULT_MODEL
+from accel.planner import Planner
+from accel.profile import Costs
 from accel.shapes import SHAPES
+from accel.statistics import Statistics
 from accel.tokenizer import Tokenizer
 from lsp_server.bench import completion, fastcoder, report
 from lsp_server.bench.cases import evenly_spread, load_completion_cases, load_edit_cases
-from lsp_server.bench.completion_replay import in_tokens
+from lsp_server.bench.completion_replay import in_tokens, project
 from lsp_server.bench.datastores import CaseDatastores, common_token_files
 from lsp_server.errors import BenchError
 
@@ -138,6 +142,18 @@ def test_missing_peers(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     model = ("--target", "model", "--model", alone, "--common", "none", "--methods", "standard-sd")
     with pytest.raises(BenchError, match="--draft-model"):
         measure(completion, cases, *model)
+
+
+def test_a_projection_by_hand() -> None:
+    # 10 ms for a row, 40 ms for two to 65: rows are padded to what was measured.
+    planner = Planner(Costs([16], [1, 65], np.array([[0.01, 0.04]])))
+    statistics = Statistics(prompt_tokens=10)
+    statistics.draft_s, statistics.learn_s = [0.001, 0.001], 0.003
+    statistics.accepted, statistics.forwards = [2, 0], 2
+    found = project(statistics, [4, 0], planner)
+    assert found.plain_s == pytest.approx(0.04)
+    assert found.drafted_s == pytest.approx(0.002 + 0.003 + 0.04 + 0.01)
+    assert (found.forwards, found.nodes) == (2, 4)
 
 
 def test_a_speed_up_is_projected_on_a_shape(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:

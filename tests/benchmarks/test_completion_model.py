@@ -11,7 +11,9 @@ import pytest
 import torch
 from tiny_models import byte_tokenizer, open_engine, run, save
 
+from accel.draft_tree import DraftTree
 from accel.sampling import Sampling
+from accel.sources.fastcoder import FastCoderDrafter
 from lsp_server.bench import completion
 from lsp_server.bench.cases import load_completion_cases
 from lsp_server.bench.completion_model import EngineDecoder, make_task
@@ -199,3 +201,35 @@ def test_what_is_missing_is_said(cases: Path, model: Path, small: Path, tmp_path
     for name in ("self-speculative", "draft-model"):
         with pytest.raises(BenchError, match="no such method"):
             bench(cases, model, "--methods", name, "--target", "replay")
+
+
+def test_without_transformers(cases: Path, model: Path) -> None:
+    document = bench(cases, model, "--limit", "1", "--no-hf")
+    assert list(document["methods"]) == ["plain", "fastcoder", "redraft"]
+    assert list(document["plain_decoding"]) == ["plain"]
+    assert document["methods"]["redraft"]["identical"] == 1
+    assert document["methods"]["redraft"]["identical_hf"] is None
+    assert document["transformers"]["threads"] is None
+    with pytest.raises(BenchError, match="take hf-generate out"):
+        bench(cases, model, "--no-hf", "--methods", "plain,hf-generate")
+
+
+def test_a_method_that_breaks(cases: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts = 0
+
+    def breaks(drafter: FastCoderDrafter, max_nodes: int) -> DraftTree:
+        nonlocal drafts
+        drafts += 1
+        if drafts > TOKENS:
+            raise OSError("gone\nfor good")
+        return DraftTree.empty()
+
+    monkeypatch.setattr(FastCoderDrafter, "draft", breaks)
+    options = ("--no-hf", "--one-dtype", "--methods", "fastcoder,redraft")
+    document = bench(cases, model, *options, "--skip", "fastcoder")
+    broken = {"unavailable": "fastcoder failed (OSError: gone for good)"}
+    assert document["methods"]["fastcoder"] == broken
+    assert document["methods"]["redraft"]["cases"] == 3
+    assert all("fastcoder" not in group for group in document["groups"].values())
+    with pytest.raises(OSError, match="gone"):
+        bench(cases, model, *options)

@@ -1,0 +1,129 @@
+"""`redraft bench quality`: what a model can do on code that it never saw.
+
+Bits per byte, lines and edits that greedy decoding gives exactly, and what it writes: lines whose
+program passes its tests (pass@1 of HumanEval-Infilling), and how like the reference the completions
+of RepoEval are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from accel.engine import Engine
+from accel.loading import DEFAULT_MODEL
+from accel.prompts import Prompt
+from accel.request import GenerationRequest
+from accel.training.quality import Tally, measure
+from lsp_server.bench.cases import load_completion_cases
+from lsp_server.bench.measurement import similarity
+from lsp_server.bench.pass_at_1 import infilling_tests, passes
+
+LINE_TOKENS = 64
+COMPLETION_TOKENS = 128
+PROMPT_TOKENS = 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `redraft bench quality`."""
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL, help="folder of the model")
+    parser.add_argument("--cases", type=Path, required=True, help="folder of the measuring cases")
+    parser.add_argument("--per-kind", type=int, default=40, help="edits of each kind")
+    parser.add_argument("--infilling", type=int, default=259, help="infilling cases")
+    parser.add_argument("--completions", type=int, default=60, help="RepoEval cases")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run `redraft bench quality`; gives the exit status."""
+    found = measure(args.model, args.cases, per_kind=args.per_kind, infilling=args.infilling)
+    engine = Engine.load(args.model, dtype="fp32")
+    found["infilling_pass_at_1"] = lines_that_pass(engine, args.cases, args.infilling).as_dict()
+    found["repoeval_similarity"] = round(likeness(engine, args.cases, args.completions), 4)
+    if args.json:
+        print(json.dumps(found, indent=1))
+    else:
+        Console().print(table_of(found))
+    return 0
+
+
+def lines_that_pass(engine: Engine, cases: Path, limit: int) -> Tally:
+    """Of the single lines that the model writes, those with which the program passes its tests."""
+    file = cases / "completion_infilling.jsonl"
+    tests = infilling_tests(file)
+    tally = Tally()
+    for case in load_completion_cases(file, limit):
+        # As in an editor: the line break after the line stands in the suffix.
+        line = case.reference.rstrip("\n")
+        rest = case.reference[len(line) :] + case.suffix
+        prompt = engine.fim_prompt(case.prefix, rest, path=case.path, budget=PROMPT_TOKENS)
+        written = _written(engine, prompt, LINE_TOKENS, one_line=True)
+        tally.count(passes(case.prefix + written + rest, tests[case.id], seconds=3))
+    return tally
+
+
+def likeness(engine: Engine, cases: Path, limit: int) -> float:
+    """Mean edit similarity of completions in their repository's files, without a datastore."""
+    total = 0.0
+    chosen = load_completion_cases(cases / "completion_repoeval.jsonl", limit)
+    for case in chosen:
+        prompt = engine.fim_prompt(case.prefix, case.suffix, path=case.path, budget=PROMPT_TOKENS)
+        wanted = min(len(engine.tokenizer.encode(case.reference)), COMPLETION_TOKENS)
+        total += similarity(_written(engine, prompt, wanted), case.reference)
+    return total / max(len(chosen), 1)
+
+
+def _written(engine: Engine, prompt: Prompt, tokens: int, one_line: bool = False) -> str:
+    """What greedy decoding writes, up to a line break if one line is wanted."""
+    request = GenerationRequest(
+        prompt.tokens,
+        max_tokens=tokens,
+        stop_tokens=prompt.stop_tokens,
+        stop_rule=_line_break if one_line else None,
+        required_prefix=prompt.required_prefix,
+    )
+    return engine.generate(request).finish().text
+
+
+def _line_break(text: str) -> int | None:
+    place = text.find("\n")
+    return None if place < 0 else place
+
+
+def table_of(found: dict[str, Any]) -> Table:
+    """The figures as a table."""
+    table = Table("measure", "right", "of", "share")
+    table.add_row("bits per byte", "", "", f"{found['bits_per_byte']:.3f}")
+    lines = {
+        f"single-line infilling, exact, {order.replace('_', ' ')}"
+        + (" (as prompted)" if order == found["infilling_order"] else ""): tally
+        for order, tally in found["infilling_by_order"].items()
+    }
+    named = {
+        **lines,
+        "single-line infilling, pass@1": found["infilling_pass_at_1"],
+        "edits": found["edits"],
+    }
+    for name, tally in {**named, **found["edits_by_kind"]}.items():
+        table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
+    table.add_row("edit tokens after right ones", "", "", f"{found['edit_tokens_right']:.1%}")
+    table.add_row("mean of kinds", "", "", f"{found['edits_mean_of_kinds']:.1%}")
+    table.add_row("RepoEval, edit similarity", "", "", f"{found['repoeval_similarity']:.3f}")
+    return table
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry for `python -m lsp_server.bench.quality`."""
+    parser = argparse.ArgumentParser(prog="redraft bench quality", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

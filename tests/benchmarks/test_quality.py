@@ -1,0 +1,55 @@
+"""`redraft bench quality` on a few cases of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lsp_server.bench.pass_at_1 import infilling_tests, passes
+from lsp_server.bench.quality import main, table_of
+
+PREFIX = "def double(values):\n    total = []\n    for value in values:\n"
+LINE = "        total.append(2 * value)\n"
+SUFFIX = "    return total\n"
+CHECK = "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n"
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    (folder / "repos").mkdir()
+    source = Path(__file__).parents[2] / "accel" / "training" / "region.py"
+    file = {"path": "region.py", "content": source.read_text("utf-8")}
+    (folder / "repos" / "own.jsonl").write_text(json.dumps(file) + "\n")
+    case = {
+        "id": "one",
+        "path": "double.py",
+        "prefix": PREFIX,
+        "suffix": SUFFIX,
+        "reference": LINE,
+    }
+    infilling = case | {"test": CHECK, "entry_point": "double"}
+    (folder / "completion_infilling.jsonl").write_text(json.dumps(infilling) + "\n")
+    (folder / "completion_repoeval.jsonl").write_text(json.dumps(case) + "\n")
+    return folder
+
+
+def test_a_program_passes_with_the_right_line_alone(cases: Path) -> None:
+    tests = infilling_tests(cases / "completion_infilling.jsonl")["one"]
+    assert passes(PREFIX + LINE + SUFFIX, tests)
+    assert not passes(PREFIX + "        total.append(value)\n" + SUFFIX, tests)
+
+
+def test_every_figure_is_there(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--cases", str(cases), "--per-kind", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0.2 < found["bits_per_byte"] < 3
+    assert found["infilling_single_line"]["total"] == found["infilling_pass_at_1"]["total"] == 1
+    assert found["infilling_pass_at_1"]["right"] >= found["infilling_single_line"]["right"]
+    assert 0 <= found["repoeval_similarity"] <= 1
+    assert found["edits"]["total"] >= 8
+    names = list(table_of(found).columns[0].cells)
+    assert "single-line infilling, pass@1" in names
+    assert "rename parameter" in [name.replace("_", " ") for name in map(str, names)]
