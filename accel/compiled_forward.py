@@ -1,10 +1,11 @@
 """The forward of a small decoder built like Llama, as one compiled function.
 
 With nine million parameters a forward reads 18 MB, which takes a core half a millisecond; calling
-some two hundred operations of a library takes longer. Activations are fp32 throughout. Many rows
-may be computed by two threads: each takes half of them through all layers, and they meet where a
-layer's keys and values are written. A row's numbers depend neither on the other rows of a forward
-nor on the thread.
+some two hundred operations of a library takes longer. Activations are fp32 throughout. Two threads
+may compute a forward. Of many rows each takes half through all layers, and they meet where a
+layer's keys and values are written. Of fewer rows that would be to read all weights twice: each
+takes half of the columns of every matrix, half of the rows of attention alone, and they meet after
+each. A row's numbers depend neither on the other rows of a forward nor on the thread.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ from accel.compiled_paths import Paths, PathScratch, add_path
 from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, load, smaller, store
 from accel.matmul import BLOCK, Packed, multiply, narrow, wide
-from accel.meeting import linger, meet
+from accel.meeting import linger, meet_where
 from accel.sources.compiled import compiled_with
+
+MEETINGS = 6
+"""How often two threads meet in a layer at most."""
 
 
 class Weights(NamedTuple):
@@ -102,14 +106,15 @@ def add_and_normalise(
 
 
 @compiled_with(lanes)
-def gate(gate_up: Floats, gated: Stored) -> None:
-    """silu of the first half times the second. gate_up: [rows, >= 2 * width]."""
+def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
+    """silu of the first half times the second, of columns from ``first`` to before ``last`` of
+    gated. gate_up: [rows, >= 2 * width]."""
     rows, width = gated.shape
     one, zero = everywhere(np.float32(1)), everywhere(np.float32(0))
     most = everywhere(np.float32(87))
     for row in range(rows):
         start = row * gate_up.shape[1]
-        for i in range(0, width, LANES):
+        for i in range(first, last, LANES):
             value, other = load(gate_up, start + i), load(gate_up, start + width + i)
             share = value / (one + exponential(smaller(zero - value, most)))
             store(gated, row * width + i, share * other)
@@ -145,21 +150,67 @@ def place_rows(
             keep_value(values[head], place + row, qkv[row, start : start + depth])
 
 
+class Parts(NamedTuple):
+    """First and last block, not included, that a side takes of every matrix."""
+
+    qkv: tuple[int, int]
+    output: tuple[int, int]
+    gate: tuple[int, int]
+    up: tuple[int, int]
+    down: tuple[int, int]
+    head: tuple[int, int]
+
+
+@compiled_with()
+def part_of(blocks: int, is_halved: bool, side: int) -> tuple[int, int]:
+    """What a side takes of some blocks: all where not halved."""
+    half = (blocks + 1) // 2 if is_halved else blocks
+    return (0, half) if side == 0 else (half, blocks)
+
+
+@compiled_with()
+def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
+    """What a side takes of all matrices: the whole where not ``by_columns``."""
+    whole = 0 if not by_columns else side
+    gates = weights.gate_up.shape[1] // 2
+    gate = part_of(gates, by_columns, whole)
+    return Parts(
+        part_of(weights.qkv.shape[1], by_columns, whole),
+        part_of(weights.output.shape[1], by_columns, whole),
+        gate,
+        (gates + gate[0], gates + gate[1]),
+        part_of(weights.down.shape[1], by_columns, whole),
+        part_of(len(weights.head), by_columns, whole),
+    )
+
+
+@compiled_with(matmul)
+def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats, added: Floats) -> None:
+    """Begin the residual stream, to which nothing is added yet."""
+    for row in range(len(tokens)):
+        for i in range(embedding.shape[1]):
+            x[row, i] = wide(embedding[tokens[row], i])
+            added[row, i] = 0
+
+
 @compiled_with(lanes, matmul, compiled_paths)
 def project(
     inputs: Stored,
     matrices: Packed,
     layer: int,
     output: Floats,
+    blocks: tuple[int, int],
     first_mask: int,
     masks: int,
     downs: Packed,
     ups: Packed,
     path_scratch: PathScratch,
 ) -> None:
-    """Rows through a layer's matrix, and mask rows through their path beside it."""
-    matrix = matrices[layer]
-    multiply(inputs, 0, len(inputs), matrix, len(matrix), matrix.shape[1], output)
+    """Rows through some ``blocks`` of a layer's matrix, and mask rows through their path beside
+    it."""
+    first, last = blocks
+    matrix = matrices[layer, first:last]
+    multiply(inputs, 0, len(inputs), matrix, last - first, matrix.shape[1], output, first * BLOCK)
     if masks > 0:
         add_path(inputs, first_mask, masks, downs[layer], ups[layer], path_scratch, output)
 
@@ -176,7 +227,6 @@ def forward(
     kept: Kept,
     key_words: Packed,
     value_words: Packed,
-    scratch: Scratch,
     first_mask: int,
     mask_inputs: Floats,
     paths: Paths,
@@ -185,8 +235,10 @@ def forward(
     walks: bool,
     vocabulary: int,
     found: Found,
+    by_columns: bool,
     first: int,
     last: int,
+    scratch: Scratch,
     room: Room,
     path_scratch: PathScratch,
     walk_room: WalkRoom,
@@ -206,24 +258,25 @@ def forward(
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
     thread computes the others: sides 0 and 1 meet after every layer's keys and values, and at the
-    end, by the numbers after ``number``.
+    end, by the numbers after ``number``. ``by_columns`` the rows are those of attention alone, and
+    each side has its own ``x``, ``normed`` and ``gate_up``; there are no mask rows then.
     """
-    rows, width = last - first, weights.embedding.shape[1]
-    is_shared = rows < len(tokens)
-    x, added, normed = scratch.x[first:last], scratch.added[first:last], scratch.normed[first:last]
-    qkv, gate_up = scratch.qkv[first:last], scratch.gate_up[first:last]
-    attended, gated = scratch.attended[first:last], scratch.gated[first:last]
+    is_shared = last - first < len(tokens)
+    begin, end = (0, len(tokens)) if by_columns else (first, last)
+    rows = end - begin
+    x, added, normed = scratch.x[begin:end], scratch.added[begin:end], scratch.normed[begin:end]
+    qkv, gate_up = scratch.qkv[begin:end], scratch.gate_up[begin:end]
+    attended, gated = scratch.attended[begin:end], scratch.gated[begin:end]
     queries = scratch.queries[first * shape.heads : last * shape.heads]
+    own_qkv, own_attended = scratch.qkv[first:last], scratch.attended[first:last]
     own_offsets, own_mask = offsets[first:last], mask[first:last]
-    for row in range(rows):
-        for i in range(width):
-            x[row, i] = wide(weights.embedding[tokens[first + row], i])
-            added[row, i] = 0
-    mask_row = max(first_mask - first, 0)
-    masks = min(max(first_mask + len(mask_inputs) - first, 0), rows) - mask_row
+    parts = parts_of(weights, by_columns, side)
+    embed(tokens[begin:end], weights.embedding, x, added)
+    mask_row = max(first_mask - begin, 0)
+    masks = min(max(first_mask + len(mask_inputs) - begin, 0), rows) - mask_row
     for row in range(masks):
-        given = first + mask_row + row - first_mask
-        for i in range(width):
+        given = begin + mask_row + row - first_mask
+        for i in range(x.shape[1]):
             x[mask_row + row, i] = mask_inputs[given, i]
     if len(paths.qkv_down) == 0:
         masks = 0
@@ -234,17 +287,17 @@ def forward(
             weights.qkv,
             layer,
             qkv,
+            parts.qkv,
             mask_row,
             masks,
             paths.qkv_down,
             paths.qkv_up,
             path_scratch,
         )
-        keys, values = kept.keys[layer], kept.values[layer]
-        place_rows(qkv, own_offsets, past + first, past, shape, rotations, keys, values, queries)
-        number += 1
-        if is_shared:
-            meet(meeting, side, number)
+        number = meet_where(by_columns, meeting, side, number)
+        keys, values, place = kept.keys[layer], kept.values[layer], past + first
+        place_rows(own_qkv, own_offsets, place, past, shape, rotations, keys, values, queries)
+        number = meet_where(is_shared, meeting, side, number)
         for head in range(shape.kv_heads):
             attend(
                 queries,
@@ -255,56 +308,74 @@ def forward(
                 shape,
                 head,
                 room,
-                attended,
+                own_attended,
             )
+        number = meet_where(by_columns, meeting, side, number)
         project(
             attended,
             weights.output,
             layer,
             added,
+            parts.output,
             mask_row,
             masks,
             paths.output_down,
             paths.output_up,
             path_scratch,
         )
+        number = meet_where(by_columns, meeting, side, number)
         add_and_normalise(x, added, rows, weights.mlp_norm[layer], shape.eps, normed)
         project(
             normed,
             weights.gate_up,
             layer,
             gate_up,
+            parts.gate,
+            mask_row,
+            0,
+            paths.gate_up_down,
+            paths.gate_up_up,
+            path_scratch,
+        )
+        project(
+            normed,
+            weights.gate_up,
+            layer,
+            gate_up,
+            parts.up,
             mask_row,
             masks,
             paths.gate_up_down,
             paths.gate_up_up,
             path_scratch,
         )
-        gate(gate_up, gated)
+        gate(gate_up, gated, parts.gate[0] * BLOCK, parts.gate[1] * BLOCK)
+        number = meet_where(by_columns, meeting, side, number)
         project(
             gated,
             weights.down,
             layer,
             added,
+            parts.down,
             mask_row,
             masks,
             paths.down_down,
             paths.down_up,
             path_scratch,
         )
+        number = meet_where(by_columns, meeting, side, number)
     wanted_from = len(tokens) - (len(parents) + 1 if walks else len(logits))
-    skipped = max(wanted_from - first, 0)
+    skipped = max(wanted_from - begin, 0)
     wanted = rows - skipped
     if wanted > 0:
         add_and_normalise(
             x[skipped:], added[skipped:], wanted, weights.norm, shape.eps, normed[skipped:]
         )
         if not walks:
-            matrix, written = weights.head, logits[first + skipped - wanted_from :]
-            multiply(normed, skipped, wanted, matrix, len(matrix), matrix.shape[1], written)
-    number += 1
-    if is_shared:
-        meet(meeting, side, number)
+            matrix = weights.head[parts.head[0] : parts.head[1]]
+            written, at = logits[begin + skipped - wanted_from :], parts.head[0] * BLOCK
+            multiply(normed, skipped, wanted, matrix, len(matrix), matrix.shape[1], written, at)
+    number = meet_where(is_shared, meeting, side, number)
     count = 0
     if walks:
         count = walk(

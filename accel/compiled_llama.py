@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.compiled_attention import Kept, Room, Shape, move
-from accel.compiled_forward import Scratch, Weights, forward
+from accel.compiled_forward import MEETINGS, Scratch, Weights, forward
 from accel.compiled_head import Found, WalkRoom
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
@@ -23,6 +23,10 @@ from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
 from accel.thread_pair import ThreadPair
+
+COLUMN_ROWS = 15
+"""Rows up to which two threads take half of the columns each, and half of the rows where there are
+more: 8 rows of all products 311 us by one thread, 192 by two."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
@@ -93,7 +97,7 @@ class CompiledLlama(Model):
         self._weights = _weights(module)
         self._rotary = base.rotary_emb
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
-        self._scratch = Scratch.room(1, self._weights, self._shape)
+        self._make_scratch(1)
         self._paths = no_paths(self._weights.embedding.dtype)
         self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
         self._found = Found.room()
@@ -166,7 +170,6 @@ class CompiledLlama(Model):
             self._rotations,
             cache.kept,
             *cache.words,
-            self._scratch,
             rows.masks_from,
             self._mask_inputs[places],
             self._paths,
@@ -176,10 +179,23 @@ class CompiledLlama(Model):
             self.vocabulary_size,
             self._found,
         )
-        if 1 < self.shared_from <= count and self._pair.is_free():
-            meetings = len(self._weights.qkv) + 1 + count
-            return self._pair.run(forward, arguments, count, self._sides, meetings)
-        return forward(*arguments, 0, count, *self._sides[0], self._pair.meeting, 0, 0)
+        if not (1 < self.shared_from <= count and self._pair.is_free()):
+            alone = self._scratch, *self._sides[0]
+            return forward(*arguments, False, 0, count, *alone, self._pair.meeting, 0, 0)
+        by_columns = count <= COLUMN_ROWS and not len(places)
+        scratches = self._scratch, self._other_scratch if by_columns else self._scratch
+        own = [(scratch, *room) for scratch, room in zip(scratches, self._sides, strict=True)]
+        meetings = MEETINGS * len(self._weights.qkv) + 1 + count
+        return self._pair.run(forward, (*arguments, by_columns), count, own, meetings)
+
+    def _make_scratch(self, rows: int) -> None:
+        """Room for activations, and what the second thread has of its own where both compute
+        columns."""
+        self._scratch = Scratch.room(rows, self._weights, self._shape)
+        others = Scratch.room(min(rows, COLUMN_ROWS), self._weights, self._shape)
+        self._other_scratch = self._scratch._replace(
+            x=others.x, normed=others.normed, gate_up=others.gate_up
+        )
 
     def _make_sides(self, columns: int, masks: int, rows: int) -> None:
         """Room that threads do not share, for each of two."""
@@ -195,7 +211,7 @@ class CompiledLlama(Model):
 
     def _make_room(self, rows: int, masks: int, cache: CompiledCache) -> None:
         if rows > len(self._scratch.x):
-            self._scratch = Scratch.room(rows, self._weights, self._shape)
+            self._make_scratch(rows)
         room, path_scratch, walk_room = self._sides[0]
         has_columns, has_masks = room.scores.shape[1] - LANES, len(path_scratch.low)
         has_rows = len(walk_room.places)

@@ -212,12 +212,20 @@ def _pair_of(  # type: ignore[no-untyped-def]
 
 @compiled_with(lanes)
 def multiply(
-    x: Packed, first_row: int, rows: int, w: Packed, blocks: int, depth: int, out: Packed
+    x: Packed,
+    first_row: int,
+    rows: int,
+    w: Packed,
+    blocks: int,
+    depth: int,
+    out: Packed,
+    column: int = 0,
 ) -> None:
     """Write the products of rows of x, from ``first_row`` on, with the first ``blocks`` of w.
 
     x: float32 or the bits of bf16 as int16 [.., in]; ``depth``: how many of the rows of w's blocks
-    count; out: float32 [rows, >= 32 * blocks]. All arrays are contiguous.
+    count; out: float32 [rows, >= column + 32 * blocks], written from ``column`` on. All arrays are
+    contiguous.
     """
     x_stride, out_stride = x.shape[1] * x.itemsize // 4, out.shape[1]
     w_stride = w.shape[1] * BLOCK
@@ -234,7 +242,7 @@ def multiply(
         for tile in range(tiles):
             count = height + (tile < taller)
             x_at = (first_row + first) * x_stride
-            out_at = first * out_stride + block * BLOCK
+            out_at = first * out_stride + column + block * BLOCK
             ahead = w_at + (at_once * w_stride + tile * step * depth if tiles > 1 else _AHEAD)
             if at_once == 2:
                 _pair_of(

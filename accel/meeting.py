@@ -84,6 +84,14 @@ def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
 
 
 @compiled_with(lanes)
+def meet_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
+    """Meet by the number after ``number`` where something is shared; returns that number."""
+    if is_shared:
+        meet(meeting, side, number + 1)
+    return number + 1
+
+
+@compiled_with(lanes)
 def linger(side: int) -> None:
     """Let side 0 leave first, some 20 us: both want the interpreter's lock next, and whoever comes
     second sleeps."""
@@ -111,4 +119,13 @@ def break_off(meeting: NDArray[np.int64]) -> None:
     meeting[_BROKEN] = 1
 
 
-__all__ = ["PATIENCE", "break_off", "is_broken", "late", "linger", "meet", "new_meeting"]
+__all__ = [
+    "PATIENCE",
+    "break_off",
+    "is_broken",
+    "late",
+    "linger",
+    "meet",
+    "meet_where",
+    "new_meeting",
+]

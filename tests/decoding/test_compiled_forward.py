@@ -146,7 +146,8 @@ def test_gate_is_silu_times_the_other_half() -> None:
     gate_up = (random.standard_normal((3, 64)) * 5).astype(np.float32)
     gated = np.empty((3, 32), np.float32)
     gate_up[0, :4] = (-200.0, 200.0, -88.0, 88.0)
-    gate(gate_up, gated)
+    gate(gate_up, gated, 0, 16)
+    gate(gate_up, gated, 16, 32)
     left, right = torch.from_numpy(gate_up).chunk(2, -1)
     expected = torch.nn.functional.silu(left) * right
     np.testing.assert_allclose(gated, expected.numpy(), rtol=1e-5, atol=1e-6)

@@ -99,7 +99,6 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         model.shared_from = shared_from
         assert model.verify(rows, tree, cache) == expected, f"seed {seed}"
         longest = max(longest, len(expected[0]))
-        assert len(expected[0]) >= len(right), f"seed {seed}"
     assert longest > HEAD_ROWS, f"seed {seed}"
 
 
