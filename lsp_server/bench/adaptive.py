@@ -253,12 +253,14 @@ def draw(figures: dict[str, dict[str, Any]], sizes: list[int], folder: Path) -> 
     rates, speeds = figure.subplots(1, 2)
     for method in ("sdsat", "adaptive"):
         known = [k for k in sizes if f"{method} k={k}" in figures]
+        if not known:
+            continue
         rows = [figures[f"{method} k={k}"] for k in known]
         rates.plot(known, [row["accept_rate"] for row in rows], marker="o", label=method)
         speeds.plot(known, [row["tokens_per_s"] for row in rows], marker="o", label=method)
     speeds.axhline(figures["plain"]["tokens_per_s"], color="grey", linewidth=0.8, label="plain")
-    rates.set(xlabel="k", ylabel="accept rate")
-    speeds.set(xlabel="k", ylabel="tokens/s")
+    rates.set(xlabel="k", ylabel="accept rate", xticks=sizes)
+    speeds.set(xlabel="k", ylabel="tokens/s", xticks=sizes)
     rates.legend()
     speeds.legend()
     file = folder / "adaptive_by_k.png"

@@ -53,6 +53,18 @@ def test_figures_three_and_four_are_drawn(tmp_path: Path) -> None:
     assert draw(figures, [1], tmp_path / "plots").stat().st_size > 1000
 
 
+def test_a_model_as_published_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    drawn = []
+    monkeypatch.setattr(figure, "savefig", lambda found, *_, **__: drawn.append(found))
+    row = {"accept_rate": 0.5, "tokens_per_s": 12.0}
+    draw({"plain": {"tokens_per_s": 10.0}, "sdsat k=1": row, "sdsat k=4": row}, [1, 4], tmp_path)
+    rates, speeds = drawn[0].axes
+    assert [text.get_text() for text in rates.get_legend().get_texts()] == ["sdsat"]
+    assert [text.get_text() for text in speeds.get_legend().get_texts()] == ["sdsat", "plain"]
+    assert list(rates.get_xticks()) == list(speeds.get_xticks()) == [1, 4]
+
+
 def test_what_must_be_reached_stands_beside_what_was() -> None:
     def row(tokens_per_forward: float) -> dict[str, float]:
         return {"tokens_per_forward": tokens_per_forward, "cases": 4, "identical": 4}
