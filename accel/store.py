@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 5
+VERSION = 6
 
 
 class Store:
