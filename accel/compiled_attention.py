@@ -204,13 +204,13 @@ def attend(
     for part in range(parts):
         first = whole * part // parts
         count = whole * (part + 1) // parts - first
-        multiply(queries, head * whole + first, count, keys, blocks, depth, scores)
+        multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
         for i in range(count):
             row = (first + i) // group
             sum_of_row = write_shares(scores, i, end, mask, row, past, shape.scaling, shares)
             # What is left after the product is a division by the sum.
             scores[i, 0] = np.float32(1) / sum_of_row
-        multiply(shares, 0, count, values, len(values), blocks * BLOCK // pair, taken)
+        multiply(shares, 0, count, values, len(values), blocks * BLOCK // pair, taken, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
             start = row * width + (head * group + member) * shape.depth

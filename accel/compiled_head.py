@@ -114,7 +114,7 @@ def likeliest_tokens(
     step = COLUMNS // BLOCK
     for block in range(first_block, last_block, step):
         blocks = min(step, last_block - block)
-        multiply(states, 0, rows, head[block:], blocks, head.shape[1], logits)
+        multiply(states, 0, rows, head[block:], blocks, head.shape[1], logits, 0)
         count = min(blocks * BLOCK, vocabulary - block * BLOCK)
         note_highest(logits, rows, count, block * BLOCK, scores, tokens)
 

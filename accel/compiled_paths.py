@@ -89,11 +89,11 @@ def add_path(
 ) -> None:
     """Add to ``rows`` rows of output, from ``first`` on, what the same rows of inputs give."""
     low, stored, added = scratch.low, scratch.stored, scratch.added
-    multiply(inputs, first, rows, down, len(down), down.shape[1], low)
+    multiply(inputs, first, rows, down, len(down), down.shape[1], low, 0)
     for row in range(rows):
         for i in range(stored.shape[1]):
             stored[row, i] = narrow(low[row, i], stored)
-    multiply(stored, 0, rows, up, len(up), up.shape[1], added)
+    multiply(stored, 0, rows, up, len(up), up.shape[1], added, 0)
     for row in range(rows):
         for i in range(len(up) * BLOCK):
             output[first + row, i] += added[row, i]

@@ -219,7 +219,7 @@ def multiply(
     blocks: int,
     depth: int,
     out: Packed,
-    column: int = 0,
+    column: int,
 ) -> None:
     """Write the products of rows of x, from ``first_row`` on, with the first ``blocks`` of w.
 

@@ -43,7 +43,7 @@ def test_products_of_any_number_of_rows(dtype: Any) -> None:
         matrix = packed(weight)
         assert matrix.shape[0] == -(-columns // BLOCK)
         out = np.full((rows, len(matrix) * BLOCK), np.nan, np.float32)
-        multiply(inputs, skipped, rows, matrix, len(matrix), used * inputs.itemsize // 4, out)
+        multiply(inputs, skipped, rows, matrix, len(matrix), used * inputs.itemsize // 4, out, 0)
         expected = exact_inputs[skipped:, :used] @ exact_weight[:, :used].T
         np.testing.assert_allclose(out[:, :columns], expected, atol=1e-4, err_msg=f"seed {seed}")
         assert (out[:, columns:] == 0).all()
@@ -59,10 +59,10 @@ def test_the_sum_of_a_row_does_not_depend_on_its_company(dtype: Any) -> None:
     depth = 96 * inputs.itemsize // 4
     alone = np.empty((64, 96), np.float32)
     for row in range(64):
-        multiply(inputs, row, 1, matrix, 3, depth, alone[row : row + 1])
+        multiply(inputs, row, 1, matrix, 3, depth, alone[row : row + 1], 0)
     for rows in range(1, 65):
         together = np.empty((rows, 96), np.float32)
-        multiply(inputs, 64 - rows, rows, matrix, 3, depth, together)
+        multiply(inputs, 64 - rows, rows, matrix, 3, depth, together, 0)
         assert (together == alone[64 - rows :]).all(), rows
 
 
