@@ -144,14 +144,15 @@ class Generation:
         if self._priced is not None and not self._rest:
             prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
             tree = self._priced.draft_within(min(room, len(prices.slopes) - 1), prices)
+            gain_s: float | None = self._priced.saved_s
         else:
             tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
             if self._engine.model.capability == Capability.CHAIN:
                 tree = main_branch(tree)
             tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
+            gain_s = None if self._groups.rows else self._gain(tree, pending)
         elapsed_cpu = time.thread_time() - started_cpu
         self.statistics.draft_s.append(time.perf_counter() - started)
-        gain_s = None if self._groups.rows else self._gain(tree, pending)
         self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
         return tree
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
-from repo_index.lookup import ROW, look_up, table_row
+from repo_index.lookup import ROW, look_up, look_up_into, table_row
 from repo_index.manifest import SegmentEntry
 from repo_index.matching import Source
 from repo_index.merging import merge_segments
@@ -146,6 +146,27 @@ class Snapshot:
         return Matches(
             tokens[places], lengths[places], counts[places], sources[places], files[places]
         )
+
+    def lookup_into(
+        self,
+        context: NDArray[np.int32],
+        places: NDArray[np.int64],
+        *,
+        max_match: int,
+        limit: int,
+        depth: int,
+    ) -> int:
+        """``lookup`` without files and in no order, into memory of the caller; returns how many
+        rows.
+
+        places: int64 [6], the addresses of tokens (int32 [rows, width]), lengths (int32), counts
+        (float32) and sources (int8), then ``rows`` and ``width``. A row of fewer than ``width``
+        tokens ends by -1.
+        """
+        found: int = look_up_into(
+            self._table, BUFFER, self._hidden, context, max_match, limit, depth, places
+        )
+        return found
 
 
 class Datastore:
@@ -317,6 +338,8 @@ def warm_up(vocabulary_size: int) -> None:
     segment = Segment.from_files(files, dtype=dtype)
     dead = np.array([True, False])
     secret_content("text")
-    Snapshot([(segment, REPOSITORY, dead)]).lookup(files["a"], limit=2)
+    snapshot = Snapshot([(segment, REPOSITORY, dead)])
+    snapshot.lookup(files["a"], limit=2)
+    snapshot.lookup_into(files["a"], np.zeros(6, np.int64), max_match=4, limit=0, depth=4)
     splice(segment.tokens, segment.order, 3, 5, np.array([1], dtype))
     merge_segments([(segment, dead), (segment, ~dead)])

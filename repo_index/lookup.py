@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,9 @@ from numba import carray, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from repo_index import matching
-from repo_index.matching import (
-    Source,
-    drop_dead_rings,
-    gather_rows,
-    longest_first,
-    match_ranges,
-    plan_rows,
-    seed_of,
-)
+from repo_index import gathering, matching
+from repo_index.gathering import gather_rows, longest_first, plan_rows, seed_of
+from repo_index.matching import Source, drop_dead_rings, match_ranges
 from repo_index.ordering import DEPTH, HEAD_STRIDE
 
 if TYPE_CHECKING:
@@ -82,7 +76,7 @@ def _dead(part: Table) -> NDArray[np.bool_]:
     return carray(_pointer(part[12]), (part[13],), np.bool_)
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _match(
     part: Table,
     tokens: NDArray[Any],
@@ -101,19 +95,22 @@ def _match(
     return longest
 
 
-def _compiled(function: Any) -> Any:
-    """``njit`` whose disk cache also ends when ``matching`` changes: numba looks only at the file
-    of the function itself."""
-    assert matching.__file__ is not None
-    stamp = hashlib.sha256(Path(matching.__file__).read_bytes()).hexdigest()
-    dispatcher = njit(nogil=True, cache=True)(function)
+def _compiled(function: Any, *, forceinline: bool = False) -> Any:
+    """``njit`` whose disk cache also ends when ``matching`` or ``gathering`` changes: numba looks
+    only at the file of the function itself."""
+    digest = hashlib.sha256()
+    for module in (matching, gathering):
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+    stamp = digest.hexdigest()
+    dispatcher = njit(nogil=True, cache=True, forceinline=forceinline)(function)
     index = dispatcher._cache._cache_file
     index._source_stamp = (index._source_stamp, stamp)
     return dispatcher
 
 
-@_compiled
-def look_up(
+@partial(_compiled, forceinline=True)
+def _write_rows(
     table: Table,
     hidden_layer: int,
     hidden: NDArray[np.int64],
@@ -125,12 +122,12 @@ def look_up(
     counts: NDArray[np.float32],
     sources: NDArray[np.int8],
     files: NDArray[np.int32],
-    places: NDArray[np.int64],
+    depth: int,
 ) -> int:
-    """Write the rows of every layer, and in ``places`` their order, longest match first; returns
-    how many.
+    """Write the rows of every layer, ``depth`` tokens each; returns how many.
 
-    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given.
+    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given; files: none where
+    nobody asks.
     """
     seed = seed_of(context)
     row = 0
@@ -176,6 +173,7 @@ def look_up(
                         part[1],
                         left_out,
                         row,
+                        depth,
                         tokens,
                         lengths,
                         counts,
@@ -200,6 +198,7 @@ def look_up(
                         part[1],
                         left_out,
                         row,
+                        depth,
                         tokens,
                         lengths,
                         counts,
@@ -207,5 +206,76 @@ def look_up(
                         files,
                     )
         first += count
+    return row
+
+
+@_compiled
+def look_up(
+    table: Table,
+    hidden_layer: int,
+    hidden: NDArray[np.int64],
+    context: NDArray[np.int32],
+    max_match: int,
+    limit: int,
+    tokens: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    sources: NDArray[np.int8],
+    files: NDArray[np.int32],
+    places: NDArray[np.int64],
+) -> int:
+    """Write the rows of every layer, and in ``places`` their order, longest match first; returns
+    how many."""
+    row = _write_rows(
+        table,
+        hidden_layer,
+        hidden,
+        context,
+        max_match,
+        limit,
+        tokens,
+        lengths,
+        counts,
+        sources,
+        files,
+        tokens.shape[1],
+    )
     longest_first(lengths[:row], places[:row])
     return row
+
+
+@_compiled
+def look_up_into(
+    table: Table,
+    hidden_layer: int,
+    hidden: NDArray[np.int64],
+    context: NDArray[np.int32],
+    max_match: int,
+    limit: int,
+    depth: int,
+    places: NDArray[np.int64],
+) -> int:
+    """``look_up`` without files and in no order.
+
+    places: int64 [6], addresses of tokens, lengths, counts and sources, how many rows there is room
+    for, and how many tokens a row has room for; see ``Snapshot.lookup_into``.
+    """
+    room, width = places[4], places[5]
+    layers, before = 0, -1
+    for part in range(len(table)):
+        layers += table[part, 0] != before
+        before = table[part, 0]
+    return _write_rows(
+        table,
+        hidden_layer,
+        hidden,
+        context[max(0, len(context) - DEPTH) :],
+        max_match,
+        min(limit, room // max(layers, 1)),
+        carray(_pointer(places[0]), (room, width), np.int32),
+        carray(_pointer(places[1]), (room,), np.int32),
+        carray(_pointer(places[2]), (room,), np.float32),
+        carray(_pointer(places[3]), (room,), np.int8),
+        np.empty(0, np.int32),
+        min(depth, width),
+    )

@@ -1,4 +1,4 @@
-"""Longest-suffix lookup in one ordered stream, and the choice of continuations, compiled.
+"""Longest-suffix lookup in one ordered stream, compiled.
 
 What is mapped counts as resident, and one touch maps up to two megabytes of a file. So the order of
 a stored segment, which every lookup touches in distant places, is not touched in its mapping but
@@ -25,7 +25,7 @@ begin so many bytes behind the start; -1 in place of an offset for an array to b
 
 WINDOW = 256
 """Places of the order that are read together; a search that began in the heads needs no more."""
-_NO_WINDOW = 0xFFFFFFFF
+NO_WINDOW = 0xFFFFFFFF
 
 READS = hasattr(os, "pread")
 """Whether the system can read so; else all arrays are used as they are."""
@@ -50,7 +50,7 @@ def _read_window(source: Source, number: int, window: Order) -> None:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _position(order: Order, source: Source, window: Order, place: int) -> int:
+def position_at(order: Order, source: Source, window: Order, place: int) -> int:
     """The position at a place of the order. window: uint32 [WINDOW + 1], the places last read and
     which they are."""
     if source[1] < 0:
@@ -61,7 +61,7 @@ def _position(order: Order, source: Source, window: Order, place: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _read_tokens(source: Source, position: int, found: Tokens) -> None:
+def read_tokens(source: Source, position: int, found: Tokens) -> None:
     size = found.itemsize
     read = _pread(source[0], found.ctypes.data, size * len(found), source[2] + size * position)
     found[max(0, read // size) :] = 0
@@ -72,7 +72,7 @@ def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
     """The token at a position. found: room for what is read, of the stream's type."""
     if source[2] < 0:
         return np.int64(tokens[position])
-    _read_tokens(source, position, found)
+    read_tokens(source, position, found)
     return np.int64(found[0])
 
 
@@ -103,7 +103,7 @@ def _first_place(
     """First place in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
     while low < high:
         middle = (low + high) >> 1
-        position = _position(order, source, window, middle)
+        position = position_at(order, source, window, middle)
         if _token(tokens, source, found, position - length) < least:
             low = middle + 1
         else:
@@ -111,7 +111,7 @@ def _first_place(
     return low
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def match_ranges(
     tokens: Tokens,
     separator: int,
@@ -133,8 +133,8 @@ def match_ranges(
     low = 0
     high = len(order)
     found = np.empty(1, tokens.dtype)
-    low_window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
-    high_window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
+    low_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
+    high_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     for length in range(1, min(longest, DEPTH, len(context)) + 1):
         wanted = np.int64(context[len(context) - length])
         if low >= high or wanted < 0 or wanted >= separator:
@@ -151,14 +151,14 @@ def match_ranges(
         if begin < last and a == begin * stride:
             present = np.int64(heads[begin, length - 1])
         else:
-            position = _position(order, source, low_window, a)
+            position = position_at(order, source, low_window, a)
             present = _token(tokens, source, found, position - length)
         if present != wanted:
             return length - 1
         low = a
         a = max(low, low if end == first else (end - 1) * stride + 1)
         b = high if end == last else end * stride
-        position = _position(order, source, high_window, b - 1)
+        position = position_at(order, source, high_window, b - 1)
         if _token(tokens, source, found, position - length) != wanted:
             b = _first_place(
                 tokens, order, source, high_window, found, a, b - 1, length, wanted + 1
@@ -170,7 +170,7 @@ def match_ranges(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _file_of(starts: NDArray[np.uint32], position: int) -> int:
+def file_of(starts: NDArray[np.uint32], position: int) -> int:
     """Index of the last file that starts at or before ``position``."""
     low = 0
     high = len(starts)
@@ -183,30 +183,7 @@ def _file_of(starts: NDArray[np.uint32], position: int) -> int:
     return low
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _copy_until_separator(
-    tokens: Tokens,
-    separator: int,
-    source: Source,
-    found: Tokens,
-    position: int,
-    out: NDArray[np.int32],
-) -> None:
-    """What follows ``position`` in its file, -1 behind its end. found: as long as ``out``."""
-    copied = 0
-    if source[2] < 0:
-        while copied < len(out) and tokens[position + copied] != separator:
-            out[copied] = tokens[position + copied]
-            copied += 1
-    else:
-        _read_tokens(source, position, found)
-        while copied < len(out) and found[copied] != separator:
-            out[copied] = found[copied]
-            copied += 1
-    out[copied:] = -1
-
-
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def drop_dead_rings(
     order: Order,
     source: Source,
@@ -221,7 +198,7 @@ def drop_dead_rings(
     Only rings (occurrences of exactly one match length) of at most ``limit`` are looked through; a
     larger one is taken to live.
     """
-    window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
+    window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     for length in range(longest, 0, -1):
         inner_low = ranges[length + 1, 0] if length < longest else ranges[length, 1]
         inner_high = ranges[length + 1, 1] if length < longest else ranges[length, 1]
@@ -232,146 +209,6 @@ def drop_dead_rings(
         for i in range(low, high):
             if inner_low <= i < inner_high:
                 continue
-            if not dead[_file_of(starts, _position(order, source, window, i))]:
+            if not dead[file_of(starts, position_at(order, source, window, i))]:
                 return length
     return 0
-
-
-@njit(nogil=True, cache=True)
-def plan_rows(
-    ranges: Ranges, longest: NDArray[np.int64], limit: int, floor: int, rows: NDArray[np.int64]
-) -> int:
-    """Share ``limit`` rows among match lengths, the longest first; returns how many are planned.
-
-    ranges: int64 [segments, DEPTH + 2, 2]; longest: int64 [segments]; rows: int64 [DEPTH + 2, 2],
-    at index k the rows of match length k and how many occurrences of exactly this length there are.
-    Every shorter length is promised ``floor`` rows before a longer one takes all.
-    """
-    top = 0
-    for s in range(len(longest)):
-        top = max(top, longest[s])
-        for length in range(1, longest[s] + 1):
-            count = ranges[s, length, 1] - ranges[s, length, 0]
-            if length < longest[s]:
-                count -= ranges[s, length + 1, 1] - ranges[s, length + 1, 0]
-            rows[length, 1] += count
-    promised = 0
-    for length in range(1, top + 1):
-        promised += min(floor, rows[length, 1])
-    left = limit
-    for length in range(top, 0, -1):
-        promised -= min(floor, rows[length, 1])
-        rows[length, 0] = min(rows[length, 1], max(left - promised, min(floor, left)))
-        left -= rows[length, 0]
-    return limit - left
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _fraction(seed: int, length: int) -> float:
-    """A number from 0 to 1 that looks random."""
-    mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.float64(mixed >> np.uint64(11)) / 9007199254740992.0
-
-
-@njit(nogil=True, cache=True)
-def gather_rows(
-    tokens: Tokens,
-    separator: int,
-    order: Order,
-    source: Source,
-    starts: NDArray[np.uint32],
-    dead: NDArray[np.bool_],
-    ranges: Ranges,
-    longest: int,
-    rows: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    seed: int,
-    layer: int,
-    first_file: int,
-    hidden: NDArray[np.int64],
-    first_row: int,
-    out_tokens: NDArray[np.int32],
-    out_lengths: NDArray[np.int32],
-    out_counts: NDArray[np.float32],
-    out_sources: NDArray[np.int8],
-    out_files: NDArray[np.int32],
-) -> int:
-    """Write the rows of one segment from ``first_row`` on; returns the row after the last.
-
-    The occurrences of one match length, over all segments, are numbered in order; every
-    ``count / rows``-th is taken, from a start that depends on ``seed``: each occurrence is as
-    likely as any other, whatever follows it. ``seen`` (int64 [DEPTH + 2]) counts those of segments
-    before. Occurrences in dead files are left out, which keeps the sample unbiased.
-    """
-    row = first_row
-    found = np.empty(out_tokens.shape[1], tokens.dtype)
-    window = np.full(WINDOW + 1, _NO_WINDOW, np.uint32)
-    for length in range(longest, 0, -1):
-        low = ranges[length, 0]
-        high = ranges[length, 1]
-        inner_low = high
-        inner_high = high
-        if length < longest:
-            inner_low = ranges[length + 1, 0]
-            inner_high = ranges[length + 1, 1]
-        count = inner_low - low + high - inner_high
-        wanted = rows[length, 0]
-        total = rows[length, 1]
-        before = seen[length]
-        seen[length] += count
-        if wanted == 0 or count == 0:
-            continue
-        step = total / wanted
-        start = _fraction(seed, length) * step if wanted < total else 0.0
-        sample = np.int64(max(0.0, np.ceil((before - start) / step)))
-        while sample > 0 and np.int64(start + (sample - 1) * step) >= before:
-            sample -= 1
-        while sample < wanted:
-            index = np.int64(start + sample * step)
-            sample += 1
-            if index < before:
-                continue
-            index -= before
-            if index >= count:
-                break
-            place = low + index
-            if place >= inner_low:
-                place += inner_high - inner_low
-            position = _position(order, source, window, place)
-            if hidden[0] <= position < hidden[1]:
-                continue
-            file = _file_of(starts, position)
-            if len(dead) and dead[file]:
-                continue
-            _copy_until_separator(tokens, separator, source, found, position, out_tokens[row])
-            out_lengths[row] = length
-            out_counts[row] = step
-            out_sources[row] = layer
-            out_files[row] = first_file + file
-            row += 1
-    return row
-
-
-@njit(nogil=True, cache=True)
-def longest_first(lengths: NDArray[np.int32], places: NDArray[np.int64]) -> None:
-    """Where every row goes when longer matches come first and ties keep their order."""
-    ends = np.zeros(DEPTH + 2, np.int64)
-    for length in lengths:
-        ends[length] += 1
-    for length in range(DEPTH - 1, -1, -1):
-        ends[length] += ends[length + 1]
-    for row in range(len(lengths)):
-        length = lengths[row]
-        places[ends[length + 1]] = row
-        ends[length + 1] += 1
-
-
-@njit(nogil=True, cache=True)
-def seed_of(context: NDArray[np.int32]) -> int:
-    """A number that depends on the last ``DEPTH`` tokens, so that equal lookups answer alike."""
-    seed = np.uint64(0xCBF29CE484222325)
-    for i in range(max(0, len(context) - DEPTH), len(context)):
-        seed = (seed ^ np.uint64(context[i] & 0xFFFFFFFF)) * np.uint64(0x100000001B3)
-    return np.int64(seed >> np.uint64(1))

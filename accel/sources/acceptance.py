@@ -18,9 +18,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel import lanes
+from accel.lanes import LANES, everywhere, exponential, larger, load, multiply_add, store, total
 from accel.sources import evidence as evidence_of
 from accel.sources.compiled import compiled_with
-from accel.sources.evidence import GROUPS, LEVELS, MATCHED_GROUPS, MAX_NEAR, Evidence
+from accel.sources.evidence import (
+    GROUPS,
+    LEVELS,
+    MATCHED_GROUPS,
+    MAX_CANDIDATES,
+    MAX_NEAR,
+    SHAPE,
+    Evidence,
+)
 from accel.sources.token_shapes import SHAPES
 
 Floats = NDArray[np.float32]
@@ -82,16 +92,16 @@ class Weights(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for scoring one node. All but indices float32; near_hidden lasts for a tree."""
+    """Room for scoring one node, float32 all; near_hidden lasts for a tree."""
 
     inputs: Floats
     node_hidden: Floats
-    start: Floats
-    hidden: Floats
     escape_hidden: Floats
-    indices: NDArray[np.int16]
-    values: Floats
+    parts: Floats
+    scores: Floats
     near_hidden: Floats
+    state: Floats
+    probabilities: Floats
 
     @classmethod
     def room(cls) -> Scratch:
@@ -99,12 +109,12 @@ class Scratch(NamedTuple):
         return cls(
             np.empty(NODE_INPUTS, np.float32),
             np.empty(HIDDEN, np.float32),
-            np.empty(HIDDEN, np.float32),
-            np.empty(HIDDEN, np.float32),
             np.empty(ESCAPE_HIDDEN, np.float32),
-            np.empty(CANDIDATE_INPUTS, np.int16),
-            np.empty(CANDIDATE_INPUTS, np.float32),
+            np.empty((MATCHED_GROUPS, LEVELS), np.float32),
+            np.empty(MAX_CANDIDATES + LANES, np.float32),
             np.empty((MAX_NEAR, HIDDEN), np.float32),
+            np.empty(STATE_INPUTS, np.float32),
+            np.empty(MAX_CANDIDATES, np.float32),
         )
 
 
@@ -113,7 +123,7 @@ def _logarithm(count: float) -> float:
     return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
 
 
-@compiled_with(evidence_of)
+@compiled_with(evidence_of, forceinline=True)
 def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     """Write what the node itself is: how much evidence there is in all, and ``state``.
 
@@ -162,27 +172,26 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
     return count
 
 
-@compiled_with(evidence_of, fastmath=True)
+@compiled_with(evidence_of, lanes, forceinline=True)
 def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
     """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
 
     The inputs are those of ``near_inputs``, without writing them down.
     """
-    hidden, matrix, counts = scratch.near_hidden, weights.candidate, evidence.near_counts
+    matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
     for item in range(near):
-        for h in range(HIDDEN):
-            hidden[item, h] = 0
+        hidden = everywhere(np.float32(0))
         for group in range(GROUPS - MATCHED_GROUPS):
             for level in range(LEVELS):
                 occurrences = counts[item, group, level]
                 if occurrences > 0:
-                    value = _logarithm(occurrences)
                     row = (MATCHED_GROUPS + group) * LEVELS + level
-                    for h in range(HIDDEN):
-                        hidden[item, h] += value * matrix[row, h]
+                    value = everywhere(_logarithm(occurrences))
+                    hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
+        store(near_hidden, item * HIDDEN, hidden)
 
 
-@compiled_with(evidence_of, fastmath=True)
+@compiled_with(evidence_of, fastmath=True, forceinline=True)
 def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
     """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
     matrix, bias, of_shape = weights.node, weights.bias, weights.last_shape
@@ -195,7 +204,7 @@ def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Fl
                 hidden[h] += value * matrix[i, h]
 
 
-@compiled_with(evidence_of, fastmath=True)
+@compiled_with(evidence_of, fastmath=True, forceinline=True)
 def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
     """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
     matrix, bias, out = weights.escape_node, weights.escape_bias, weights.escape_out
@@ -241,7 +250,51 @@ def score_of(
     return score
 
 
-@compiled_with(evidence_of, fastmath=True, error_model="numpy")
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True)
+def _scores_of(
+    weights: Weights,
+    corrections: Floats,
+    evidence: Evidence,
+    count: int,
+    shapes: NDArray[np.int8],
+    last_shape: int,
+    scratch: Scratch,
+) -> float:
+    """Write the scores of the candidates and return the highest. As ``matched_inputs`` and
+    ``score_of``, a candidate's hidden layer in one register."""
+    tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
+    counts, totals, reach = evidence.counts, evidence.totals, evidence.reach
+    near_items, near_hidden = evidence.near_items, scratch.near_hidden
+    matrix, of_shape, pair = weights.candidate, weights.shape, weights.pair
+    parts, scores = scratch.parts, scratch.scores
+    node_hidden = load(scratch.node_hidden, 0)
+    out, zero = load(weights.out, 0), everywhere(np.float32(0))
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            parts[group, level] = np.float32(1) / max(totals[group, level], np.float32(1))
+    highest = np.float32(-np.inf)
+    for slot in range(count):
+        item, token = near_items[slot], tokens[slot]
+        shape = shapes[token] if token < len(shapes) else np.int8(0)
+        hidden = node_hidden + load(of_shape, shape * HIDDEN)
+        if item >= 0:
+            hidden = hidden + load(near_hidden, item * HIDDEN)
+        for group in range(0 if best[slot] > 0 else SHAPE, MATCHED_GROUPS):
+            for level in range(reach[slot, group]):
+                occurrences = counts[slot, group, level]
+                row = group * LEVELS + level
+                value = everywhere(_logarithm(occurrences))
+                hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
+                value = everywhere(occurrences * parts[group, level])
+                hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)
+        score = pair[last_shape, shape] + total(larger(hidden, zero) * out)
+        score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
+        scores[slot] = score
+        highest = max(highest, score)
+    return highest
+
+
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True)
 def probabilities_of(
     weights: Weights,
     corrections: Floats,
@@ -261,42 +314,16 @@ def probabilities_of(
     node_inputs(evidence, state, scratch.inputs)
     hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
     none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
-    highest = none
-    tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
-    counts, totals = evidence.counts, evidence.totals
-    near_items, near_hidden = evidence.near_items, scratch.near_hidden
-    node_hidden, hidden = scratch.node_hidden, scratch.hidden
-    matrix, of_shape, out, pair = weights.candidate, weights.shape, weights.out, weights.pair
-    # As ``matched_inputs`` and ``score_of``, in one loop: a call for each candidate costs more than
-    # what it computes.
+    found = _scores_of(weights, corrections, evidence, count, shapes, last_shape, scratch)
+    highest = max(np.float32(none), np.float32(found))
+    scores = scratch.scores
+    for slot in range(count, (count + LANES - 1) // LANES * LANES):
+        scores[slot] = -1e9
+    summed, shift = everywhere(np.float32(0)), everywhere(highest)
+    for slot in range(0, count, LANES):
+        chances = exponential(load(scores, slot) - shift)
+        store(scores, slot, chances)
+        summed = summed + chances
+    share = np.float32(1) / (total(summed) + np.exp(np.float32(none) - highest))
     for slot in range(count):
-        item = near_items[slot]
-        shape = shapes[tokens[slot]] if tokens[slot] < len(shapes) else 0
-        if item >= 0:
-            for h in range(HIDDEN):
-                hidden[h] = node_hidden[h] + of_shape[shape, h] + near_hidden[item, h]
-        else:
-            for h in range(HIDDEN):
-                hidden[h] = node_hidden[h] + of_shape[shape, h]
-        for group in range(MATCHED_GROUPS):
-            for level in range(LEVELS):
-                occurrences = counts[slot, group, level]
-                if occurrences <= 0:
-                    break  # no longer match either
-                row = group * LEVELS + level
-                value = _logarithm(occurrences)
-                share = occurrences / max(totals[group, level], np.float32(1))
-                for h in range(HIDDEN):
-                    hidden[h] += value * matrix[row, h] + share * matrix[COUNT_INPUTS + row, h]
-        score = pair[last_shape, shape]
-        for h in range(HIDDEN):
-            score += max(hidden[h], np.float32(0)) * out[h]
-        score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
-        probabilities[slot] = score
-        highest = max(highest, score)
-    total = np.exp(none - highest)
-    for slot in range(count):
-        probabilities[slot] = np.exp(probabilities[slot] - highest)
-        total += probabilities[slot]
-    for slot in range(count):
-        probabilities[slot] /= total
+        probabilities[slot] = scores[slot] * share

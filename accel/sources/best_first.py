@@ -9,30 +9,31 @@ from numba import njit, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
+from accel import lanes
 from accel.draft_tree import TokenArray
 from accel.sources import acceptance, calibration, expansion
 from accel.sources import evidence as evidence_of
+from accel.sources import prompt as prompt_of
+from accel.sources import surroundings as surroundings_of
 from accel.sources.acceptance import (
-    STATE_INPUTS,
     Floats,
     Scratch,
     Weights,
     hidden_of_near,
     probabilities_of,
 )
-from accel.sources.calibration import depth_group
+from accel.sources.calibration import depth_group, learn_from
 from accel.sources.compiled import compiled_with
 from accel.sources.evidence import (
-    MAX_CANDIDATES,
     Evidence,
     Rows,
     Text,
     forget,
     gather,
-    note_surroundings,
 )
 from accel.sources.expansion import sift_down, sift_up
-from accel.sources.protocol import Prices
+from accel.sources.prompt import link
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 
 MAX_DEPTH = 48
@@ -108,7 +109,7 @@ def describe(
     state[5] = min(accepted, 16) / 8
 
 
-@compiled_with(evidence_of)
+@compiled_with(evidence_of, forceinline=True)
 def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, depth: int) -> None:
     """Write the tokens from the root to ``node`` behind the text."""
     place = text.stop + depth - 1
@@ -118,7 +119,7 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
         node = parents[node]
 
 
-@compiled_with(acceptance, evidence_of, expansion)
+@compiled_with(acceptance, evidence_of, expansion, forceinline=True)
 def _offer(
     frontier: Frontier,
     waiting: int,
@@ -129,13 +130,15 @@ def _offer(
     evidence: Evidence,
     count: int,
     probabilities: Floats,
+    least: float,
 ) -> int:
-    """Put the candidates of ``node`` on the frontier; returns how many were worth it."""
+    """Put the candidates of ``node`` on the frontier that are ``least`` probable at least; returns
+    how many were."""
     added = 0
     for slot in range(count):
         chance = path * probabilities[slot]
         item = kept + added
-        if chance < LEAST_PROBABILITY or item == MAX_KEPT:
+        if chance < least or item == MAX_KEPT:
             continue
         frontier.tokens[item] = evidence.tokens[slot]
         frontier.parents[item] = node
@@ -150,7 +153,7 @@ def _offer(
     return added
 
 
-@compiled_with(expansion)
+@compiled_with(expansion, forceinline=True)
 def _take(frontier: Frontier, left: int) -> int:
     """Take the most probable candidate off the frontier; ``left`` remain."""
     best = frontier.heap[0]
@@ -160,10 +163,13 @@ def _take(frontier: Frontier, left: int) -> int:
     return best
 
 
-@compiled_with(acceptance, calibration, evidence_of, expansion)
+@compiled_with(
+    acceptance, calibration, evidence_of, expansion, lanes, surroundings_of, forceinline=True
+)
 def grow(  # noqa: PLR0915
     text: Text,
     rows: Rows,
+    row_count: int,
     shapes: TokenShapes,
     accepted: int,
     evidence: Evidence,
@@ -173,22 +179,28 @@ def grow(  # noqa: PLR0915
     frontier: Frontier,
     tree: Tree,
     max_nodes: int,
-    prices: Prices,
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    trust: float,
 ) -> int:
     """Write the nodes of the best tree in decreasing path probability; returns how many.
 
-    ``accepted``: tokens that the last tree brought. The best tree is the one with the most expected
-    tokens per second; growth ends where no larger one can be better.
+    ``row_count``: how many of ``rows`` there are; ``accepted``: tokens that the last tree brought.
+    For the rest see ``protocol.Prices``. The best tree is the one with the most expected tokens per
+    second; growth ends where no larger one can be better.
     """
-    seconds, slopes, trust = prices
     expected = 1.0
     best_rate = expected / seconds[0]
     best_count = 0
-    probabilities = np.empty(MAX_CANDIDATES, np.float32)
-    state = np.empty(STATE_INPUTS, np.float32)
+    # Growth ends before it comes to what is less probable than the cheapest node has to be.
+    least = slopes[0]
+    for count in range(1, max_nodes):
+        least = min(least, slopes[count])
+    least = max(least * best_rate / trust, LEAST_PROBABILITY)
+    probabilities = scratch.probabilities
+    state = scratch.state
     surroundings = note_surroundings(text, shapes, evidence)
     hidden_of_near(weights, evidence, surroundings, scratch)
-    row_count = len(rows.lengths)
     for row in range(row_count):
         rows.following[row] = row + 1 if row + 1 < row_count else -1
     kept = 0
@@ -219,7 +231,7 @@ def grow(  # noqa: PLR0915
                 probabilities,
             )
             added = _offer(
-                frontier, waiting, kept, node, depth, path, evidence, count, probabilities
+                frontier, waiting, kept, node, depth, path, evidence, count, probabilities, least
             )
             waiting += added
             kept += added
@@ -260,19 +272,18 @@ class _RoomType(types.StructRef):
 
 
 class Room(structref.StructRefProxy):
-    """What growing reads and writes that lasts from tree to tree: shapes, evidence, weights,
-    corrections, scratch, frontier and tree, as one argument.
+    """What growing reads and writes that lasts from tree to tree, as one argument.
 
     Handing fifty arrays over takes longer than growing a small tree: 29 us, or 77 after a forward,
     of 87 and 192 in all; one argument 0.7.
     """
 
 
-structref.define_proxy(
-    Room,
-    _RoomType,
-    ["shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"],
+_FIELDS = (
+    *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
+    *("information", "text", "rows", "seconds", "slopes", "saved"),
 )
+structref.define_proxy(Room, _RoomType, list(_FIELDS))
 
 
 @njit(cache=True)
@@ -284,19 +295,48 @@ def room_of(
     scratch: Scratch,
     frontier: Frontier,
     tree: Tree,
+    information: Floats,
+    text: Text,
+    rows: Rows,
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    saved: NDArray[np.float64],
 ) -> Room:
-    """A room that holds these."""
-    return Room(shapes, evidence, weights, corrections, scratch, frontier, tree)
-
-
-@compiled_with(acceptance, calibration, evidence_of, expansion)
-def grow_in(
-    room: Any, text: Text, rows: Rows, accepted: int, max_nodes: int, prices: Prices
-) -> int:
-    """``grow`` a tree of a room."""
-    return grow(
+    """A room that holds these. saved: float64 [1], see ``grow_in``."""
+    return Room(
+        shapes,
+        evidence,
+        weights,
+        corrections,
+        scratch,
+        frontier,
+        tree,
+        information,
         text,
         rows,
+        seconds,
+        slopes,
+        saved,
+    )
+
+
+@compiled_with(acceptance, calibration, evidence_of, expansion, lanes, surroundings_of)
+def grow_in(
+    room: Any,
+    start: int,
+    stop: int,
+    row_count: int,
+    accepted: int,
+    max_nodes: int,
+    trust: float,
+) -> int:
+    """``grow`` the tree of a room from its text, which now begins and ends there; the seconds that
+    the tree is expected to save are left in ``room.saved``."""
+    tokens, previous, newest, _, _, spelt = room.text
+    count = grow(
+        Text(tokens, previous, newest, start, stop, spelt),
+        room.rows,
+        row_count,
         room.shapes,
         accepted,
         room.evidence,
@@ -306,5 +346,39 @@ def grow_in(
         room.frontier,
         room.tree,
         max_nodes,
-        prices,
+        room.seconds,
+        room.slopes,
+        trust,
     )
+    expected, seconds, probabilities = 0.0, room.seconds, room.tree.probabilities
+    for node in range(count):
+        expected += probabilities[node]
+    room.saved[0] = trust * expected * seconds[0] - (seconds[count] - seconds[0])
+    return count
+
+
+@compiled_with(calibration, prompt_of)
+def commit_in(
+    room: Any, nodes: int, path: TokenArray, added: TokenArray, stop: int, learns: bool
+) -> int:
+    """``added`` stands behind the room's text, which ended at ``stop``; ``path`` of its tree of
+    ``nodes`` was right. Returns where the text ends now, -1 where it has no room for that."""
+    tokens, previous, newest, _, _, spelt = room.text
+    if stop + len(added) > len(tokens):
+        return -1
+    for token in added:
+        if token >= len(newest):
+            return -1
+    if learns and nodes > 0:
+        tree = room.tree
+        learn_from(
+            tree.parents[:nodes],
+            tree.probabilities[:nodes],
+            tree.sources[:nodes],
+            tree.matches[:nodes],
+            path,
+            room.corrections,
+            room.information,
+        )
+    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+    return stop + len(added)

@@ -38,8 +38,8 @@ def depth_group(depth: int) -> int:
     return 0 if depth <= 1 else (1 if depth <= 4 else 2)
 
 
-@njit(nogil=True, cache=True)
-def _learn(
+@njit(nogil=True, cache=True, forceinline=True)
+def learn_from(
     parents: TokenArray,
     probabilities: NDArray[np.float32],
     sources: NDArray[np.int8],
@@ -84,7 +84,7 @@ class Calibration:
         matches: int32 [nodes], the longest match that spoke for each node.
         """
         if len(tree):
-            _learn(
+            learn_from(
                 tree.parents,
                 tree.probabilities,
                 tree.sources,

@@ -19,16 +19,27 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled_with(
-    *modules: ModuleType, fastmath: bool = False, error_model: str = "python"
+    *modules: ModuleType,
+    fastmath: bool = False,
+    error_model: str = "python",
+    forceinline: bool = False,
 ) -> Callable[[Function], Function]:
-    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes."""
+    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes.
+
+    ``forceinline`` for functions of many arrays that others call at one place: handing them over
+    takes longer than what is done with them, and more code.
+    """
     digest = hashlib.sha256()
     for module in modules:
         assert module.__file__ is not None
         digest.update(Path(module.__file__).read_bytes())
 
     def compile_function(function: Function) -> Function:
-        options = {"fastmath": fastmath, "error_model": error_model}
+        options = {
+            "fastmath": fastmath,
+            "error_model": error_model,
+            "forceinline": forceinline,
+        }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
         index = dispatcher._cache._cache_file
         index._source_stamp = (index._source_stamp, digest.hexdigest())

@@ -32,11 +32,7 @@ MAX_NEAR = 128
 """Candidates that stand near."""
 MAX_CANDIDATES = MAX_MATCHED + MAX_NEAR
 MAX_OCCURRENCES = 400
-NEAR = 1024
 SHAPE_WINDOW = 384
-NEAR_TOKENS = 80
-NEAR_WORDS = 32
-AFTER_TOKENS = 24
 
 _MATCH_LEVELS = np.array([0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8], np.int8)
 _SHAPE_LEVELS = np.array([0, 0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8], np.int8)
@@ -49,7 +45,7 @@ class Text(NamedTuple):
 
     tokens: int32, with room behind the end for a path of the tree; previous: int32, the position
     before of the same token; newest: int32 [vocabulary], the last position of a token;
-    start: where the prompt begins; stop: where the output ends.
+    start: where the prompt begins; stop: where the output ends; spelt: int8, shapes of the tokens.
     """
 
     tokens: TokenArray
@@ -57,6 +53,7 @@ class Text(NamedTuple):
     newest: TokenArray
     start: int
     stop: int
+    spelt: NDArray[np.int8]
 
 
 class Rows(NamedTuple):
@@ -71,21 +68,54 @@ class Rows(NamedTuple):
     sources: NDArray[np.int8]
     following: TokenArray
 
+    @classmethod
+    def room(cls, rows: int, depth: int) -> Rows:
+        """Room for so many."""
+        return cls(
+            np.full((rows, depth), -1, np.int32),
+            np.empty(rows, np.int32),
+            np.empty(rows, np.float32),
+            np.empty(rows, np.int8),
+            np.empty(rows, np.int32),
+        )
+
+    def first(self, count: int) -> Rows:
+        """The first ``count``."""
+        return Rows(
+            self.tokens[:count],
+            self.lengths[:count],
+            self.counts[:count],
+            self.sources[:count],
+            self.following[:count],
+        )
+
+
+def places_of(rows: Rows) -> NDArray[np.int64]:
+    """Where an index writes rows, see ``protocol.DirectIndex``. Whoever keeps it keeps ``rows``."""
+    arrays = rows.tokens, rows.lengths, rows.counts, rows.sources
+    return np.array([*(array.ctypes.data for array in arrays), *rows.tokens.shape], np.int64)
+
 
 class Evidence(NamedTuple):
     """Room for the evidence at one node, used again for the next.
 
-    slots: int32 [vocabulary], candidate of a token or -1; tokens: int32 [candidates];
-    counts: float32 [candidates, MATCHED_GROUPS, levels]; totals: float32 [MATCHED_GROUPS, levels];
-    heads: int32 [candidates], first row of each; best: int32 [candidates], longest match;
-    sources: int8 [candidates]; near_items: int32 [candidates], place in ``near`` or -1.
+    slots: int16 [vocabulary], candidate of a token that an occurrence brought, or -1;
+    tokens: int32 [candidates];
+    counts: float32 [candidates, MATCHED_GROUPS, levels], zero from level
+    reach: int8 [candidates, MATCHED_GROUPS] on; totals: float32 [MATCHED_GROUPS, levels];
+    heads: int32 [candidates], first row of each; best: int32 [candidates], longest match, 0 where
+    none but in shape; sources: int8 [candidates]; near_items: int32 [candidates], place in ``near``
+    or -1.
     near: int32 [tokens], what stands near the cursor, and near_counts: float32 [tokens, 3, levels],
-    how often and where: the same for all nodes of a tree.
+    how often and where: the same for all nodes of a tree; items: int32 [vocabulary], place of a
+    token in ``near`` or -1; item_slots: int16 [tokens], candidate of each at this node;
+    last: int32 [tokens], those in ``items``, and noted: int64 [1], how many they are.
     """
 
-    slots: TokenArray
+    slots: NDArray[np.int16]
     tokens: TokenArray
     counts: NDArray[np.float32]
+    reach: NDArray[np.int8]
     totals: NDArray[np.float32]
     heads: TokenArray
     best: TokenArray
@@ -93,14 +123,19 @@ class Evidence(NamedTuple):
     near_items: TokenArray
     near: TokenArray
     near_counts: NDArray[np.float32]
+    items: TokenArray
+    item_slots: NDArray[np.int16]
+    last: TokenArray
+    noted: NDArray[np.int64]
 
     @classmethod
     def room(cls, vocabulary: int) -> Evidence:
         """Room for token ids below ``vocabulary``."""
         return cls(
-            np.full(vocabulary, -1, np.int32),
+            np.full(vocabulary, -1, np.int16),
             np.empty(MAX_CANDIDATES, np.int32),
             np.zeros((MAX_CANDIDATES, MATCHED_GROUPS, LEVELS), np.float32),
+            np.zeros((MAX_CANDIDATES, MATCHED_GROUPS), np.int8),
             np.zeros((MATCHED_GROUPS, LEVELS), np.float32),
             np.empty(MAX_CANDIDATES, np.int32),
             np.empty(MAX_CANDIDATES, np.int32),
@@ -108,88 +143,24 @@ class Evidence(NamedTuple):
             np.empty(MAX_CANDIDATES, np.int32),
             np.empty(MAX_NEAR, np.int32),
             np.zeros((MAX_NEAR, GROUPS - MATCHED_GROUPS, LEVELS), np.float32),
+            np.full(vocabulary, -1, np.int32),
+            np.full(MAX_NEAR, -1, np.int16),
+            np.empty(MAX_NEAR, np.int32),
+            np.zeros(1, np.int64),
         )
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _distance_level(distance: int) -> int:
-    """0 up to 4 tokens away, one more for each doubling, 8 at most."""
-    level = 0
-    reach = 4
-    while distance > reach and level < LEVELS - 1:
-        reach *= 2
-        level += 1
-    return level
-
-
-@njit(nogil=True, cache=True)
 def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
-    """Let ``slot`` be the candidate of ``token``, without evidence."""
-    evidence.slots[token] = slot
+    """Let ``slot`` be the candidate of ``token``, without evidence: its counts are zero."""
     evidence.tokens[slot] = token
-    evidence.counts[slot] = 0
     evidence.heads[slot] = -1
     evidence.best[slot] = 0
     evidence.sources[slot] = _PROMPT_SOURCE
     evidence.near_items[slot] = -1
 
 
-@njit(nogil=True, cache=True)
-def _note_near(
-    evidence: Evidence, count: int, limit: int, token: int, kind: int, level: int
-) -> int:
-    """Count ``token`` among what stands near; returns how many different tokens do."""
-    slot = evidence.slots[token]
-    if slot < 0:
-        if count >= limit:
-            return count
-        slot = count
-        count += 1
-        evidence.slots[token] = slot
-        evidence.near[slot] = token
-        evidence.near_counts[slot] = 0
-    evidence.near_counts[slot, kind, level] += 1
-    return count
-
-
-@njit(nogil=True, cache=True)
-def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:
-    """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
-    count = 0
-    room = len(evidence.near)
-    first = max(text.start, text.stop - NEAR)
-    for position in range(text.stop - 1, first - 1, -1):
-        level = _distance_level(text.stop - position)
-        count = _note_near(
-            evidence, count, NEAR_TOKENS, text.tokens[position], BEFORE - BEFORE, level
-        )
-    limit = min(room, count + AFTER_TOKENS)
-    for position in range(min(NEAR, text.start - 1)):
-        level = _distance_level(position + 1)
-        count = _note_near(evidence, count, limit, text.tokens[position], AFTER - BEFORE, level)
-    words = 0
-    before_variants = count
-    for slot in range(before_variants):
-        token = evidence.near[slot]
-        word = shapes.words[token] if token < len(shapes.words) else -1
-        if word < 0:
-            continue
-        words += 1
-        if words > NEAR_WORDS:
-            break
-        for v in range(shapes.variant_starts[word], shapes.variant_starts[word + 1]):
-            variant = shapes.variants[v]
-            if variant != token and variant < len(evidence.slots):
-                for level in range(LEVELS):
-                    if evidence.near_counts[slot, 0, level] > 0:
-                        count = _note_near(evidence, count, room, variant, VARIANT - BEFORE, level)
-                        break
-    for slot in range(count):
-        evidence.slots[evidence.near[slot]] = -1
-    return count
-
-
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def gather(
     text: Text,
     depth: int,
@@ -210,13 +181,8 @@ def gather(
     count = _count_rows(rows, first_row, depth, evidence)
     count = _count_occurrences(text, text.stop + depth, count, 1 if near else 2, evidence)
     if near:
-        for item in range(near):
-            token = evidence.near[item]
-            if evidence.slots[token] < 0:
-                _begin_candidate(evidence, token, count)
-                count += 1
-            evidence.near_items[evidence.slots[token]] = item
-        _match_shapes(text, text.stop + depth, shapes, evidence)
+        count = _add_near(evidence, count, near)
+        _match_shapes(text, depth, shapes, near, evidence)
     _accumulate(evidence, count)
     return count
 
@@ -225,12 +191,13 @@ def gather(
 # hundreds of times take the arrays out first.
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> int:
     """Count what the rows of a list say at ``depth`` and hand them to their candidates."""
     tokens, lengths, row_counts, row_sources, next_row = rows
     slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
     heads, best, sources = evidence.heads, evidence.best, evidence.sources
+    reach = evidence.reach
     count = 0
     row = first_row if depth < tokens.shape[1] else -1
     while row >= 0:
@@ -245,9 +212,11 @@ def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> i
             if slot < 0 and count < MAX_MATCHED:
                 slot = count
                 count += 1
+                slots[token] = slot
                 _begin_candidate(evidence, token, slot)
             if slot >= 0:
                 counts[slot, group, level] += row_counts[row]
+                reach[slot, group] = max(reach[slot, group], level + 1)
                 next_row[row] = heads[slot]
                 heads[slot] = row
                 if length > best[slot]:
@@ -257,15 +226,15 @@ def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> i
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: Evidence) -> int:
     """Count what followed earlier occurrences of the last token before ``stop``, newest first.
 
     Those that match ``least`` tokens bring candidates. Returns the number of candidates.
     """
-    tokens, previous, newest, start, _ = text
+    tokens, previous, newest, start = text.tokens, text.previous, text.newest, text.start
     slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
-    best, sources = evidence.best, evidence.sources
+    best, sources, reach = evidence.best, evidence.sources, evidence.reach
     last = tokens[stop - 1]
     position = newest[last] if last < len(newest) else -1
     if position == stop - 1:
@@ -291,9 +260,11 @@ def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: 
             if slot < 0 and count < MAX_MATCHED and length >= least:
                 slot = count
                 count += 1
+                slots[token] = slot
                 _begin_candidate(evidence, token, slot)
             if slot >= 0:
                 counts[slot, group, level] += 1
+                reach[slot, group] = max(reach[slot, group], level + 1)
                 # The text at hand speaks before an index that knows a copy of it.
                 if length >= best[slot]:
                     best[slot] = length
@@ -302,52 +273,88 @@ def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: 
     return count
 
 
-@njit(nogil=True, cache=True)
-def _match_shapes(text: Text, stop: int, shapes: TokenShapes, evidence: Evidence) -> None:
+@njit(nogil=True, cache=True, forceinline=True)
+def _add_near(evidence: Evidence, count: int, near: int) -> int:
+    """Let the first ``near`` tokens that stand near be candidates; returns how many there are."""
+    tokens, near_items, near_tokens = evidence.tokens, evidence.near_items, evidence.near
+    items, item_slots = evidence.items, evidence.item_slots
+    heads, best, sources = evidence.heads, evidence.best, evidence.sources
+    for item in range(near):
+        item_slots[item] = -1
+    for slot in range(count):
+        item = items[tokens[slot]]
+        if 0 <= item < near:
+            near_items[slot] = item
+            item_slots[item] = slot
+    for item in range(near):
+        if item_slots[item] < 0:
+            item_slots[item] = count
+            tokens[count] = near_tokens[item]
+            near_items[count] = item
+            heads[count] = -1
+            best[count] = 0
+            sources[count] = _PROMPT_SOURCE
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _match_shapes(
+    text: Text, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
+) -> None:
     """Count occurrences near the cursor whose left context has the shapes of the node's."""
-    tokens, start = text.tokens, text.start
-    spelt, slots = shapes.shapes, evidence.slots
+    tokens, start, spelt = text.tokens, text.start, text.spelt
+    shape_of, slots, reach = shapes.shapes, evidence.slots, evidence.reach
+    items, item_slots = evidence.items, evidence.item_slots
     counts, totals = evidence.counts, evidence.totals
-    known = len(spelt)
-    depth = min(MAX_SHAPE_MATCH, stop - start)
-    first = max(start, stop - SHAPE_WINDOW)
-    # Shapes of the window and of what stands before it, newest first.
-    spelling = np.empty(SHAPE_WINDOW + MAX_SHAPE_MATCH, np.int8)
-    written = min(stop - start, SHAPE_WINDOW + MAX_SHAPE_MATCH)
-    for back in range(written):
-        token = tokens[stop - 1 - back]
-        spelling[back] = spelt[token] if token < known else 0
-    last = spelling[0]
-    for back in range(1, stop - first):
-        if spelling[back] != last:
+    stop = text.stop + depth
+    for position in range(text.stop, stop):
+        token = tokens[position]
+        spelt[position] = shape_of[token] if token < len(shape_of) else 0
+    longest = min(MAX_SHAPE_MATCH, stop - start)
+    last = spelt[stop - 1]
+    for position in range(stop - 2, max(start, stop - SHAPE_WINDOW) - 1, -1):
+        if spelt[position] != last:
             continue
+        most = min(longest, position + 1 - start)
         length = 1
-        while length < depth and back + length < written:
-            if spelling[back + length] != spelling[length]:
-                break
+        while length < most and spelt[position - length] == spelt[stop - 1 - length]:
             length += 1
         level = _SHAPE_LEVELS[length]
         totals[SHAPE, level] += 1
-        slot = slots[tokens[stop - back]]
-        if slot >= 0:
-            counts[slot, SHAPE, level] += 1
+        token = tokens[position + 1]
+        slot = slots[token]
+        if slot < 0:
+            item = items[token]
+            if item < 0 or item >= near:
+                continue
+            slot = item_slots[item]
+        counts[slot, SHAPE, level] += 1
+        reach[slot, SHAPE] = max(reach[slot, SHAPE], level + 1)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _accumulate(evidence: Evidence, count: int) -> None:
     """From occurrences of exactly a match length to those of at least it."""
-    counts, totals = evidence.counts, evidence.totals
+    counts, totals, reach, best = evidence.counts, evidence.totals, evidence.reach, evidence.best
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS - 2, -1, -1):
-            if totals[group, level + 1] > 0:
-                totals[group, level] += totals[group, level + 1]
-                for slot in range(count):
-                    counts[slot, group, level] += counts[slot, group, level + 1]
+            totals[group, level] += totals[group, level + 1]
+    for slot in range(count):
+        for group in range(0 if best[slot] > 0 else SHAPE, MATCHED_GROUPS):
+            for level in range(reach[slot, group] - 2, -1, -1):
+                counts[slot, group, level] += counts[slot, group, level + 1]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def forget(evidence: Evidence, count: int) -> None:
     """Make room for the next node after ``count`` candidates."""
-    slots, tokens = evidence.slots, evidence.tokens
+    slots, tokens, counts = evidence.slots, evidence.tokens, evidence.counts
+    reach, best = evidence.reach, evidence.best
     for slot in range(count):
-        slots[tokens[slot]] = -1
+        if best[slot] > 0:
+            slots[tokens[slot]] = -1
+        for group in range(0 if best[slot] > 0 else SHAPE, MATCHED_GROUPS):
+            for level in range(reach[slot, group]):
+                counts[slot, group, level] = 0
+            reach[slot, group] = 0

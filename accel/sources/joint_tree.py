@@ -41,12 +41,12 @@ from accel.sources.evidence import (
     Text,
     forget,
     gather,
-    note_surroundings,
 )
 from accel.sources.expansion import sift_down, sift_up
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED, Group, sample
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.pooling import pool
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 
 Floats = NDArray[np.float32]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.sources.evidence import Text
@@ -21,13 +22,23 @@ MAX_VISITED = 4096
 """Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
 
 
-@njit(nogil=True, cache=True)
-def _link(
-    tokens: TokenArray, previous: TokenArray, newest: TokenArray, start: int, stop: int
+@njit(nogil=True, cache=True, forceinline=True)
+def link(
+    tokens: TokenArray,
+    previous: TokenArray,
+    newest: TokenArray,
+    spelt: NDArray[np.int8],
+    shapes: NDArray[np.int8],
+    added: TokenArray,
+    start: int,
 ) -> None:
-    """Link positions ``start`` to ``stop`` to the last earlier position of the same token."""
-    for position in range(start, stop):
-        token = tokens[position]
+    """Write ``added`` from ``start`` on, link each to the last earlier position of the same token,
+    and note its shape."""
+    for i in range(len(added)):
+        position, token = start + i, added[i]
+        tokens[position] = token
+        previous[position] = -1
+        spelt[position] = shapes[token] if 0 <= token < len(shapes) else 0
         if token >= 0:
             previous[position] = newest[token]
             newest[token] = position
@@ -94,7 +105,10 @@ def _lookup(
 class PromptIndex:
     """A text that grows, and where its tokens stand in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: NDArray[np.int8] | None = None) -> None:
+        """``shapes``: int8 [vocabulary], those of ``token_shapes``, 0 for tokens beyond."""
+        self._shapes = np.zeros(1, np.int8) if shapes is None else shapes
+        self._spelt = np.empty(0, np.int8)
         self._tokens = np.empty(0, np.int32)
         self._previous = np.empty(0, np.int32)
         self._newest = np.empty(0, np.int32)
@@ -117,9 +131,28 @@ class PromptIndex:
         """The context grew by ``tokens`` (int32)."""
         self._append(np.asarray(tokens, np.int32))
 
+    def grew_to(self, stop: int) -> None:
+        """Compiled code has linked what was added, up to ``stop``."""
+        self._stop = stop
+
     def interrupt(self) -> None:
         """What follows does not continue what stands here."""
         self._append(np.array([SEPARATOR], np.int32))
+
+    @property
+    def start(self) -> int:
+        """Where the prompt begins among all tokens."""
+        return self._start
+
+    @property
+    def stop(self) -> int:
+        """Where the output ends."""
+        return self._stop
+
+    @property
+    def vocabulary(self) -> int:
+        """Token ids are below."""
+        return len(self._newest)
 
     @property
     def context(self) -> TokenArray:
@@ -136,10 +169,18 @@ class PromptIndex:
         """What was added since, int32. A view, valid until the next ``extend``."""
         return self._tokens[self._prompt_stop : self._stop]
 
+    def tokens_with(self, room: int) -> TokenArray:
+        """The text's tokens, with so much room behind the end; another array when it has grown."""
+        if self._stop + room > len(self._tokens):
+            self._reserve(self._stop + room)
+        return self._tokens
+
     def text(self, *, room: int) -> Text:
         """The index for compiled code, with ``room`` tokens behind the end that it may write."""
         self._reserve(self._stop + room)
-        return Text(self._tokens, self._previous, self._newest, self._start, self._stop)
+        return Text(
+            self._tokens, self._previous, self._newest, self._start, self._stop, self._spelt
+        )
 
     def lookup(
         self, context: TokenArray, *, max_match: int, limit: int, depth: int
@@ -175,15 +216,24 @@ class PromptIndex:
         largest = int(tokens.max(initial=-1))
         if largest >= len(self._newest):
             self._newest = _grown(self._newest, 2 * largest + 1024)
-        self._tokens[start:stop] = tokens
-        self._previous[start:stop] = -1
-        _link(self._tokens, self._previous, self._newest, start, stop)
+        link(
+            self._tokens,
+            self._previous,
+            self._newest,
+            self._spelt,
+            self._shapes,
+            np.ascontiguousarray(tokens),
+            start,
+        )
         self._stop = stop
 
     def _reserve(self, size: int) -> None:
         if size > len(self._tokens):
             self._tokens = _grown(self._tokens, 2 * size + 1024)
             self._previous = _grown(self._previous, len(self._tokens))
+            spelt = np.zeros(len(self._tokens), np.int8)
+            spelt[: len(self._spelt)] = self._spelt
+            self._spelt = spelt
 
 
 def _grown(array: TokenArray, size: int) -> TokenArray:

@@ -63,6 +63,31 @@ class ContinuationIndex(Protocol):
         ...
 
 
+@runtime_checkable
+class DirectIndex(ContinuationIndex, Protocol):
+    """An index whose lookups write where they are told to.
+
+    Handing an array to compiled code takes a microsecond after a forward, making one as long.
+    """
+
+    def lookup_into(
+        self,
+        context: TokenArray,
+        places: NDArray[np.int64],
+        *,
+        max_match: int,
+        limit: int,
+        depth: int,
+    ) -> int:
+        """``lookup`` without files and in no order; returns how many rows were written.
+
+        places: int64 [6], the addresses of tokens (int32 [rows, width]), lengths (int32 [rows]),
+        counts (float32 [rows]) and sources (int8 [rows]), then how many rows there is room for and
+        ``width``. A row that is shorter than ``width`` ends by -1.
+        """
+        ...
+
+
 @dataclass(slots=True)
 class DraftRequest:
     """What a drafter is told when a request begins. All ids are of the target's tokenizer."""
@@ -133,7 +158,15 @@ class Prices(NamedTuple):
 
 @runtime_checkable
 class PricedDrafter(Protocol):
-    """A drafter with calibrated probabilities, which plans while it drafts."""
+    """A drafter with calibrated probabilities, which plans while it drafts.
+
+    ``saved_s``: seconds that its last tree is expected to save, drafting left out.
+    """
+
+    @property
+    def saved_s(self) -> float:
+        """See above."""
+        ...
 
     def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more.

@@ -39,10 +39,10 @@ from accel.sources.evidence import (
     Text,
     forget,
     gather,
-    note_surroundings,
 )
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import DraftRequest
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 
 BATCH = 64
@@ -165,7 +165,7 @@ def observe(
         done = 0
         while done < len(answer):
             view = drafter.view()
-            tree = drafter.draft_on(view, max_nodes)
+            tree = drafter.draft(max_nodes)
             rest = answer[done : done + max_nodes + 1]
             path = tree.accepted_path(rest)
             noted = _note_path(

@@ -20,7 +20,7 @@ from accel.mask_tokens import MaskTokens, Sampler
 from accel.sources.acceptance import STATE_INPUTS, hidden_of_near, probabilities_of
 from accel.sources.best_first import WIDE, describe, write_path
 from accel.sources.calibration import depth_group
-from accel.sources.evidence import MAX_CANDIDATES, forget, gather, note_surroundings
+from accel.sources.evidence import MAX_CANDIDATES, forget, gather
 from accel.sources.guesses import likeliest, sample
 from accel.sources.mixture import MixtureDrafter, View
 from accel.sources.pooling import (
@@ -32,6 +32,7 @@ from accel.sources.pooling import (
     POOLING,
 )
 from accel.sources.protocol import DraftRequest
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 from accel.training.frozen_base import FrozenBase, Text
 from accel.training.mask_rows import Parameters, group_states

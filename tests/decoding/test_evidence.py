@@ -9,8 +9,9 @@ import pytest
 
 from accel.draft_tree import Source
 from accel.sources import evidence as kinds
-from accel.sources.evidence import LEVELS, Evidence, Rows, forget, gather, note_surroundings
+from accel.sources.evidence import LEVELS, Evidence, Rows, forget, gather
 from accel.sources.prompt import PromptIndex
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes, shape_of
 
 MATCH_LIMITS = [1, 2, 3, 4, 6, 8, 12, 16]
@@ -105,7 +106,7 @@ def test_equals_the_slow_form(seed):
     suffix = random.integers(0, vocabulary, random.integers(1, 30)).tolist()
     context = random.integers(0, vocabulary, random.integers(2, 80)).tolist()
     path = random.integers(0, vocabulary, random.integers(0, 4)).tolist()
-    index = PromptIndex()
+    index = PromptIndex(shapes.shapes)
     index.begin(np.array(context, np.int32), np.array(suffix, np.int32))
     text = index.text(room=8)
     text.tokens[text.stop : text.stop + len(path)] = path

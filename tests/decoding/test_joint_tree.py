@@ -10,12 +10,13 @@ from accel.mask_tokens import Sampler
 from accel.sources.acceptance import STATE_INPUTS, hidden_of_near, probabilities_of
 from accel.sources.best_first import LEAST_PROBABILITY, WIDE, describe, write_path
 from accel.sources.calibration import depth_group
-from accel.sources.evidence import MAX_CANDIDATES, forget, gather, note_surroundings
+from accel.sources.evidence import MAX_CANDIDATES, forget, gather
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED, Group
 from accel.sources.joint_tree import joint_tree
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.pooling import FEATURES, LEAST_CHANCE, LEAST_UNKNOWN, POOLING, pool
 from accel.sources.protocol import DraftRequest
+from accel.sources.surroundings import note_surroundings
 from accel.training.pooling import TOKENS, Nodes, fit, scores
 
 VOCABULARY, WIDTH, MASKS = 24, 8, 2

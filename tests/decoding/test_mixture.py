@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from accel.draft_tree import Source
+from accel.draft_tree import DraftTree, Source
 from accel.replay import replay
 from accel.sources import acceptance, mixture
 from accel.sources.acceptance import PRIOR, Scratch, Weights, hidden_of_near, probabilities_of
@@ -21,13 +21,13 @@ from accel.sources.evidence import (
     Evidence,
     forget,
     gather,
-    note_surroundings,
 )
 from accel.sources.history import History
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import Continuations, DraftRequest, Prices
 from accel.sources.recycling import RecyclingTable
+from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import SHAPES, TokenShapes
 
 WORDS = [b"", *(f"{mark}w{i}".encode() for i in range(12) for mark in (" ", "(", ".", ""))]
@@ -86,6 +86,7 @@ def test_probabilities_equal_the_dense_form(seed):
     counts[:, :MATCHED_GROUPS] = np.cumsum(counts[:, :MATCHED_GROUPS, ::-1], axis=2)[:, :, ::-1]
     matched = counts[:, :MATCHED_GROUPS]
     found.counts[:count] = matched
+    found.reach[:count] = (matched > 0).sum(axis=2)
     found.totals[:] = matched.sum(axis=0) + random.integers(0, 3, matched.shape[1:])
     found.near_counts[:4] = counts[:4, MATCHED_GROUPS:]
     found.near_items[:4], found.near_items[4:] = np.arange(4), -1
@@ -106,6 +107,7 @@ def test_corrections_raise_what_they_name():
     found = Evidence.room(8)
     found.counts[:2] = 0
     found.counts[:2, 0, :2] = 1
+    found.reach[:2, 0] = 2
     found.totals[0, :2] = 2
     found.near_items[:2] = -1
     found.tokens[:2], found.best[:2], found.sources[:2] = [3, 4], [2, 2], [1, 4]
@@ -186,7 +188,7 @@ def test_tree_equals_the_slow_form(seed):
     drafting = drafter()
     drafting.begin(request_of(np.random.default_rng(seed), index=seed % 4 > 0))
     view = drafting.view()
-    tree = drafting.draft_on(view, 40)
+    tree = drafting.draft(40)
     expected = slow_tree(view, WEIGHTS, 40)
     assert np.allclose(tree.probabilities, [chance for _, chance in expected], rtol=1e-2)
     same = len(set(paths_of(tree)) & {path for path, _ in expected})
@@ -288,6 +290,40 @@ def test_recycled_logits_are_drafted_where_nothing_else_is_known():
     recycled = {path for path, s in zip(paths_of(tree), tree.sources, strict=True) if s == 8}
     assert (9,) in recycled
     assert (9, 5) in recycled
+
+
+def test_what_came_while_nothing_was_drafted_is_known_when_something_is():
+    random = np.random.default_rng(9)
+    request, text = request_of(random), random.integers(1, 60, 20).astype(np.int32)
+    often, once = drafter(), drafter()
+    often.begin(request)
+    once.begin(request)
+    for token in text:
+        often.draft(4)
+        often.commit(DraftTree.empty(), [], np.array([token]))
+        once.commit(DraftTree.empty(), [], np.array([token]))
+    assert paths_of(once.draft(24)) == paths_of(often.draft(24))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
+    random = np.random.default_rng(seed)
+    request, text = request_of(random), random.integers(1, 40, 60).astype(np.int32)
+    whole, parts = drafter(), drafter()
+    whole.begin(request)
+    parts.begin(request)
+    done = 0
+    while done < len(text):
+        tree, same = whole.draft(24), parts.draft(24)
+        assert paths_of(tree) == paths_of(same)
+        path = tree.accepted_path(text[done:])
+        tokens = text[done : done + len(path) + 1]
+        whole.commit(tree, path, tokens)
+        parts.commit(same.prefix(len(same)), path, tokens)  # not the tree that was drafted
+        done += len(tokens)
+    for name in ("corrections", "information"):
+        assert (getattr(whole.calibration, name) == getattr(parts.calibration, name)).all()
+    assert (whole.calibration.information > 0).any()
 
 
 def test_nothing_to_go_on_is_an_empty_tree():

@@ -73,6 +73,33 @@ def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
             assert found == occurrences(files, context, 7), f"seed {seed}"
 
 
+@pytest.mark.parametrize("vocabulary", [5, 70_000])
+@pytest.mark.parametrize("width", [7, 12])
+def test_rows_written_into_given_places_are_those_of_a_lookup(vocabulary: int, width: int) -> None:
+    rng = np.random.default_rng(vocabulary + width)
+    repository = random_files(rng, 12, vocabulary, 60)
+    snapshot = Datastore.from_token_files(
+        repository, random_files(rng, 5, vocabulary, 60)
+    ).snapshot()
+    tokens, lengths = np.full((200, width), 9, np.int32), np.empty(200, np.int32)
+    counts, sources = np.empty(200, np.float32), np.empty(200, np.int8)
+    addresses = [each.ctypes.data for each in (tokens, lengths, counts, sources)]
+    places = np.array([*addresses, 200, width], np.int64)
+    for limit in (1, 20, 1000):
+        own = list(repository.values())[rng.integers(len(repository))]
+        context = np.concatenate([rng.integers(0, vocabulary, 20), own[:9]]).astype(np.int32)
+        wanted = snapshot.lookup(context, max_match=9, limit=min(limit, 100), depth=7)
+        count = snapshot.lookup_into(context, places, max_match=9, limit=limit, depth=7)
+        assert count == len(wanted)
+        assert count > 0
+        order = np.argsort(-lengths[:count], kind="stable")
+        assert (tokens[order, :7] == wanted.tokens).all()
+        assert (tokens[:count, 7:8] == -1).all()
+        for mine, its in ((lengths, wanted.lengths), (counts, wanted.counts)):
+            assert (mine[order] == its).all()
+        assert (sources[order] == wanted.sources).all()
+
+
 @pytest.mark.parametrize("vocabulary", [2, 30, 70_000])
 def test_a_search_that_begins_in_the_heads_finds_the_same(
     vocabulary: int, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,259 @@
+"""The choice of continuations among all occurrences of what was matched, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from repo_index.matching import (
+    NO_WINDOW,
+    WINDOW,
+    Ranges,
+    Source,
+    file_of,
+    position_at,
+    read_tokens,
+)
+from repo_index.ordering import DEPTH, Order, Tokens
+
+_OPAQUE_POINTERS = llvm.llvm_version_info[0] >= 16
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _copy_until_separator(
+    tokens: Tokens,
+    separator: int,
+    source: Source,
+    found: Tokens,
+    position: int,
+    out: NDArray[np.int32],
+) -> None:
+    """What follows ``position`` in its file, -1 behind its end. found: as long as ``out``."""
+    copied = 0
+    if source[2] < 0:
+        while copied < len(out) and tokens[position + copied] != separator:
+            out[copied] = tokens[position + copied]
+            copied += 1
+    else:
+        read_tokens(source, position, found)
+        while copied < len(out) and found[copied] != separator:
+            out[copied] = found[copied]
+            copied += 1
+    out[copied:] = -1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def plan_rows(
+    ranges: Ranges, longest: NDArray[np.int64], limit: int, floor: int, rows: NDArray[np.int64]
+) -> int:
+    """Share ``limit`` rows among match lengths, the longest first; returns how many are planned.
+
+    ranges: int64 [segments, DEPTH + 2, 2]; longest: int64 [segments]; rows: int64 [DEPTH + 2, 2],
+    at index k the rows of match length k and how many occurrences of exactly this length there are.
+    Every shorter length is promised ``floor`` rows before a longer one takes all.
+    """
+    top = 0
+    for s in range(len(longest)):
+        top = max(top, longest[s])
+        for length in range(1, longest[s] + 1):
+            count = ranges[s, length, 1] - ranges[s, length, 0]
+            if length < longest[s]:
+                count -= ranges[s, length + 1, 1] - ranges[s, length + 1, 0]
+            rows[length, 1] += count
+    promised = 0
+    for length in range(1, top + 1):
+        promised += min(floor, rows[length, 1])
+    left = limit
+    for length in range(top, 0, -1):
+        promised -= min(floor, rows[length, 1])
+        rows[length, 0] = min(rows[length, 1], max(left - promised, min(floor, left)))
+        left -= rows[length, 0]
+    return limit - left
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _fraction(seed: int, length: int) -> float:
+    """A number from 0 to 1 that looks random."""
+    mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.float64(mixed >> np.uint64(11)) / 9007199254740992.0
+
+
+@intrinsic
+def fetch(_context: Any, address: Any) -> Any:
+    """Ask for the line of memory at an address."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8), ir.IntType(32)
+        place = builder.inttoptr(arguments[0], byte.as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        name = "llvm.prefetch.p0" if _OPAQUE_POINTERS else "llvm.prefetch.p0i8"
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(prefetch, [place, word(0), word(3), word(1)])
+
+    return types.void(address), generate
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _choose(
+    tokens: Tokens,
+    order: Order,
+    source: Source,
+    ranges: Ranges,
+    longest: int,
+    rows: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    seed: int,
+    first_row: int,
+    positions: NDArray[np.int64],
+    out_lengths: NDArray[np.int32],
+    out_counts: NDArray[np.float32],
+) -> int:
+    """Write the positions of the occurrences that are given, and what they stand for; returns how
+    many. See ``gather_rows``."""
+    window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
+    chosen = 0
+    for length in range(longest, 0, -1):
+        low = ranges[length, 0]
+        high = ranges[length, 1]
+        inner_low = high
+        inner_high = high
+        if length < longest:
+            inner_low = ranges[length + 1, 0]
+            inner_high = ranges[length + 1, 1]
+        count = inner_low - low + high - inner_high
+        wanted = rows[length, 0]
+        total = rows[length, 1]
+        before = seen[length]
+        seen[length] += count
+        if wanted == 0 or count == 0:
+            continue
+        step = total / wanted
+        start = _fraction(seed, length) * step if wanted < total else 0.0
+        sample = np.int64(max(0.0, np.ceil((before - start) / step)))
+        while sample > 0 and np.int64(start + (sample - 1) * step) >= before:
+            sample -= 1
+        while sample < wanted:
+            index = np.int64(start + sample * step)
+            sample += 1
+            if index < before:
+                continue
+            index -= before
+            if index >= count:
+                break
+            place = low + index
+            if place >= inner_low:
+                place += inner_high - inner_low
+            position = position_at(order, source, window, place)
+            if source[2] < 0:
+                fetch(tokens.ctypes.data + position * tokens.itemsize)
+            positions[chosen] = position
+            out_lengths[first_row + chosen] = length
+            out_counts[first_row + chosen] = step
+            chosen += 1
+    return chosen
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def gather_rows(
+    tokens: Tokens,
+    separator: int,
+    order: Order,
+    source: Source,
+    starts: NDArray[np.uint32],
+    dead: NDArray[np.bool_],
+    ranges: Ranges,
+    longest: int,
+    rows: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    seed: int,
+    layer: int,
+    first_file: int,
+    hidden: NDArray[np.int64],
+    first_row: int,
+    depth: int,
+    out_tokens: NDArray[np.int32],
+    out_lengths: NDArray[np.int32],
+    out_counts: NDArray[np.float32],
+    out_sources: NDArray[np.int8],
+    out_files: NDArray[np.int32],
+) -> int:
+    """Write the rows of one segment from ``first_row`` on; returns the row after the last. Of
+    ``out_tokens`` the first ``depth`` columns are written; ``out_files`` may be empty.
+
+    The occurrences of one match length, over all segments, are numbered in order; every
+    ``count / rows``-th is taken, from a start that depends on ``seed``: each occurrence is as
+    likely as any other, whatever follows it. ``seen`` (int64 [DEPTH + 2]) counts those of segments
+    before. Occurrences in dead files are left out, which keeps the sample unbiased.
+    """
+    found = np.empty(depth, tokens.dtype)
+    room = np.int64(0)
+    for length in range(1, longest + 1):
+        room += rows[length, 0]
+    positions = np.empty(room, np.int64)
+    chosen = _choose(
+        tokens,
+        order,
+        source,
+        ranges,
+        longest,
+        rows,
+        seen,
+        seed,
+        first_row,
+        positions,
+        out_lengths,
+        out_counts,
+    )
+    # Rows lie far apart: all of them are on their way from memory before the first is read.
+    row = first_row
+    for i in range(chosen):
+        position = positions[i]
+        if hidden[0] <= position < hidden[1]:
+            continue
+        if len(dead) or len(out_files):
+            file = file_of(starts, position)
+            if len(dead) and dead[file]:
+                continue
+            if len(out_files):
+                out_files[row] = first_file + file
+        line = out_tokens[row]
+        _copy_until_separator(tokens, separator, source, found, position, line[:depth])
+        if depth < len(line):
+            line[depth] = -1
+        out_lengths[row] = out_lengths[first_row + i]
+        out_counts[row] = out_counts[first_row + i]
+        out_sources[row] = layer
+        row += 1
+    return row
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def longest_first(lengths: NDArray[np.int32], places: NDArray[np.int64]) -> None:
+    """Where every row goes when longer matches come first and ties keep their order."""
+    ends = np.zeros(DEPTH + 2, np.int64)
+    for length in lengths:
+        ends[length] += 1
+    for length in range(DEPTH - 1, -1, -1):
+        ends[length] += ends[length + 1]
+    for row in range(len(lengths)):
+        length = lengths[row]
+        places[ends[length + 1]] = row
+        ends[length + 1] += 1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def seed_of(context: NDArray[np.int32]) -> int:
+    """A number that depends on the last ``DEPTH`` tokens, so that equal lookups answer alike."""
+    seed = np.uint64(0xCBF29CE484222325)
+    for i in range(max(0, len(context) - DEPTH), len(context)):
+        seed = (seed ^ np.uint64(context[i] & 0xFFFFFFFF)) * np.uint64(0x100000001B3)
+    return np.int64(seed >> np.uint64(1))
