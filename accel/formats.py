@@ -15,6 +15,8 @@ class Order(str, Enum):
     """PRE SUF suffix MID prefix: typing only appends, so the KV cache stays."""
     SUFFIX_PREFIX_MIDDLE = "suffix_prefix_middle"
     """SUF suffix PRE prefix MID."""
+    MIDDLE_BEFORE_LINE = "middle_before_line"
+    """SUF suffix PRE lines MID line: ``accel.marking.middle_place`` says where it is cut."""
     PREFIX_FIRST = "prefix_first"
     """PRE prefix SUF suffix MID."""
     PREFIX_ALONE = "prefix_alone"
@@ -39,8 +41,8 @@ class EditFormat:
     instruction: int
     before: int
     after: int
-    place: int | None = None
-    """Marks the places in the code that a rename is about."""
+    places: tuple[int, int] | None = None
+    """Stand around each place in the code that the instruction is about."""
 
 
 _FILL_NAMES = [
@@ -55,7 +57,7 @@ _FILL_NAMES = [
     ("[PREFIX]", "[SUFFIX]", None, Order.SUFFIX_PREFIX_MIDDLE),
 ]
 _EDIT_NAMES = ("<|edit_instruction|>", "<|edit_before|>", "<|edit_after|>")
-_PLACE_NAME = "<|reserved_0|>"
+_PLACE_NAMES = ("<|reserved_0|>", "<|reserved_1|>")
 _FILE_NAMES = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
@@ -66,10 +68,10 @@ def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
         middle = tokenizer.special(middle_name) if middle_name else None
         if prefix is None or suffix is None or (middle_name and middle is None):
             continue
-        # Models with our own edit tokens are trained for typing: what is typed extends the text
-        # before the last token, so that nearly all of the KV cache stays.
+        # Models with our own edit tokens are trained for typing: what is typed is appended, so
+        # that the KV cache stays while the cursor is in a line.
         own = edit_format(tokenizer) is not None
-        return FillFormat(prefix, suffix, middle, Order.SUFFIX_PREFIX_MIDDLE if own else order)
+        return FillFormat(prefix, suffix, middle, Order.MIDDLE_BEFORE_LINE if own else order)
     return None
 
 
@@ -79,7 +81,9 @@ def edit_format(tokenizer: Tokenizer) -> EditFormat | None:
     if None in ids:
         return None
     instruction, before, after = [token for token in ids if token is not None]
-    return EditFormat(instruction, before, after, tokenizer.special(_PLACE_NAME))
+    begin, end = (tokenizer.special(name) for name in _PLACE_NAMES)
+    places = None if begin is None or end is None else (begin, end)
+    return EditFormat(instruction, before, after, places)
 
 
 def file_separator(tokenizer: Tokenizer) -> int | None:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from accel.training.edit_phrases import PHRASES, said
-from accel.training.edit_renames import renamed_places
+from accel.training.edit_phrases import PHRASES, said_parts
+from accel.training.edits_by_rule import edited_places
 from accel.wordings import TRAINED, WORDINGS
 
 LONGEST = 300
@@ -55,19 +55,18 @@ _NAMING = re.compile(r"(?i)\b(?:rename|variable|var|param|parameter|argument|fun
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """An edit of a known kind. ``kind`` and ``slots`` as in ``accel.training.edits``, all renames
-    being ``rename`` with ``old`` and ``new``; ``wording`` is one that the model was trained on;
-    ``within`` names the function that is meant where the code has several."""
+    being ``rename`` with ``old`` and ``new``; ``parts`` make up a wording that the model was
+    trained on, cut around what fills its slots; ``within`` names the function that is meant where
+    the code has several."""
 
     kind: str
     slots: dict[str, str]
-    wording: str
+    parts: tuple[str, ...]
     within: str = ""
 
     def places(self, selection: str) -> list[tuple[int, int]]:
-        """Characters of the code that a rename is about; other kinds say nothing of the sort."""
-        if self.kind != "rename":
-            return []
-        return renamed_places(selection, self.slots["old"], self.within)
+        """Characters of the code that the edit is about, where its syntax tells."""
+        return edited_places(self.kind, self.slots, selection, self.within)
 
 
 def recognise(instruction: str, selection: str) -> Instruction | None:
@@ -80,18 +79,17 @@ def recognise(instruction: str, selection: str) -> Instruction | None:
         found = _match(candidate, selection, defined)
         if found is not None:
             kind, slots = found
-            wording = said(kind, slots)
             group = "rename" if kind in _RENAMES else kind
-            full = f"{wording} in {place}" if place else wording
-            return Instruction(group, slots, full, place)
+            where = (" in ", place) if place else ()
+            return Instruction(group, slots, (*said_parts(kind, slots), *where), place)
     return None
 
 
-def as_trained(instruction: str, selection: str) -> tuple[str, list[tuple[int, int]]]:
+def as_trained(instruction: str, selection: str) -> tuple[tuple[str, ...], list[tuple[int, int]]]:
     """The instruction in a wording of the training where it is recognised, else as it is, and the
-    characters of the code that are to be marked."""
+    characters of the code that are to be marked. What fills slots is a part of its own."""
     found = recognise(instruction, selection)
-    return (found.wording, found.places(selection)) if found else (instruction, [])
+    return (found.parts, found.places(selection)) if found else ((instruction,), [])
 
 
 def _readings(text: str, defined: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:

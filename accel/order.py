@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from accel.draft_tree import TokenArray
-from accel.formats import Order, fill_format, orders
+from accel.formats import Order, edit_format, fill_format, orders
 from accel.model import Capability
 from accel.prompts import fim_prompt
 from accel.rows import chain_rows
@@ -73,7 +73,9 @@ def find_order(engine: Engine) -> Order | None:
     form = fill_format(engine.tokenizer)
     if form is None:
         return None
-    allowed = orders(form)
+    # A vocabulary with our own edit tokens says which order its model was trained for.
+    own = edit_format(engine.tokenizer) is not None
+    allowed = [form.order, Order.PREFIX_ALONE] if own else orders(form)
     if engine.model.capability == Capability.PLAIN:
         return form.order
     losses = {order: _loss(engine, order) for order in allowed}

@@ -14,6 +14,7 @@ from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.formats import FillFormat, Order, edit_format, file_separator, fill_format
 from accel.instructions import as_trained
+from accel.marking import cut, middle_place
 from accel.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
@@ -88,7 +89,7 @@ def fim_prompt(
     alone = not suffix or order == Order.PREFIX_ALONE
     before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
     if form is not None and not alone:
-        body = around_hole(form, order or form.order, before, after)
+        body = around_hole(tokenizer, form, order or form.order, before, after)
     elif len(head) + len(before) == 0:
         before, typed = tokenizer.encode(typed), ""
         body = before
@@ -120,8 +121,8 @@ def edit_prompt(
     """Rewrite ``selection`` by ``instruction``: edit tokens, or else the chat template.
 
     Models with edit tokens are given instruction and selection, the instruction in a wording that
-    they were trained on where it says a known kind of edit, and for a rename marks at the places
-    that it is about; chat models the text around it as well.
+    they were trained on where it says a known kind of edit, with marks around the places that it
+    is about; chat models the text around it as well.
     Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
     does not fit the budget.
     """
@@ -129,11 +130,12 @@ def edit_prompt(
     form = edit_format(tokenizer)
     fence = ""
     if form is not None:
-        said, places = as_trained(instruction, selection)
-        wording = tokenizer.encode(said)
-        shown = original
-        if form.place is not None:
-            shown = _marked(tokenizer, original, selection, places, form.place)
+        parts, places = as_trained(instruction, selection)
+        if form.places is None or not places:
+            wording, shown = tokenizer.encode("".join(parts)), original
+        else:
+            wording = _joined(*map(tokenizer.encode, parts))
+            original, shown = _marked(tokenizer, selection, places, form.places)
         tokens = _joined(form.instruction, wording, form.before, shown, form.after)
         text = _joined(form.instruction, wording, form.before, original, form.after)
     elif tokenizer.chat_template is not None:
@@ -170,16 +172,13 @@ def edit_prompt(
 
 
 def _marked(
-    tokenizer: Tokenizer,
-    tokens: TokenArray,
-    text: str,
-    places: Sequence[tuple[int, int]],
-    mark: int,
-) -> TokenArray:
-    """``tokens`` of ``text`` with a mark ahead of each token in which a place begins."""
-    ends = np.cumsum([len(tokenizer.bytes_of(int(token))) for token in tokens])
-    starts = [len(text[:start].encode()) for start, _ in places]
-    return np.insert(tokens, np.searchsorted(ends, starts, side="right"), mark).astype(np.int32)
+    tokenizer: Tokenizer, text: str, places: Sequence[tuple[int, int]], marks: tuple[int, int]
+) -> tuple[TokenArray, TokenArray]:
+    """Tokens of ``text`` cut at the places, without and with marks around each of them."""
+    pieces = [tokenizer.encode(piece) for piece in cut(text, places)]
+    begin, end = marks
+    shown = [_joined(begin, ids, end) if n % 2 else ids for n, ids in enumerate(pieces)]
+    return _joined(*pieces), _joined(*shown)
 
 
 def code_in(answer: str, fence: str) -> str:
@@ -205,7 +204,7 @@ _PIECE = 256
 
 
 def around_hole(
-    form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
+    tokenizer: Tokenizer, form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
 ) -> TokenArray:
     """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
     if form.middle is None:
@@ -214,6 +213,10 @@ def around_hole(
         return _joined(form.prefix, form.suffix, suffix, form.middle, prefix)
     if order == Order.SUFFIX_PREFIX_MIDDLE:
         return _joined(form.suffix, suffix, form.prefix, prefix, form.middle)
+    if order == Order.MIDDLE_BEFORE_LINE:
+        place = middle_place(prefix.tolist(), tokenizer.newline_tokens)
+        lines, line = prefix[:place], prefix[place:]
+        return _joined(form.suffix, suffix, form.prefix, lines, form.middle, line)
     return _joined(form.prefix, prefix, form.suffix, suffix, form.middle)
 
 

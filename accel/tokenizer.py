@@ -137,6 +137,11 @@ class Tokenizer:
         return frozenset(token for token, text in self._added.items() if text.strip())
 
     @cached_property
+    def newline_tokens(self) -> frozenset[int]:
+        """Ids of the tokens that begin with a line break."""
+        return frozenset(n for n, text in enumerate(self.byte_table) if text[:1] in (b"\n", b"\r"))
+
+    @cached_property
     def byte_table(self) -> list[bytes]:
         """Bytes of every id, ``b""`` for ids without a token."""
         table = [b""] * self.vocabulary_size

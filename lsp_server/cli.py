@@ -47,7 +47,7 @@ COMMANDS: dict[str, Command] = {
             "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
-            "quality": Command("accel.training.quality", "quality of a model on held-out code"),
+            "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
             "adaptive": Command("lsp_server.bench.adaptive", "adaptive tokens alone and beside"),
             "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
         },

@@ -26,6 +26,7 @@ from accel.sources.rewrites import (
     TextCodec,
     Version,
     learn_rename,
+    made_of,
     rewrite,
     shown_at,
     spoken_phrases,
@@ -108,6 +109,8 @@ class ReuseDrafter:
         copy = shown_at(prompt, self._original)
         instruction = self._text(prompt[: copy[0]]) if len(self._original) else ""
         text = self._text(self._original)
+        # Marks around places, which the text that is continued lacks, cut it there.
+        self._is_cut = request.given is not None and len(request.given) > len(prompt)
         phrases = self._spell(spoken_phrases(instruction, text))
         self._phrases = first_slot + len(_SLOTS) * room
         self._context_start = self._phrases + len(phrases) + 1
@@ -145,11 +148,11 @@ class ReuseDrafter:
         if self._renames:
             self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
         _, instruction = asked
-        spoken = spoken_renames(instruction, text)
-        if spoken:
+        if spoken := spoken_renames(instruction, text):
             self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
-        elif (made := foreseen(instruction, text)) is not None:
-            self._write_version(rows_of.INSTRUCTED, version_of(self._codec, self._original, made))
+        elif (likely := foreseen(instruction, text)).changes:
+            made = made_of(self._codec, text, *likely, self._is_cut)
+            self._write_version(rows_of.INSTRUCTED, version_of(self._original, made))
 
     def draft(self, max_nodes: int) -> DraftTree:
         """The best tree of at most ``max_nodes`` nodes."""
@@ -278,7 +281,8 @@ class ReuseDrafter:
                     self._shift = 0
 
     def _rewrite(self, kind: int, start: int, renames: list[tuple[str, str]], shift: int) -> None:
-        self._write_version(kind, rewrite(self._codec, self._original, start, renames, shift))
+        version = rewrite(self._codec, self._original, start, renames, shift, self._is_cut)
+        self._write_version(kind, version)
 
     def _write_version(self, kind: int, version: Version) -> None:
         at = self._slots[kind]
@@ -393,5 +397,4 @@ class ReuseDrafter:
         return len(line) - len(stripped)
 
     def _text(self, tokens: TokenArray) -> str:
-        pieces = b"".join(self._codec.bytes_of(int(token)) for token in tokens)
-        return pieces.decode("utf-8", "replace")
+        return b"".join(map(self._codec.bytes_of, tokens.tolist())).decode("utf-8", "replace")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
+from accel.marking import cut, cut_at
+from accel.training.region import Replacement
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _NAME = re.compile(r"\w+")
@@ -69,10 +72,9 @@ class Version:
     rules: NDArray[np.int8]
 
 
-def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
-    """``text`` as a version of the original: tokens of common runs stand where they stand there,
+def version_of(original: TokenArray, tokens: TokenArray) -> Version:
+    """``tokens`` as a version of the original: tokens of common runs stand where they stand there,
     others where the next run begins."""
-    tokens = np.asarray(codec.encode(text), np.int32)
     offsets = np.empty(len(tokens), np.int32)
     head = _common(original, tokens)
     tail = _common(original[head:][::-1], tokens[head:][::-1])
@@ -84,6 +86,28 @@ def version_of(codec: TextCodec, original: TokenArray, text: str) -> Version:
         same = head + (np.arange(first, last) if kind == "equal" else last)
         offsets[head + new_first : head + new_last] = same
     return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
+
+
+def made_of(
+    codec: TextCodec,
+    text: str,
+    changes: Sequence[Replacement],
+    values: Sequence[str],
+    is_cut: bool,
+) -> TokenArray:
+    """Tokens of ``text`` after ``changes``, in which ``values`` come from the instruction.
+
+    is_cut: as for ``rewrite``.
+    """
+    kept = cut(text, [(change.start, change.end) for change in changes])[::2]
+    pieces = kept[:1]
+    for change, after in zip(changes, kept[1:], strict=True):
+        pieces += [*cut_at(change.text, values), after]
+    return _encoded(codec, pieces if is_cut else ["".join(pieces)])
+
+
+def _encoded(codec: TextCodec, pieces: Sequence[str]) -> TokenArray:
+    return np.concatenate([np.asarray(codec.encode(piece), np.int32) for piece in pieces])
 
 
 def _common(left: TokenArray, right: TokenArray) -> int:
@@ -205,17 +229,24 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def rewrite(
-    codec: TextCodec, original: TokenArray, start: int, renames: list[tuple[str, str]], shift: int
+    codec: TextCodec,
+    original: TokenArray,
+    start: int,
+    renames: list[tuple[str, str]],
+    shift: int,
+    is_cut: bool = False,
 ) -> Version:
     """The original from token ``start`` on with names replaced and lines indented by ``shift``.
 
-    ``start`` should stand at a line break, so that the first line is a whole one.
+    ``start`` should stand at a line break, so that the first line is a whole one. is_cut: whether
+    the prompt has marks (``accel.marking``), so that in the answer, too, what is put in has tokens
+    of its own.
     """
     pieces = [codec.bytes_of(int(token)) for token in original[start:]]
     starts = np.cumsum([0] + [len(piece) for piece in pieces])
     text = b"".join(pieces).decode("utf-8", "surrogateescape")
     new_text, bounds = _replace(text, _changes(text, renames, shift))
-    tokens = np.asarray(codec.encode(new_text), np.int32)
+    tokens = _encoded(codec, _at_borders(new_text, bounds, starts) if is_cut else [new_text])
     sizes = np.array([len(codec.bytes_of(int(token))) for token in tokens], np.int64)
     places = np.cumsum(sizes) - sizes
     old_places, rules = places.copy(), np.full(len(tokens), -1, np.int8)
@@ -235,6 +266,14 @@ def rewrite(
         np.minimum(offsets, len(original)).astype(np.int32),
         rules,
     )
+
+
+def _at_borders(text: str, bounds: NDArray[np.int64], starts: NDArray[np.int64]) -> list[str]:
+    """``text`` cut around what was put in where a token of the original began."""
+    whole = text.encode("utf-8", "surrogateescape")
+    begun = bounds[np.isin(bounds[:, 2], starts) & (bounds[:, 4] >= 0)]
+    pieces = np.split(np.frombuffer(whole, np.uint8), begun[:, :2].reshape(-1))
+    return [piece.tobytes().decode("utf-8", "surrogateescape") for piece in pieces]
 
 
 def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, NDArray[np.int64]]:

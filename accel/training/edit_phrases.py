@@ -152,7 +152,13 @@ def instruction(kind: str, slots: dict[str, str], rng: random.Random) -> str:
 
 def said(kind: str, slots: dict[str, str]) -> str:
     """The wording in which prompts say an edit that is recognised."""
-    return re.sub(r"<(\w+)>", lambda slot: slots[slot[1]], TRAINED[kind])
+    return "".join(said_parts(kind, slots))
+
+
+def said_parts(kind: str, slots: dict[str, str]) -> tuple[str, ...]:
+    """The same, cut before and after what fills a slot: tokens of a part are those of the code."""
+    pieces = re.split(r"<(\w+)>", TRAINED[kind])
+    return tuple(filter(None, (slots[piece] if n % 2 else piece for n, piece in enumerate(pieces))))
 
 
 def wordings(kind: str) -> int:

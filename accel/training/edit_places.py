@@ -12,6 +12,8 @@ from accel.training.region import FunctionNode, Region, Replacement, docstring_o
 
 # The slots of the instruction and the replacements.
 Change = tuple[dict[str, str], list[Replacement]]
+# Characters start to end (exclusive).
+Place = tuple[int, int]
 # Gives None where it does not apply. Given instruction and region, the result is determined.
 Transform = Callable[[Region, FunctionNode, random.Random], Change | None]
 

@@ -7,10 +7,8 @@ import random
 import re
 
 from accel.training import edit_names as names
-from accel.training.edit_places import Change, parameters
+from accel.training.edit_places import Change, Place, parameters
 from accel.training.region import FunctionNode, Region, Replacement
-
-Place = tuple[int, int]
 
 
 def _bound_names(node: ast.AST) -> set[str]:

@@ -7,9 +7,16 @@ import random
 from dataclasses import dataclass
 
 from accel.training import edit_bodies, edit_renames, edit_signatures
-from accel.training.edit_phrases import instruction, said
+from accel.training.edit_phrases import instruction, said_parts
 from accel.training.edit_places import Change, Transform, docstring_lines
-from accel.training.region import FunctionNode, Region, Replacement, apply, docstring_of
+from accel.training.region import (
+    FunctionNode,
+    Region,
+    Replacement,
+    apply,
+    docstring_of,
+    led_by_newline,
+)
 
 # How often each kind is drawn; given instruction and text, all but write_docstring are determined.
 SHARES: dict[str, float] = {
@@ -54,12 +61,19 @@ class Edit:
     """An instruction, the text before and after it, and the character spans of `after` it made."""
 
     kind: str
-    instruction: str
+    parts: tuple[str, ...]
+    """The instruction; in the wording of prompts every second part fills a slot."""
     before: str
     after: str
     changed: tuple[tuple[int, int], ...]
     places: tuple[tuple[int, int], ...] = ()
-    """Character spans of `before` that a rename is about."""
+    """Character spans of `before` that gave way to `changed`; none where the instruction leaves
+    open which."""
+
+    @property
+    def instruction(self) -> str:
+        """The instruction as one text."""
+        return "".join(self.parts)
 
 
 def _transform(kind: str) -> Transform:
@@ -124,7 +138,7 @@ def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> Edit |
     if change is None:
         return None
     slots, replacements = change
-    text = said(kind, slots) if canonical else instruction(kind, slots, rng)
+    parts = said_parts(kind, slots) if canonical else (instruction(kind, slots, rng),)
     if several and kind not in (
         "rename_function",
         "change_quotes",
@@ -132,14 +146,15 @@ def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> Edit |
         "remove_comments",
         "remove_prints",
     ):
-        text = f"{text.rstrip('.')} {rng.choice(('in', 'of'))} {name}"
+        place = f" {rng.choice(('in', 'of'))} "
+        parts = (*parts[:-1], parts[-1].rstrip(".") + place, name)
+    replacements = led_by_newline(region.source, replacements)
     after, spans = apply(region.source, replacements)
     if after == region.source:
         return None
     ast.parse("if 1:\n" + after if after[:1] in (" ", "\t") else after)
-    renamed = kind.startswith("rename_")
-    places = sorted((r.start, r.end) for r in replacements) if renamed else []
-    return Edit(kind, text, region.source, after, tuple(spans), tuple(places))
+    places = [] if written else [(item.start, item.end) for item in replacements]
+    return Edit(kind, parts, region.source, after, tuple(spans), tuple(places))
 
 
 def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> Edit | None:

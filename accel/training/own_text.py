@@ -68,7 +68,7 @@ class PromptMaker:
         if wanted > len(after):
             return None
         head = before[len(before) - (room - wanted) :]
-        return around_hole(form, form.order, head, after[:wanted])
+        return around_hole(self._tokenizer, form, form.order, head, after[:wanted])
 
 
 def own_text(

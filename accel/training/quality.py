@@ -1,4 +1,4 @@
-"""What the embedded model can do, on code that it never saw: `redraft bench quality`.
+"""What the embedded model knows of code that it never saw, for `redraft bench quality`.
 
 Greedy decoding gives the reference exactly when, at each place of the reference, the most likely
 token is the reference's own. So one forward over prompt and reference decides a case; only an
@@ -7,7 +7,6 @@ output that spells the same text in other tokens is counted as wrong.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -16,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM
@@ -33,7 +30,7 @@ from accel.training.units import UnitMaker, definitions
 
 CONTEXT = 1024
 LONGEST_EDIT = 2000
-_ORDERS = (Order.SUFFIX_PREFIX_MIDDLE, Order.PREFIX_ALONE)
+_ORDERS = (Order.MIDDLE_BEFORE_LINE, Order.PREFIX_ALONE)
 
 
 @dataclass
@@ -105,14 +102,13 @@ class Judge:
         order: one of `_ORDERS`. The prompt ends at the last token border before the cursor; the
         tokens that follow are held to the characters typed after it, as the engine does.
         """
-        unit = self.maker.fill_in_the_middle(
-            prefix + line + suffix, len(prefix), len(prefix) + len(line), True
-        )
-        ids = unit.ids[:-1]
-        hole = ids.index(self.maker.middle) + 1
-        given, reference = ids[ids.index(self.maker.prefix) + 1 : hole - 1], ids[hole:]
-        if order == Order.PREFIX_ALONE:
-            ids = [*given, *reference]
+        given, reference = self.maker.divided(prefix + line, len(prefix))
+        ids = [*given, *reference]
+        if order != Order.PREFIX_ALONE:
+            unit = self.maker.fill_in_the_middle(
+                prefix + line + suffix, len(prefix), len(prefix) + len(line), True
+            )
+            ids = unit.ids[:-1]
         typed = prefix.encode()[sum(len(self._bytes[n]) for n in given) :]
         logits = self.logits(ids, len(reference) + 1)
         for place, token in enumerate(reference):
@@ -148,8 +144,8 @@ class Judge:
 
 def as_asked(edit: Edit) -> Edit:
     """The edit as a prompt asks for it: in the wording for what is recognised, with its marks."""
-    wording, places = as_trained(edit.instruction, edit.before)
-    return replace(edit, instruction=wording, places=tuple(places))
+    parts, places = as_trained(edit.instruction, edit.before)
+    return replace(edit, parts=parts, places=tuple(places))
 
 
 def _byte_of_character() -> dict[str, int]:
@@ -274,46 +270,3 @@ def _sample(files: list[SourceFile], most: int = 60_000) -> list[str]:
             chosen.append(file.text[: most - total])
             total += len(chosen[-1])
     return chosen
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `redraft bench quality`."""
-    default = Path(__file__).parent.parent / "default_model"
-    parser.add_argument("--model", type=Path, default=default, help="folder of the model")
-    parser.add_argument("--cases", type=Path, required=True, help="folder of the measuring cases")
-    parser.add_argument("--per-kind", type=int, default=40, help="edits of each kind")
-    parser.add_argument("--infilling", type=int, default=259, help="infilling cases")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run `redraft bench quality`; gives the exit status."""
-    found = measure(args.model, args.cases, per_kind=args.per_kind, infilling=args.infilling)
-    if args.json:
-        print(json.dumps(found, indent=1))
-        return 0
-    table = Table("measure", "right", "of", "exact")
-    table.add_row("bits per byte", "", "", f"{found['bits_per_byte']:.3f}")
-    lines = {
-        f"single-line infilling, {order.replace('_', ' ')}"
-        + (" (as prompted)" if order == found["infilling_order"] else ""): tally
-        for order, tally in found["infilling_by_order"].items()
-    }
-    named = {**lines, "edits": found["edits"]}
-    for name, tally in {**named, **found["edits_by_kind"]}.items():
-        table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
-    table.add_row("edit tokens after right ones", "", "", f"{found['edit_tokens_right']:.1%}")
-    table.add_row("mean of kinds", "", "", f"{found['edits_mean_of_kinds']:.1%}")
-    Console().print(table)
-    return 0
-
-
-def main() -> int:
-    """Entry for `python -m accel.training.quality`."""
-    parser = argparse.ArgumentParser(prog="redraft bench quality", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args())
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

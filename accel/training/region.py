@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -137,6 +138,27 @@ def docstring_of(function: FunctionNode) -> ast.Expr | None:
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         return first if isinstance(first.value.value, str) else None
     return None
+
+
+def led_by_newline(source: str, replacements: list[Replacement]) -> list[Replacement]:
+    """The same change, with whole lines that go or come taken from the newline before them.
+
+    A token of a newline has the indent of the next line in it, so that lines begin with theirs.
+    """
+    ordered = sorted(replacements, key=lambda item: (item.start, item.end))
+    moved = [_led_by_newline(source, item) for item in ordered]
+    # The first line has no newline before it, and a line after it would then overlap.
+    apart = all(a.end <= b.start for a, b in itertools.pairwise(moved))
+    return moved if apart else ordered
+
+
+def _led_by_newline(source: str, item: Replacement) -> Replacement:
+    texts = (source[item.start : item.end], item.text)
+    lines = any(texts) and all(text.endswith("\n") for text in texts if text)
+    if not lines or item.start == 0 or source[item.start - 1] != "\n":
+        return item
+    text = "\n" + item.text[:-1] if item.text else ""
+    return Replacement(item.start - 1, item.end - 1, text)
 
 
 def apply(source: str, replacements: list[Replacement]) -> tuple[str, list[tuple[int, int]]]:

@@ -73,3 +73,9 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, context: int) -> None:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The raw tokenizer of a folder."""
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def newline_tokens(tokenizer: Tokenizer) -> frozenset[int]:
+    """Tokens that begin with a line break (spelt Ċ and č in a byte-level vocabulary)."""
+    vocabulary = tokenizer.get_vocab()
+    return frozenset(number for text, number in vocabulary.items() if text[:1] in ("Ċ", "č"))

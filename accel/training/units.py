@@ -5,12 +5,14 @@ The formats (suffix first is the order that prompts use):
     <|fim_suffix|>SUFFIX<|fim_prefix|>PREFIX<|fim_middle|>MIDDLE<|endoftext|>
     <|fim_prefix|>PREFIX<|fim_suffix|>SUFFIX<|fim_middle|>MIDDLE<|endoftext|>
     <|edit_instruction|>INSTRUCTION<|edit_before|>BEFORE<|edit_after|>AFTER<|endoftext|>
-        (for renames PLACE_TOKEN stands in BEFORE ahead of each token in which the name begins)
+        (PLACE_TOKEN and PLACE_END_TOKEN stand in BEFORE around what the instruction is about)
     [<|file_sep|>PATH newline]TEXT<|endoftext|>
 
 Text is cut by characters. Prefix and middle are tokenised as one text and divided at the last
-token border before the cursor, as a prompt is that backs off to it. The middle token says where
-the hole begins: without it, in the order prefix, suffix, text, models never learnt to end a line.
+token border before the cursor, as a prompt is that backs off to it. The middle token says that a
+hole comes: without it models never learnt to end a line. It stands before the line of the hole,
+or before the line above it where the hole begins a line, because what looks a few tokens back
+meets no marker there: the token right behind one is harder to tell.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
+from accel.marking import cut, cut_at, middle_place
 from accel.training.corpus import SourceFile
 from accel.training.edits import Edit, draw_kind, make_edit
-from accel.training.tokenizer import SPECIAL_TOKENS
+from accel.training.tokenizer import SPECIAL_TOKENS, newline_tokens
 
 MIDDLE_WEIGHT = 3.0
 AROUND_WEIGHT = 0.7
@@ -40,10 +43,12 @@ SUFFIX_FIRST_SHARE = 0.9
 LEFT_TO_RIGHT_SHARE = 0.2
 SHORTEST_PIECE = 0.12
 SUBSTITUTION_SHARE = 0.75
+OMISSION_SHARE = 0.3
 PLACE_TOKEN = "<|reserved_0|>"
-MARKED_SHARE = 0.9
-DRILL_MARKED_SHARE = 0.6
-CANONICAL_SHARE = 0.7
+PLACE_END_TOKEN = "<|reserved_1|>"
+MARKED_SHARE = 0.95
+DRILL_MARKED_SHARE = 0.75
+CANONICAL_SHARE = 0.85
 HEADER_SHARE = 0.3
 
 
@@ -76,6 +81,8 @@ class UnitMaker:
         self.before = self._special("<|edit_before|>")
         self.after = self._special("<|edit_after|>")
         self._place = self._special(PLACE_TOKEN)
+        self._place_end = self._special(PLACE_END_TOKEN)
+        self._newlines = newline_tokens(tokenizer)
 
     def _special(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)
@@ -98,23 +105,29 @@ class UnitMaker:
     def fill_in_the_middle(self, text: str, start: int, end: int, suffix_first: bool) -> Unit:
         """A hole of characters start to end, to be filled from both sides."""
         suffix = self._encode(text[end:])
-        joint = self.tokenizer.encode(text[:end], add_special_tokens=False)
-        ids, offsets = list(joint.ids), joint.offsets
-        border = sum(1 for _, token_end in offsets if token_end <= start)
-        given, rest = ids[:border], ids[border:]
-        before = [AROUND_WEIGHT] * len(given)
+        given, rest = self.divided(text[:end], start)
         after = [AROUND_WEIGHT] * len(suffix)
         middle = [MIDDLE_WEIGHT] * (len(rest) + 1)
         if suffix_first:
-            units = [self._suffix, *suffix, self.prefix, *given]
-            weights = [0.0, *after, 0.0, *before]
+            place = middle_place(given, self._newlines)
+            units = [self._suffix, *suffix, self.prefix, *given[:place], self.middle]
+            weights = [0.0, *after, 0.0, *[AROUND_WEIGHT] * place, 0.0]
+            units += given[place:]
+            weights += [AROUND_WEIGHT] * (len(given) - place)
         else:
-            units = [self.prefix, *given, self._suffix, *suffix]
-            weights = [0.0, *before, 0.0, *after]
-        return Unit([*units, self.middle, *rest, self.end], [*weights, 0.0, *middle])
+            units = [self.prefix, *given, self._suffix, *suffix, self.middle]
+            weights = [0.0, *[AROUND_WEIGHT] * len(given), 0.0, *after, 0.0]
+        return Unit([*units, *rest, self.end], [*weights, *middle])
+
+    def divided(self, text: str, cursor: int) -> tuple[list[int], list[int]]:
+        """Tokens of a text up to the last border before the cursor, and those behind it."""
+        joint = self.tokenizer.encode(text, add_special_tokens=False)
+        border = sum(1 for _, token_end in joint.offsets if token_end <= cursor)
+        return list(joint.ids[:border]), list(joint.ids[border:])
 
     def copy_drill(self, rng: random.Random, longest: int = 100) -> Unit:
-        """Tokens by chance to be copied, mostly with one run of tokens replaced throughout.
+        """Tokens by chance to be copied, mostly with one run of tokens replaced throughout, or
+        runs marked to be left out.
 
         Nothing but looking back predicts them, and where they are drawn from few, or repeat
         whole runs, only looking far back. longest: tokens to copy, a few inserted ones aside.
@@ -124,18 +137,22 @@ class UnitMaker:
         after, weights = list(before), [COPIED_WEIGHT] * len(before)
         if rng.random() < SUBSTITUTION_SHARE:
             old = [self._any_token(rng) for _ in range(rng.randint(1, 3))]
-            mark = [self._place] if rng.random() < DRILL_MARKED_SHARE else []
             new = [self._any_token(rng) for _ in range(rng.randint(1, 3))]
+            instruction = [*self._encode("rename "), *old, *self._encode(" to "), *new]
+            marked = rng.random() < DRILL_MARKED_SHARE
+            if marked and rng.random() < OMISSION_SHARE:
+                instruction, new = self._encode("remove"), []
             most = 1 if rng.random() < 0.3 else 6
             places = sorted(rng.sample(range(len(before)), min(len(before), rng.randint(1, most))))
             for place in reversed(places):
-                before[place:place] = [*mark, *old]
+                if not new:
+                    old = [self._any_token(rng) for _ in range(rng.randint(1, 12))]
+                before[place:place] = [self._place, *old, self._place_end] if marked else old
                 after[place:place] = new
                 # The tokens after the new ones are hard: the copy has to find its way back.
                 weights[place : place + 2] = [CHANGED_WEIGHT] * (
                     len(new) + len(weights[place : place + 2])
                 )
-            instruction = [*self._encode("rename "), *old, *self._encode(" to "), *new]
         ids = [self._instruction, *instruction, self.before, *before, self.after, *after]
         blank = [0.0] * (len(instruction) + len(before) + 3)
         return Unit([*ids, self.end], [*blank, *weights, CHANGED_WEIGHT])
@@ -156,30 +173,44 @@ class UnitMaker:
         return found[:count]
 
     def edit(self, edit: Edit, *, marked: bool = True) -> Unit:
-        """An instruction edit; the places that a rename is about are marked or not.
+        """An instruction edit; the places that it is about are marked or not.
 
-        Tokens that the edit made count most, and the next one; then those that the three tokens
+        Tokens that the edit made count most, and the next two; then those that the three tokens
         before do not lead to in the text before the edit, or not to them alone.
         """
-        instruction = self._encode(edit.instruction)
-        read = self.tokenizer.encode(edit.before, add_special_tokens=False)
-        before = list(read.ids)
-        after = self.tokenizer.encode(edit.after, add_special_tokens=False)
+        if not (marked and edit.places):
+            before = self._encode(edit.before)
+            after = self.tokenizer.encode(edit.after, add_special_tokens=False)
+            changed = [
+                any(start <= stop and begin < end for begin, stop in edit.changed)
+                for start, end in after.offsets
+            ]
+            return self._edit_unit(self._encode(edit.instruction), before, after.ids, changed)
+        shown: list[int] = []
+        for number, piece in enumerate(cut(edit.before, edit.places)):
+            ids = self._encode(piece)
+            shown += [self._place, *ids, self._place_end] if number % 2 else ids
+        made: list[int] = []
+        changed = []
+        for number, piece in enumerate(cut(edit.after, edit.changed)):
+            pieces = cut_at(piece, edit.parts[1::2]) if number % 2 else [piece]
+            ids = [token for part in pieces for token in self._encode(part)]
+            made += ids
+            changed += [number % 2 == 1 or (number > 0 and n < 2) for n in range(len(ids))]
+        wording = [token for part in edit.parts for token in self._encode(part)]
+        return self._edit_unit(wording, shown, made, changed)
+
+    def _edit_unit(
+        self, wording: list[int], before: list[int], after: list[int], changed: list[bool]
+    ) -> Unit:
+        marks = (self._place, self._place_end)
+        copied = _copy_weights([token for token in before if token not in marks], after)
         weights = [
-            CHANGED_WEIGHT
-            if any(start < stop + 1 and begin < end for begin, stop in edit.changed)
-            else weight
-            for (start, end), weight in zip(
-                after.offsets, _copy_weights(before, list(after.ids)), strict=True
-            )
+            CHANGED_WEIGHT if new else weight for new, weight in zip(changed, copied, strict=True)
         ]
-        shown = [BEFORE_WEIGHT] * len(before)
-        for place, _ in reversed(edit.places if marked else ()):
-            token = next(n for n, (_, stop) in enumerate(read.offsets) if stop > place)
-            before.insert(token, self._place)
-            shown.insert(token, 0.0)
-        ids = [self._instruction, *instruction, self.before, *before, self.after, *after.ids]
-        lead = [0.0, *[INSTRUCTION_WEIGHT] * len(instruction), 0.0, *shown, 0.0]
+        shown = [0.0 if token in marks else BEFORE_WEIGHT for token in before]
+        ids = [self._instruction, *wording, self.before, *before, self.after, *after]
+        lead = [0.0, *[INSTRUCTION_WEIGHT] * len(wording), 0.0, *shown, 0.0]
         return Unit([*ids, self.end], [*lead, *weights, CHANGED_WEIGHT])
 
 
@@ -323,7 +354,9 @@ def edit_units(
             edit = make_edit(source, kind, rng.getrandbits(48), canonical=canonical)
             if edit is None:
                 continue
-            unit = maker.edit(edit, marked=rng.random() < MARKED_SHARE)
+            # Prompts mark the places of what they recognise, and say it in the same wording always.
+            marked = canonical and rng.random() < MARKED_SHARE
+            unit = maker.edit(edit, marked=marked)
             if len(unit.ids) <= row_length:
                 found.append(unit)
                 total += len(unit.ids)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
+from accel.draft_tree import TokenArray
+from accel.instructions import as_trained
 from accel.loading import DEFAULT_MODEL
+from accel.marking import cut, cut_at
 from accel.prompts import edit_prompt
 from accel.replay import replay
 from accel.sources.foreseen import foreseen
@@ -15,6 +18,7 @@ from accel.sources.reuse import ReuseDrafter
 from accel.sources.rewrites import version_of
 from accel.tokenizer import Tokenizer
 from accel.training.edits import EXACT_KINDS, Edit
+from accel.training.region import apply
 
 MADE = [kind for kind in EXACT_KINDS if not kind.startswith("rename")]
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
@@ -24,11 +28,15 @@ def edits(kind: str) -> list[Edit]:
     return edits_of(kind, FUNCTION, BARE, METHOD, seeds=20)
 
 
+def foreseen_text(instruction: str, original: str) -> str:
+    return apply(original, foreseen(instruction, original).changes)[0]
+
+
 @pytest.mark.parametrize("kind", MADE)
 def test_the_rule_makes_what_the_training_examples_have(kind: str) -> None:
     made = edits(kind)
     assert made
-    right = [foreseen(edit.instruction, edit.before) == edit.after for edit in made]
+    right = [foreseen_text(edit.instruction, edit.before) == edit.after for edit in made]
     assert sum(right) >= 0.9 * len(right), [
         edit.instruction for edit, is_right in zip(made, right, strict=True) if not is_right
     ]
@@ -48,48 +56,59 @@ def test_the_rule_makes_what_the_training_examples_have(kind: str) -> None:
     ],
 )
 def test_nothing_is_foreseen_of_what_is_unknown(instruction: str, original: str) -> None:
-    assert foreseen(instruction, original) is None
+    assert foreseen(instruction, original).changes == []
 
 
 def test_questions_to_chat_models_are_read_too() -> None:
     asked = f"Edit the code as instructed: make it async\n\nThe code to edit:\n```\n{BARE}```"
-    assert foreseen(asked, BARE) == f"async {BARE}"
+    assert foreseen_text(asked, BARE) == f"async {BARE}"
 
 
 def test_the_function_that_is_named_is_the_one() -> None:
     two = "def f(a):\n    return a\n\n\ndef g(a):\n    return a\n"
-    made = foreseen("make the function async in g", two)
+    made = foreseen_text("make the function async in g", two)
     assert made == two.replace("def g", "async def g")
 
 
 def test_a_version_stands_where_its_text_stands() -> None:
     original = TOKENIZER.encode(BARE)
-    version = version_of(TOKENIZER, original, f"async {BARE}")
+    version = version_of(original, TOKENIZER.encode(f"async {BARE}"))
     assert version.tokens.tolist() == TOKENIZER.encode(f"async {BARE}").tolist()
     assert version.offsets[-5:].tolist() == list(range(len(original) - 5, len(original)))
 
 
-def forwards(instruction: str, before: str, after: str) -> tuple[int, int]:
+def answer(edit: Edit) -> TokenArray:
+    """Tokens of the answer to a prompt with marks: what was put in begins with its own."""
+    values = as_trained(edit.instruction, edit.before)[0][1::2]
+    pieces = [
+        part
+        for number, piece in enumerate(cut(edit.after, edit.changed))
+        for part in (cut_at(piece, values) if number % 2 else [piece])
+    ]
+    return np.concatenate([TOKENIZER.encode(piece) for piece in pieces])
+
+
+def forwards(instruction: str, before: str, after: TokenArray) -> tuple[int, int]:
     """Tokens and forwards of a replay."""
     prompt = edit_prompt(TOKENIZER, instruction, before)
-    request = DraftRequest(prompt.tokens, original=prompt.original_tokens)
+    request = DraftRequest(prompt.text, original=prompt.original_tokens, given=prompt.tokens)
     end = TOKENIZER.special("<|endoftext|>")
     assert end is not None
-    reference = np.append(TOKENIZER.encode(after), np.int32(end)).astype(np.int32)
+    reference = np.append(after, np.int32(end)).astype(np.int32)
     statistics = replay(ReuseDrafter(TOKENIZER, (end,)), request, reference, 128)
     return statistics.tokens, statistics.forwards
 
 
 @pytest.mark.parametrize("kind", MADE)
 def test_few_forwards_where_the_rule_is_right(kind: str) -> None:
-    counts = [forwards(edit.instruction, edit.before, edit.after) for edit in edits(kind)[::7]]
+    counts = [forwards(edit.instruction, edit.before, answer(edit)) for edit in edits(kind)[::7]]
     tokens, needed = (sum(column) for column in zip(*counts, strict=True))
     assert needed < tokens / 12, (tokens, needed)
 
 
 def test_a_wrong_guess_costs_little() -> None:
-    after = FUNCTION.replace("kept = sum(prices)", "kept = max(prices)")
+    after = TOKENIZER.encode(FUNCTION.replace("kept = sum(prices)", "kept = max(prices)"))
     tokens, needed = forwards("remove the docstring", FUNCTION, after)
     _, without = forwards("make it the largest", FUNCTION, after)
     assert needed <= without + 4
-    assert tokens == len(TOKENIZER.encode(after)) + 1
+    assert tokens == len(after) + 1

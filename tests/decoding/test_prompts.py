@@ -38,11 +38,13 @@ def test_the_embedded_model_reads_the_suffix_first() -> None:
     assert tokens[0] == special("<|fim_suffix|>")
     prefix = tokens.index(special("<|fim_prefix|>"))
     assert EMBEDDED.decode(tokens[1:prefix]) == "\n\nprint(f())\n"
-    assert tokens[-1] == special("<|fim_middle|>")
-    typed = EMBEDDED.decode_bytes(tokens[prefix + 1 : -1]) + prompt.required_prefix
+    middle = tokens.index(special("<|fim_middle|>"))
+    assert EMBEDDED.decode(tokens[prefix + 1 : middle]) == "def f():"
+    text = [*tokens[prefix + 1 : middle], *tokens[middle + 1 :]]
+    typed = EMBEDDED.decode_bytes(text) + prompt.required_prefix
     assert typed == b"def f():\n    x = 1\n    ret"
     assert prompt.suffix_tokens.tolist() == tokens[1:prefix]
-    assert prompt.text.tolist() == tokens[prefix + 1 : -1]
+    assert prompt.text.tolist() == text
     assert prompt.stop_tokens >= {special("<|endoftext|>"), special("<|file_sep|>")}
 
 
@@ -58,6 +60,16 @@ def test_orders() -> None:
     assert got[Order.PREFIX_FIRST] == [prefix, *a, suffix, *b, middle]
     assert got[Order.PREFIX_ALONE] == a
     assert got[Order.SUFFIX_PREFIX_MIDDLE] == [suffix, *b, prefix, *a, middle]
+    assert got[Order.MIDDLE_BEFORE_LINE] == [suffix, *b, prefix, middle, *a]
+
+
+def test_the_middle_token_stays_while_a_line_is_typed() -> None:
+    code = "def f(a, b):\n    total = a + b + a * b\n    return total / 2"
+    places = set()
+    for end in range(code.index("b + a"), code.index("\n    return")):
+        tokens = fim_prompt(EMBEDDED, code[:end], "\n\n\nx = f(1, 2)\n").tokens.tolist()
+        places.add(tokens.index(special("<|fim_middle|>")))
+    assert len(places) == 1, "the KV cache up to the line is reused at every key"
 
 
 @pytest.mark.parametrize("order", list(Order))
@@ -144,7 +156,7 @@ def test_trimmed_text_begins_at_a_line_and_ends_at_one() -> None:
     prompt = fim_prompt(EMBEDDED, CODE, CODE, budget=300)
     tokens = prompt.tokens.tolist()
     prefix = tokens.index(special("<|fim_prefix|>"))
-    before, after = EMBEDDED.decode(tokens[prefix + 1 : -1]), EMBEDDED.decode(tokens[1:prefix])
+    before, after = EMBEDDED.decode(prompt.text), EMBEDDED.decode(tokens[1:prefix])
     assert CODE.endswith(before + prompt.required_prefix.decode())
     assert ("\n" + CODE)[: -len(before) - len(prompt.required_prefix)].endswith("\n")
     assert CODE.startswith(after)
@@ -153,7 +165,8 @@ def test_trimmed_text_begins_at_a_line_and_ends_at_one() -> None:
 
 @pytest.mark.parametrize("typed", [CODE[:1500], CODE[:60]])
 def test_typing_keeps_the_front_of_the_prompt(typed: str) -> None:
-    """Over 400 keys the prompt may begin anew only a few times; else it only grows at its end."""
+    """Over 400 keys the prompt may begin anew only a few times; else it only grows at its end,
+    and once in a line the middle token moves to the last line."""
     more = "    total = compute(values)[0] + offset\n" * 10
     suffix = CODE[4000:]
     moved = 0
@@ -163,7 +176,7 @@ def test_typing_keeps_the_front_of_the_prompt(typed: str) -> None:
         if last is not None:
             shorter = min(len(last), len(tokens))
             same = int((last[:shorter] == tokens[:shorter]).cumprod().sum())
-            moved += same < shorter - 12
+            moved += same < shorter - 24
         last = tokens
     assert moved <= 10
 
@@ -249,13 +262,29 @@ def test_code_in_a_fenced_answer() -> None:
     assert code_in("x = 1\n", "```") == "x = 1\n"
 
 
-def test_a_rename_marks_the_tokens_in_which_the_name_begins() -> None:
-    code = "def f(value):\n    return g(value) + values\n"
-    prompt = edit_prompt(EMBEDDED, "rename value to amount", code)
-    mark = special("<|reserved_0|>")
+@pytest.mark.parametrize(
+    ("instruction", "marked"),
+    [
+        ("rename value to amount", ["value", "value"]),
+        ("please add type hint int to value", [""]),
+        ("print value first", [""]),
+        ("remove all comments", ["  # half"]),
+    ],
+)
+def test_marks_stand_around_what_the_instruction_is_about(
+    instruction: str, marked: list[str]
+) -> None:
+    code = "def f(value):\n    return g(value) + values  # half\n"
+    prompt = edit_prompt(EMBEDDED, instruction, code)
+    begin, end = special("<|reserved_0|>"), special("<|reserved_1|>")
     tokens = prompt.tokens.tolist()
-    assert tokens.count(mark) == 2
-    assert [token for token in tokens if token != mark] == prompt.text.tolist()
-    for place in (place for place, token in enumerate(tokens) if token == mark):
-        assert "v" in EMBEDDED.decode(tokens[place + 1 : place + 2])
-    assert mark not in edit_prompt(EMBEDDED, "make it faster", code).tokens.tolist()
+    found = []
+    for place in (place for place, token in enumerate(tokens) if token == begin):
+        inside = tokens[place + 1 : tokens.index(end, place)]
+        found.append(EMBEDDED.decode(inside))
+        assert inside == EMBEDDED.encode(found[-1]).tolist(), "spelt as it stands alone"
+    assert found == marked
+    assert [token for token in tokens if token not in (begin, end)] == prompt.text.tolist()
+    assert prompt.original_tokens is not None
+    assert EMBEDDED.decode(prompt.original_tokens) == code
+    assert begin not in edit_prompt(EMBEDDED, "make it faster", code).tokens.tolist()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 import numpy as np
 import pytest
 from edit_words import WordCodec
 
+from accel.loading import DEFAULT_MODEL
+from accel.marking import cut
 from accel.sources.rewrites import (
     learn_rename,
+    made_of,
     rewrite,
     shown_at,
     spoken_phrases,
@@ -17,6 +21,8 @@ from accel.sources.rewrites import (
     still_due,
     version_of,
 )
+from accel.tokenizer import Tokenizer
+from accel.training.region import Replacement
 
 CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
 
@@ -111,7 +117,7 @@ def test_a_version_keeps_its_place_in_the_original(seed):
         new[start : start + random.integers(0, 4)] = random.choice(words, random.integers(0, 4))
     codec = WordCodec("".join(words))
     original, text = codec.encode("".join(old)), "".join(new)
-    version = version_of(codec, original, text)
+    version = version_of(original, codec.encode(text))
     assert codec.decode(version.tokens) == text
     assert (np.diff(version.offsets) >= 0).all(), f"seed {seed}"
     assert ((version.offsets >= 0) & (version.offsets <= len(original))).all(), f"seed {seed}"
@@ -123,3 +129,20 @@ def test_a_version_keeps_its_place_in_the_original(seed):
     matcher = difflib.SequenceMatcher(None, original.tolist(), version.tokens.tolist(), False)
     common = sum(block.size for block in matcher.get_matching_blocks())
     assert len(kept) >= common - 3, f"seed {seed}"
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_rewritten_text_is_cut_as_the_original_is(is_cut):
+    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    code = "def f(host):\n    return g(host, x=host)\n"
+    places = [found.span() for found in re.finditer("host", code)]
+    pieces = cut(code, places) if is_cut else [code]
+    original = np.concatenate([tokenizer.encode(piece) for piece in pieces])
+    version = rewrite(tokenizer, original, 0, [("host", "self")], 0, is_cut)
+    assert tokenizer.decode(version.tokens) == code.replace("host", "self")
+    name = tokenizer.encode("self").tolist()
+    windows = np.lib.stride_tricks.sliding_window_view(version.tokens, len(name)).tolist()
+    assert windows.count(name) == (3 if is_cut else 0), "(self is one token"
+    assert (version.rules >= 0).sum() == 3
+    changes = [Replacement(start, end, "self") for start, end in places]
+    assert made_of(tokenizer, code, changes, ["self"], is_cut).tolist() == version.tokens.tolist()

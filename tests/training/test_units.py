@@ -20,6 +20,7 @@ from accel.training.units import (
     CHANGED_WEIGHT,
     COPIED_WEIGHT,
     MIDDLE_WEIGHT,
+    PLACE_END_TOKEN,
     PLACE_TOKEN,
     UNSURE_WEIGHT,
     Unit,
@@ -75,7 +76,7 @@ def test_prefix_tokens_before_the_border_are_those_of_the_prefix_alone(maker: Un
     for _ in range(100):
         start, end = draw_hole(text, rng)
         unit = maker.fill_in_the_middle(text, start, end, True)
-        joint = unit.ids[unit.ids.index(maker.prefix) + 1 : unit.ids.index(maker.middle)]
+        joint = [n for n in unit.ids[unit.ids.index(maker.prefix) + 1 :] if n != maker.middle]
         alone = maker.tokenizer.encode(text[:start], add_special_tokens=False).ids
         same = 0
         while same < min(len(alone), len(joint)) and alone[same] == joint[same]:
@@ -97,7 +98,13 @@ def test_edit_format_and_weights(maker: UnitMaker) -> None:
     edit = make_edit(source, "rename_parameter", 1)
     assert edit is not None
     marked = maker.edit(edit)
-    assert _text(maker, marked.ids).count(PLACE_TOKEN) == len(edit.places)
+    text = _text(maker, marked.ids)
+    assert text.count(PLACE_TOKEN) == text.count(PLACE_END_TOKEN) == len(edit.places)
+    old, new = (edit.before[slice(*edit.places[0])], edit.after[slice(*edit.changed[0])])
+    assert text.count(f"{PLACE_TOKEN}{old}{PLACE_END_TOKEN}") == len(edit.places)
+    name = maker.tokenizer.encode(new, add_special_tokens=False).ids
+    shown = range(len(marked.ids) - len(name))
+    assert sum(marked.ids[n : n + len(name)] == name for n in shown) >= len(edit.places)
     unit = maker.edit(edit, marked=False)
     assert _text(maker, unit.ids) == (
         f"<|edit_instruction|>{edit.instruction}<|edit_before|>{edit.before}"
