@@ -140,15 +140,20 @@ class SessionMemory:
 
     def farewell(self, code: int, text: str) -> list[Message]:
         """What the editor is told when the daemon died: an error for each open request, and the
-        end of what it still shows as progress."""
+        end of what it still shows as progress. ``initialize`` stays open for the next daemon:
+        an editor that is refused it gives the server up."""
         answers: list[Message] = []
+        open_still: dict[str | int, str] = {}
         for msg_id, method in self._unanswered.items():
+            if method == "initialize":
+                open_still[msg_id] = method
+                continue
             error = {"error": {"code": code, "message": text}}
             answers.append({"id": msg_id, **({"result": None} if method == "shutdown" else error)})
         for token in self._progresses:
             params = {"token": token, "value": {"kind": "end", "message": "interrupted"}}
             answers.append({"method": "$/progress", "params": params})
-        self._unanswered.clear()
+        self._unanswered = open_still
         self._progresses.clear()
         return answers
 
@@ -156,6 +161,8 @@ class SessionMemory:
         """The messages that bring a new daemon to where the old one was."""
         if self._initialize is None:
             return []
+        if "initialize" in self._unanswered.values():
+            return [self._initialize]
         again = [{**self._initialize, "id": f"{AGAIN}initialize"}]
         if self._initialized is None:
             return again

@@ -138,6 +138,16 @@ def test_open_requests_are_answered_and_progress_ends_once() -> None:
     assert memory.ending
 
 
+def test_an_open_initialize_is_put_to_the_next_daemon_as_it_is() -> None:
+    memory = SessionMemory()
+    memory.note_sent(body("initialize", {}, 1))
+    for _ in range(2):
+        assert memory.farewell(-32801, "gone") == []
+        assert [one["id"] for one in memory.replay()] == [1]
+    assert memory.note_received(b'{"id":1,"result":{"capabilities":{}}}')
+    assert [one["id"] for one in memory.replay()] == [f"{AGAIN}initialize"]
+
+
 def test_answers_to_what_is_repeated_are_not_for_the_editor() -> None:
     memory = begun()
     assert memory.replay()[0]["id"] == f"{AGAIN}initialize"
@@ -164,7 +174,7 @@ def test_an_editor_that_did_not_begin_has_nothing_to_repeat() -> None:
     assert SessionMemory().replay() == []
     memory = SessionMemory()
     memory.note_sent(body("initialize", {}, 1))
-    assert [one["method"] for one in memory.replay()] == ["initialize"]
+    assert [one["id"] for one in memory.replay()] == [1]
 
 
 class Recorder(Front):
