@@ -212,7 +212,8 @@ def project(
     matrix = matrices[layer, first:last]
     multiply(inputs, 0, len(inputs), matrix, last - first, matrix.shape[1], output, first * BLOCK)
     if masks > 0:
-        add_path(inputs, first_mask, masks, downs[layer], ups[layer], path_scratch, output)
+        down, up = downs[layer], ups[layer]
+        add_path(inputs, first_mask, masks, down, up, path_scratch, output, first, last)
 
 
 @compiled_with(lanes, matmul, compiled_attention, compiled_head, compiled_paths, meeting)
@@ -253,13 +254,14 @@ def forward(
     rows, written. Rows from ``first_mask`` on are mask rows: ``mask_inputs`` float32 [masks, width]
     stand for their tokens, and ``paths`` are added for them alone.
 
-    Where it ``walks``, no logits are written but the walk along the tree of ``parents``, whose root
-    and nodes are the last rows, is left in ``walk_room``; returns how many tokens it chose.
+    Where it ``walks``, logits of mask rows alone are written, and the walk along the tree of
+    ``parents``, whose root and nodes stand before them, is left in ``walk_room``; returns how many
+    tokens it chose.
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
     thread computes the others: sides 0 and 1 meet after every layer's keys and values, and at the
     end, by the numbers after ``number``. ``by_columns`` the rows are those of attention alone, and
-    each side has its own ``x``, ``normed`` and ``gate_up``; there are no mask rows then.
+    each side has its own ``x``, ``normed`` and ``gate_up``.
     """
     is_shared = last - first < len(tokens)
     begin, end = (0, len(tokens)) if by_columns else (first, last)
@@ -332,7 +334,7 @@ def forward(
             gate_up,
             parts.gate,
             mask_row,
-            0,
+            masks,
             paths.gate_up_down,
             paths.gate_up_up,
             path_scratch,
@@ -364,7 +366,7 @@ def forward(
             path_scratch,
         )
         number = meet_where(by_columns, meeting, side, number)
-    wanted_from = len(tokens) - (len(parents) + 1 if walks else len(logits))
+    wanted_from = len(tokens) - len(logits) - (len(parents) + 1 if walks else 0)
     skipped = max(wanted_from - begin, 0)
     wanted = rows - skipped
     if wanted > 0:
@@ -386,6 +388,7 @@ def forward(
             vocabulary,
             walk_room,
             found,
+            logits,
             is_shared,
             meeting,
             side,

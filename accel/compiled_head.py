@@ -3,7 +3,8 @@
 A row's logits are only needed when the walk comes to its node, and of those only which is the
 largest. Rows are computed in blocks: the node that the walk has come to and its likeliest
 descendants. Logits exist for some columns at a time, in the first level of caches. Two threads
-compute half of the vocabulary each, meet after every block and then walk alike.
+compute half of the vocabulary each, meet after every block and then walk alike. Logits of mask rows
+are written whole, beside the first block.
 """
 
 from __future__ import annotations
@@ -106,15 +107,22 @@ def likeliest_tokens(
     logits: Floats,
     scores: Floats,
     tokens: TokenArray,
+    masked: Stored,
+    mask_logits: Floats,
 ) -> None:
     """Write the highest logit of each row among the tokens of blocks from ``first_block`` to
-    before ``last_block``, and the first token that has it. head: ``matmul.packed``."""
+    before ``last_block``, and the first token that has it; and the logits, float32 [masks, >=
+    vocabulary], of the first rows of ``masked``. head: ``matmul.packed``."""
+    masks = len(mask_logits)
     for row in range(rows):
         scores[row], tokens[row] = -np.inf, min(first_block * BLOCK, vocabulary - 1)
     step = COLUMNS // BLOCK
     for block in range(first_block, last_block, step):
         blocks = min(step, last_block - block)
         multiply(states, 0, rows, head[block:], blocks, head.shape[1], logits, 0)
+        if masks > 0:
+            at = block * BLOCK
+            multiply(masked, 0, masks, head[block:], blocks, head.shape[1], mask_logits, at)
         count = min(blocks * BLOCK, vocabulary - block * BLOCK)
         note_highest(logits, rows, count, block * BLOCK, scores, tokens)
 
@@ -147,6 +155,7 @@ def walk(
     vocabulary: int,
     room: WalkRoom,
     found: Found,
+    mask_logits: Floats,
     is_shared: bool,
     meeting: NDArray[np.int64],
     side: int,
@@ -155,9 +164,9 @@ def walk(
     """Write the nodes of the path and the tokens chosen, as ``verifier.walk`` by the likeliest
     token; returns how many tokens.
 
-    states: of the root and the nodes, normalised; tokens: int32 [nodes + 1], of the root and the
-    nodes; parents: int32 [nodes]. Sides meet by the numbers after ``number``, at most once for
-    every row.
+    states: of the root, the nodes and mask rows, normalised; tokens: int32 [>= nodes + 1], of the
+    root and the nodes; parents: int32 [nodes]; mask_logits: float32 [masks, >= vocabulary],
+    written. Sides meet by the numbers after ``number``, at most once for every row.
     """
     rows, width = len(parents) + 1, states.shape[1]
     places = room.places[:rows]
@@ -184,6 +193,8 @@ def walk(
                 room.logits,
                 found.scores[turn, side],
                 found.tokens[turn, side],
+                states[rows:],
+                mask_logits[: len(mask_logits) if count == 0 else 0],
             )
             if is_shared:
                 number += 1

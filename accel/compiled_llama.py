@@ -101,7 +101,8 @@ class CompiledLlama(Model):
         self._paths = no_paths(self._weights.embedding.dtype)
         self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
         self._found = Found.room()
-        self._no_logits = np.empty((0, len(self._weights.head) * BLOCK), np.float32)
+        self._mask_logits = np.empty((0, len(self._weights.head) * BLOCK), np.float32)
+        self._masks_from = 0
         self._make_sides(BLOCK, 1, 1)
         self._pair = ThreadPair()
         # Compile, or load the compiled form, before the first request waits for it.
@@ -140,11 +141,22 @@ class CompiledLlama(Model):
         return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
     def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
-        assert rows.logits_from + len(tree) + 1 == len(rows), "rows behind the tree"
+        masks = len(rows.mask_places)
+        assert rows.logits_from + len(tree) + 1 + masks == len(rows), "rows behind the tree"
+        if masks > len(self._mask_logits):
+            self._mask_logits = np.empty((masks, self._mask_logits.shape[1]), np.float32)
+        self._masks_from = rows.masks_from
         parents = np.array(tree.parents, np.int32)
-        count = self._compute(rows, cache, self._no_logits, parents, True)
+        count = self._compute(rows, cache, self._mask_logits[:masks], parents, True)
         room = self._sides[0][2]
         return room.path[: count - 1].tolist(), room.chosen[:count].tolist()
+
+    def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        first = self._masks_from + group.start
+        states = self._scratch.normed[first : self._masks_from + group.stop]
+        if states.dtype != np.float32:
+            states = (states.astype(np.int32) << 16).view(np.float32)
+        return self._mask_logits[group, : self.vocabulary_size], states
 
     def _compute(
         self,
@@ -182,7 +194,7 @@ class CompiledLlama(Model):
         if not (1 < self.shared_from <= count and self._pair.is_free()):
             alone = self._scratch, *self._sides[0]
             return forward(*arguments, False, 0, count, *alone, self._pair.meeting, 0, 0)
-        by_columns = count <= COLUMN_ROWS and not len(places)
+        by_columns = count <= COLUMN_ROWS
         scratches = self._scratch, self._other_scratch if by_columns else self._scratch
         own = [(scratch, *room) for scratch, room in zip(scratches, self._sides, strict=True)]
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count

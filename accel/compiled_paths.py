@@ -86,14 +86,18 @@ def add_path(
     up: Packed,
     scratch: PathScratch,
     output: Floats,
+    first_block: int,
+    last_block: int,
 ) -> None:
-    """Add to ``rows`` rows of output, from ``first`` on, what the same rows of inputs give."""
+    """Add to ``rows`` rows of output, from ``first`` on, what the same rows of inputs give, in the
+    columns of blocks from ``first_block`` to before ``last_block``."""
     low, stored, added = scratch.low, scratch.stored, scratch.added
+    blocks, column = last_block - first_block, first_block * BLOCK
     multiply(inputs, first, rows, down, len(down), down.shape[1], low, 0)
     for row in range(rows):
         for i in range(stored.shape[1]):
             stored[row, i] = narrow(low[row, i], stored)
-    multiply(stored, 0, rows, up, len(up), up.shape[1], added, 0)
+    multiply(stored, 0, rows, up[first_block:], blocks, up.shape[1], added, 0)
     for row in range(rows):
-        for i in range(len(up) * BLOCK):
-            output[first + row, i] += added[row, i]
+        for i in range(blocks * BLOCK):
+            output[first + row, column + i] += added[row, i]

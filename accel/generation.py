@@ -217,8 +217,10 @@ class Generation:
         padding = self._engine.planner.padding(count, self._session.length)
         rows = tree_rows(pending, tree, padding, self._groups)
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
-        if self._wants_no_logits and not (padding or constrained or self._groups.rows):
+        if self._wants_no_logits and not (padding or constrained):
             path, tokens = self._engine.verify(rows, tree, self._session)
+            if self._guesser is not None and self._groups.rows:
+                self._guess_from(self._guesser, path, tokens[-1])
             self.statistics.verify_s.append(time.perf_counter() - started)
             return path, tokens
         all_logits, states = self._engine.forward_with_masks(rows, self._session)
@@ -250,6 +252,13 @@ class Generation:
             drafter.guess(
                 logits[group].float().cpu().numpy(), states[group].float().cpu().numpy(), token
             )
+
+    def _guess_from(self, drafter: Guesser, path: list[int], token: int) -> None:
+        """``_guess`` after a verification without logits."""
+        self.statistics.mask_rows += self._groups.rows
+        group = self._groups.rows_behind(path[-1] if path else -1)
+        if group.stop:
+            drafter.guess(*self._engine.model.mask_rows(group), token)
 
     def _recycle(
         self, drafter: Recycler, tokens: TokenArray, path: list[int], logits: Tensor

@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
@@ -78,8 +80,13 @@ class Model(ABC):
 
     def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
         """What ``verifier.walk`` gives by the likeliest tokens, without logits that nobody sees.
-        The tree's root is row ``rows.logits_from``, and no rows stand behind its nodes. Of the
-        cache the same holds as after ``forward``."""
+        The tree's root is row ``rows.logits_from``, and mask rows alone stand behind its nodes. Of
+        the cache the same holds as after ``forward``."""
+        raise NotImplementedError("this model gives logits alone")
+
+    def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits [rows, >= vocabulary] and normalised states [rows, width] of some mask rows of the
+        last ``verify``, float32. Valid until the next forward."""
         raise NotImplementedError("this model gives logits alone")
 
 

@@ -119,12 +119,17 @@ def test_the_first_of_the_highest_is_taken(dtype: Any, vocabulary: int) -> None:
         scores, tokens = np.empty(5, np.float32), np.empty(5, np.int32)
         head = packed(whole)
         logits = np.empty((5, COLUMNS), np.float32)
-        likeliest_tokens(inputs, 5, head, 0, len(head), vocabulary, logits, scores, tokens)
+        whole_logits = np.empty((2, len(head) * BLOCK), np.float32)
+        masked = inputs[3:], whole_logits
+        likeliest_tokens(inputs, 5, head, 0, len(head), vocabulary, logits, scores, tokens, *masked)
         assert tokens.tolist() == expected.tolist()
+        assert whole_logits[:, :vocabulary].argmax(-1).tolist() == expected[3:].tolist()
         half = -(-vocabulary // BLOCK) // 2
         first, last = scores.copy(), tokens.copy()
-        likeliest_tokens(inputs, 5, head, 0, half, vocabulary, logits, first, tokens)
-        likeliest_tokens(inputs, 5, head, half, len(head), vocabulary, logits, scores, last)
+        none = inputs, whole_logits[:0]
+        likeliest_tokens(inputs, 5, head, 0, half, vocabulary, logits, first, tokens, *none)
+        parts = half, len(head), vocabulary
+        likeliest_tokens(inputs, 5, head, *parts, logits, scores, last, *none)
         assert np.where(scores > first, last, tokens).tolist() == expected.tolist()
 
 

@@ -151,6 +151,36 @@ def test_the_compiled_forward_computes_the_same_mask_rows(
     assert torch.equal(masked, plain)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_verification_leaves_mask_rows_as_the_forward_has_them(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """By one thread and by two, of few rows and of many; path and tokens are those without."""
+    folder = save(tmp_path, "llama", **WIDE)
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    tokens = MaskTokens(trained(base), *(table.to(dtype) for table in tables(folder)))
+    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
+    assert model is not None
+    model.take_mask_tokens(tokens)
+    model.shares_patiently(True)
+    prompt, pending = np.arange(20, dtype=np.int32), np.array([5], np.int32)
+    cache = model.new_cache(64)
+    model.forward(chain_rows(prompt, len(prompt)), cache)
+    cache.keep(list(range(len(prompt))))
+    for seed, groups in ((1, MaskGroups.alike([0], 2)), (2, MaskGroups.alike([-1, 2, 7], MASKS))):
+        tree = tree_of(seed)
+        without = model.verify(tree_rows(pending, tree), tree, cache)
+        rows = tree_rows(pending, tree, 0, groups)
+        wanted_logits, wanted_states = model.forward_with_masks(rows, cache)
+        for shared_from in (0, 2):
+            model.shared_from = shared_from
+            assert model.verify(rows, tree, cache) == without
+            logits, states = model.mask_rows(slice(1, groups.rows))
+            assert (logits == wanted_logits[11:].numpy()).all()
+            assert (states == wanted_states[1:].float().numpy()).all()
+        model.shared_from = 0
+
+
 def test_the_sampler_of_training_and_of_inference_agree(tmp_path: Path) -> None:
     folder = save(tmp_path, "llama")
     base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
