@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from accel.training.edit_phrases import PHRASES, said_parts
-from accel.training.edits_by_rule import edited_places
+from accel.training.edits_by_rule import by_rule
+from accel.training.region import Replacement
 from accel.wordings import TRAINED, WORDINGS
 
 LONGEST = 300
@@ -64,9 +65,9 @@ class Instruction:
     parts: tuple[str, ...]
     within: str = ""
 
-    def places(self, selection: str) -> list[tuple[int, int]]:
-        """Characters of the code that the edit is about, where its syntax tells."""
-        return edited_places(self.kind, self.slots, selection, self.within)
+    def changes(self, selection: str) -> list[Replacement]:
+        """The edit made by rule, in the order of its places, where the code's syntax tells them."""
+        return by_rule(self.kind, self.slots, selection, self.within)
 
 
 def recognise(instruction: str, selection: str) -> Instruction | None:
@@ -85,11 +86,11 @@ def recognise(instruction: str, selection: str) -> Instruction | None:
     return None
 
 
-def as_trained(instruction: str, selection: str) -> tuple[tuple[str, ...], list[tuple[int, int]]]:
+def as_trained(instruction: str, selection: str) -> tuple[tuple[str, ...], list[Replacement]]:
     """The instruction in a wording of the training where it is recognised, else as it is, and the
-    characters of the code that are to be marked. What fills slots is a part of its own."""
+    edit by rule, whose places are to be marked. What fills slots is a part of its own."""
     found = recognise(instruction, selection)
-    return (found.parts, found.places(selection)) if found else ((instruction,), [])
+    return (found.parts, found.changes(selection)) if found else ((instruction,), [])
 
 
 def _readings(text: str, defined: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:

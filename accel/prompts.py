@@ -12,10 +12,12 @@ import numpy as np
 from accel.chat import chat_tokens
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
-from accel.formats import FillFormat, Order, edit_format, file_separator, fill_format
+from accel.excerpts import Excerpt, excerpts
+from accel.formats import EditFormat, FillFormat, Order, edit_format, file_separator, fill_format
 from accel.instructions import as_trained
-from accel.marking import cut, middle_place
+from accel.marking import cut, cut_at, middle_place
 from accel.tokenizer import Tokenizer
+from accel.training.region import apply
 
 NOTHING = np.empty(0, np.int32)
 
@@ -43,6 +45,8 @@ class Prompt:
     """Text after the cursor."""
     original_tokens: TokenArray | None = None
     """The code that an edit starts from."""
+    expected_tokens: TokenArray | None = None
+    """What the code becomes by rule, where the instruction leaves nothing open, for drafts."""
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """What an answer is expected to have behind the code, before it ends."""
     fence: str = ""
@@ -126,20 +130,13 @@ def edit_prompt(
     Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
     does not fit the budget.
     """
-    original = tokenizer.encode(selection)
     form = edit_format(tokenizer)
-    fence = ""
     if form is not None:
-        parts, places = as_trained(instruction, selection)
-        if form.places is None or not places:
-            wording, shown = tokenizer.encode("".join(parts)), original
-        else:
-            wording = _joined(*map(tokenizer.encode, parts))
-            original, shown = _marked(tokenizer, selection, places, form.places)
-        tokens = _joined(form.instruction, wording, form.before, shown, form.after)
-        text = _joined(form.instruction, wording, form.before, original, form.after)
+        parts, changes = as_trained(instruction, selection)
+        prompt = _instructed(tokenizer, form, parts, Excerpt(selection, tuple(changes)))
     elif tokenizer.chat_template is not None:
         fence = _fence_for(selection)
+        original = tokenizer.encode(selection)
         room = max(budget - len(original) - 256, 0) // 2
         question = _question(
             instruction,
@@ -149,36 +146,77 @@ def edit_prompt(
             opening=fence + language,
             path=path,
         )
-        tokens = text = chat_tokens(tokenizer, question, answer=f"{fence}{language}\n")
+        closing = fence if selection.endswith("\n") else f"\n{fence}"
+        prompt = Prompt(
+            chat_tokens(tokenizer, question, answer=f"{fence}{language}\n"),
+            tokenizer.special_tokens,
+            original_tokens=original,
+            expected_tokens=_expected(tokenizer, instruction, selection),
+            closing_tokens=tokenizer.encode(closing),
+            fence=fence,
+        )
     else:
         raise UnsupportedPrompt(
             "the model has neither edit tokens nor a chat template; use the embedded model or an "
             "instruct model for edits"
         )
-    if len(tokens) > budget:
+    if len(prompt.tokens) > budget:
         raise InvalidRequest(
-            f"the selection makes a prompt of {len(tokens)} tokens and {budget} fit; select less"
+            f"the selection makes a prompt of {len(prompt.tokens)} tokens and {budget} fit; "
+            "select less"
         )
-    stops = tokenizer.special_tokens
-    closing = fence if selection.endswith("\n") or not fence else f"\n{fence}"
+    return prompt
+
+
+def excerpt_prompts(
+    tokenizer: Tokenizer, instruction: str, selection: str
+) -> list[tuple[str, Prompt | None]]:
+    """``selection`` in runs of lines, with prompts for those that the edit is about.
+
+    Empty where the instruction does not tell the places, or the model knows no marks for them.
+    """
+    form = edit_format(tokenizer)
+    if form is None or form.places is None:
+        return []
+    parts, changes = as_trained(instruction, selection)
+    if not changes:
+        return []
+    return [
+        (each.text, _instructed(tokenizer, form, parts, each) if each.changes else None)
+        for each in excerpts(selection, changes)
+    ]
+
+
+def _instructed(
+    tokenizer: Tokenizer, form: EditFormat, parts: Sequence[str], asked: Excerpt
+) -> Prompt:
+    """The prompt in edit tokens, with marks around the places where there are such tokens."""
+    expected = None
+    if form.places is None or not asked.changes:
+        wording = tokenizer.encode("".join(parts))
+        original = shown = tokenizer.encode(asked.text)
+    else:
+        wording = _joined(*map(tokenizer.encode, parts))
+        pieces = [tokenizer.encode(piece) for piece in cut(asked.text, asked.places)]
+        begin, end = form.places
+        marked = [_joined(begin, ids, end) if n % 2 else ids for n, ids in enumerate(pieces)]
+        made = pieces[:1]
+        for change, after in zip(asked.changes, pieces[2::2], strict=True):
+            made += [*map(tokenizer.encode, cut_at(change.text, parts[1::2])), after]
+        original, shown, expected = _joined(*pieces), _joined(*marked), _joined(*made)
     return Prompt(
-        tokens,
-        stops,
-        text=text,
+        _joined(form.instruction, wording, form.before, shown, form.after),
+        tokenizer.special_tokens,
+        text=_joined(form.instruction, wording, form.before, original, form.after),
         original_tokens=original,
-        closing_tokens=tokenizer.encode(closing),
-        fence=fence,
+        expected_tokens=expected,
     )
 
 
-def _marked(
-    tokenizer: Tokenizer, text: str, places: Sequence[tuple[int, int]], marks: tuple[int, int]
-) -> tuple[TokenArray, TokenArray]:
-    """Tokens of ``text`` cut at the places, without and with marks around each of them."""
-    pieces = [tokenizer.encode(piece) for piece in cut(text, places)]
-    begin, end = marks
-    shown = [_joined(begin, ids, end) if n % 2 else ids for n, ids in enumerate(pieces)]
-    return _joined(*pieces), _joined(*shown)
+def _expected(tokenizer: Tokenizer, instruction: str, selection: str) -> TokenArray | None:
+    """The selection after the edit by rule, None where there is no rule for it."""
+    changes = as_trained(instruction, selection)[1]
+    return tokenizer.encode(apply(selection, changes)[0]) if changes else None
 
 
 def code_in(answer: str, fence: str) -> str:

@@ -10,21 +10,21 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from lsp_server.borrowing import Spares
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
-from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.framing import Frame
 from lsp_server.generating import (
     answer,
     completion_prompt,
     context_tokens,
+    edit_parts,
     edit_prompt,
     joined,
+    kept,
     result_of,
     sound,
 )
@@ -198,19 +198,21 @@ class EngineService:
         return completion_prompt(self.engine, job, snippets)
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
-        """An edit that yields after every forward; a long selection piece by piece."""
+        """An edit that yields after every forward, part by part."""
         results: list[JobResult] = []
-        for piece in split_at_definitions(job.selection, self._fits):
-            part = replace(job, selection=piece)
-            prompt = edit_prompt(self.engine, part)
-            request = self._request(part, prompt, EDIT_NODES, cancelled)
+        for text, prompt in edit_parts(self.engine, job, self._fits):
+            if prompt is None:
+                results.append(kept(text))
+                yield results[-1].spans
+                continue
+            request = self._request(job, prompt, EDIT_NODES, cancelled)
             room = self.engine.max_positions - len(prompt.tokens) - 1
             longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
             request.max_tokens = min(job.max_tokens, room, longest)
             if prompt.fence:
                 request.stop_rule = stopping.fence(prompt.fence)
             result = yield from self._generate(EDIT_KEY, request, job.plain, self._reuse)
-            results.append(answer(result, prompt.fence, piece))
+            results.append(answer(result, prompt.fence, text))
             if result.stopped_by in ("cancelled", "length"):
                 break
         return joined(results)
@@ -250,6 +252,7 @@ class EngineService:
                 prompt.text,
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
+                expected=prompt.expected_tokens,
                 closing=prompt.closing_tokens,
                 index=index,
                 workspace=job.workspace,

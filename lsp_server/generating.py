@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from lsp_server.editing.checks import with_end_of
-from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet
+from lsp_server.editing.pieces import split_at_definitions
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 from lsp_server.spans import SpanBuilder
 
 if TYPE_CHECKING:
@@ -52,6 +56,29 @@ def context_tokens(engine: Engine, job: CompletionJob) -> int:
     return min(affordable, MOST_CONTEXT_TOKENS, most)
 
 
+class EditPart(NamedTuple):
+    """A piece of a selection; without a prompt it stays as it is."""
+
+    text: str
+    prompt: Prompt | None
+
+
+def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Iterator[EditPart]:
+    """What the model is asked for one after another, and what stays between. Raises AccelError.
+
+    Of an edit whose places are known only the lines around them are asked for. A selection that
+    does not fit into one answer is cut at its definitions.
+    """
+    from accel.prompts import excerpt_prompts
+
+    asked = excerpt_prompts(engine.tokenizer, sound(job.instruction), sound(job.selection))
+    if asked and all(fits(text) for text, prompt in asked if prompt is not None):
+        yield from itertools.starmap(EditPart, asked)
+        return
+    for piece in split_at_definitions(job.selection, fits):
+        yield EditPart(piece, edit_prompt(engine, replace(job, selection=piece)))
+
+
 def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
     """The prompt of an edit. Raises AccelError."""
     from accel.prompts import edit_prompt as prompt_of
@@ -94,6 +121,12 @@ def answer(result: JobResult, fence: str, original: str) -> JobResult:
         result.text = code_in(result.text, fence)
     result.text = with_end_of(original, result.text)
     return result
+
+
+def kept(text: str) -> JobResult:
+    """Text that stays as it is, as a result that cost nothing."""
+    spans = [Span(text, "original")]
+    return JobResult(text, spans, 0, 0, 0.0, 0.0, {}, "end")
 
 
 def joined(results: list[JobResult]) -> JobResult:

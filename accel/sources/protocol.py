@@ -98,6 +98,8 @@ class DraftRequest:
     """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
     original: TokenArray | None = None
     """The code that an edit starts from."""
+    expected: TokenArray | None = None
+    """What becomes of ``original``, where that is likely before anything is written."""
     closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
     """What is expected behind the edited code before the answer ends, such as a closing fence."""
     index: ContinuationIndex | None = None
@@ -143,12 +145,14 @@ class Prices(NamedTuple):
     """What verifying costs, for drafters that stop where more nodes do not pay.
 
     seconds: float64 [n + 1], a step with 0, 1, .. nodes; slopes: float64 [n + 1], the least that a
-    node costs beyond so many; trust: accepted tokens for each that was predicted, so far.
+    node costs beyond so many; trust: accepted tokens for each that was predicted, so far; masks:
+    whether mask rows may hang behind the tree.
     """
 
     seconds: NDArray[np.float64]
     slopes: NDArray[np.float64]
     trust: float
+    masks: bool = False
 
     @classmethod
     def free(cls, nodes: int) -> Prices:

@@ -20,13 +20,11 @@ from accel.sources import copy_rows as rows_of
 from accel.sources.copy_tree import expand_rows
 from accel.sources.copy_weights import row_weights
 from accel.sources.cursor import ANCHOR, AT, EVENT_REJOINED, OFF_TRACK, breaks_around, follow
-from accel.sources.foreseen import foreseen
 from accel.sources.protocol import DraftRequest
 from accel.sources.rewrites import (
     TextCodec,
     Version,
     learn_rename,
-    made_of,
     rewrite,
     shown_at,
     spoken_phrases,
@@ -137,9 +135,11 @@ class ReuseDrafter:
         self._measure(scratch, stop)
         self._cursor = np.array([scratch, 0, 0, 0], np.int32)
         self._lay_spans()
-        self._write_expected((request.workspace, instruction), text)
+        self._write_expected((request.workspace, instruction), text, request.expected)
 
-    def _write_expected(self, asked: tuple[str, str], text: str) -> None:
+    def _write_expected(
+        self, asked: tuple[str, str], text: str, expected: TokenArray | None
+    ) -> None:
         """Versions of the original that are likely before anything is written."""
         # The same wish for another piece of code: names change as they did there.
         again = asked == self._asked and len(self._original) > 0
@@ -148,11 +148,10 @@ class ReuseDrafter:
         if self._renames:
             self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
         _, instruction = asked
-        if spoken := spoken_renames(instruction, text):
+        if expected is not None:
+            self._write_version(rows_of.INSTRUCTED, version_of(self._original, expected))
+        elif spoken := spoken_renames(instruction, text):
             self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
-        elif (likely := foreseen(instruction, text)).changes:
-            made = made_of(self._codec, text, *likely, self._is_cut)
-            self._write_version(rows_of.INSTRUCTED, version_of(self._original, made))
 
     def draft(self, max_nodes: int) -> DraftTree:
         """The best tree of at most ``max_nodes`` nodes."""

@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.marking import cut, cut_at
-from accel.training.region import Replacement
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _NAME = re.compile(r"\w+")
@@ -86,24 +84,6 @@ def version_of(original: TokenArray, tokens: TokenArray) -> Version:
         same = head + (np.arange(first, last) if kind == "equal" else last)
         offsets[head + new_first : head + new_last] = same
     return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
-
-
-def made_of(
-    codec: TextCodec,
-    text: str,
-    changes: Sequence[Replacement],
-    values: Sequence[str],
-    is_cut: bool,
-) -> TokenArray:
-    """Tokens of ``text`` after ``changes``, in which ``values`` come from the instruction.
-
-    is_cut: as for ``rewrite``.
-    """
-    kept = cut(text, [(change.start, change.end) for change in changes])[::2]
-    pieces = kept[:1]
-    for change, after in zip(changes, kept[1:], strict=True):
-        pieces += [*cut_at(change.text, values), after]
-    return _encoded(codec, pieces if is_cut else ["".join(pieces)])
 
 
 def _encoded(codec: TextCodec, pieces: Sequence[str]) -> TokenArray:

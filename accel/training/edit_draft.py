@@ -198,7 +198,11 @@ def regenerated(
                 prompt=prompt.tokens,
                 max_tokens=max_tokens,
                 drafter=drafter,
-                draft_request=DraftRequest(prompt.text, original=prompt.original_tokens),
+                draft_request=DraftRequest(
+                    prompt.text,
+                    original=prompt.original_tokens,
+                    expected=prompt.expected_tokens,
+                ),
                 stop_tokens=prompt.stop_tokens,
                 max_nodes=128,
             )

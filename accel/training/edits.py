@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from accel.excerpts import excerpts
 from accel.training import edit_bodies, edit_renames, edit_signatures
 from accel.training.edit_phrases import instruction, said_parts
 from accel.training.edit_places import Change, Transform, docstring_lines
@@ -29,8 +30,8 @@ SHARES: dict[str, float] = {
     "add_type_hint": 5,
     "add_return_type": 4,
     "remove_type_hints": 5,
-    "change_quotes": 4,
-    "to_fstring": 4,
+    "change_quotes": 6,
+    "to_fstring": 7,
     "add_guard": 5,
     "add_print": 3,
     "remove_prints": 3,
@@ -39,7 +40,7 @@ SHARES: dict[str, float] = {
     "change_default": 6,
     "remove_comments": 7,
     "wrap_try": 3,
-    "invert_if": 5,
+    "invert_if": 7,
     "make_async": 2,
     "add_decorator": 3,
     "remove_decorators": 3,
@@ -171,6 +172,23 @@ def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> 
         return _make(source, kind, rng, canonical)
     except (SyntaxError, RecursionError):
         return None
+
+
+def excerpts_of(edit: Edit, around: int) -> list[Edit]:
+    """The edit of each run of lines with places, as prompts ask for it; ``around`` as there."""
+    changes = [
+        Replacement(*place, edit.after[slice(*made)])
+        for place, made in zip(edit.places, edit.changed, strict=True)
+    ]
+    found: list[Edit] = []
+    for excerpt in excerpts(edit.before, changes, around):
+        if excerpt.changes:
+            after, spans = apply(excerpt.text, list(excerpt.changes))
+            places = tuple(excerpt.places)
+            found.append(
+                replace(edit, before=excerpt.text, after=after, changed=tuple(spans), places=places)
+            )
+    return found
 
 
 def draw_kind(rng: random.Random) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from accel.training import edit_bodies, edit_signatures
-from accel.training.edit_places import Change, Place, insert_first, signature_end, with_default
+from accel.training.edit_places import Change, insert_first, signature_end, with_default
 from accel.training.edit_renames import renamed_places
 from accel.training.region import FunctionNode, Region, Replacement, led_by_newline
 
@@ -23,10 +23,14 @@ Slots = dict[str, str]
 def by_rule(kind: str, slots: Slots, source: str, within: str = "") -> list[Replacement]:
     """The edit of a piece of Python, in the order of its places.
 
-    kind, slots: as in ``edits.make_edit``. within: the function that is meant, the first where it
-    is empty or unknown. Nothing for other kinds, and where the source does not parse or nothing
-    in it is plainly what is meant.
+    kind, slots: as in ``edits.make_edit``, and ``rename``, of every place of the name where the
+    source does not parse. within: the function that is meant, the first where it is empty or
+    unknown. Nothing for other kinds, and where the source does not parse or nothing in it is
+    plainly what is meant.
     """
+    if kind == "rename":
+        places = renamed_places(source, slots["old"], within)
+        return [Replacement(*place, slots["new"]) for place in places]
     edit = _EDITS.get(kind)
     if edit is None:
         return []
@@ -37,16 +41,6 @@ def by_rule(kind: str, slots: Slots, source: str, within: str = "") -> list[Repl
         return led_by_newline(source, change[1]) if change else []
     except (SyntaxError, RecursionError, LookupError, AssertionError):
         return []
-
-
-def edited_places(kind: str, slots: Slots, source: str, within: str = "") -> list[Place]:
-    """Characters that the edit is about, in their order.
-
-    kind: also ``rename``, of every place of the name where the source does not parse.
-    """
-    if kind == "rename":
-        return renamed_places(source, slots["old"], within)
-    return [(item.start, item.end) for item in by_rule(kind, slots, source, within)]
 
 
 def _function(region: Region, name: str) -> FunctionNode | None:

@@ -20,11 +20,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from accel.engine import Engine
+from accel.excerpts import AROUND
 from accel.formats import Order
 from accel.instructions import as_trained
 from accel.training.corpus import SourceFile
-from accel.training.edits import EXACT_KINDS, Edit, make_edit
+from accel.training.edits import EXACT_KINDS, Edit, excerpts_of, make_edit
 from accel.training.errors import TrainingError
+from accel.training.region import apply
 from accel.training.tokenizer import load_tokenizer
 from accel.training.units import UnitMaker, definitions
 
@@ -45,10 +47,20 @@ class Tally:
         self.right += right
         self.total += 1
 
+    def add(self, other: Tally) -> None:
+        """Take another tally's cases in."""
+        self.right += other.right
+        self.total += other.total
+
     @property
     def share(self) -> float:
         """Right by total; nan without a case."""
         return self.right / self.total if self.total else math.nan
+
+    @property
+    def all_right(self) -> bool:
+        """Whether nothing was wrong."""
+        return self.right == self.total
 
     def as_dict(self) -> dict[str, float]:
         """For JSON."""
@@ -90,11 +102,26 @@ class Judge:
 
         When all are, the raw greedy answer is exactly the edit's text.
         """
-        ids = self.maker.edit(as_asked(edit)).ids
+        return self._tokens_of(as_asked(edit))
+
+    def _tokens_of(self, asked: Edit) -> Tally:
+        ids = self.maker.edit(asked).ids
         split = ids.index(self.maker.after) + 1
         best = self.logits(ids[:-1], len(ids) - split).argmax(-1).tolist()
         right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
         return Tally(right, len(best))
+
+    def lines_are_exact(self, edit: Edit) -> bool:
+        """Whether an edit's text is what editors get: where the places are known, from answers for
+        the lines around them (`accel.prompts.excerpt_prompts`), else from one answer."""
+        parts, changes = as_trained(edit.instruction, edit.before)
+        if not changes:
+            return self.edit_tokens(edit).all_right
+        after, spans = apply(edit.before, changes)
+        places = tuple((each.start, each.end) for each in changes)
+        known = replace(edit, parts=parts, places=places, changed=tuple(spans))
+        asked = excerpts_of(known, AROUND)
+        return after == edit.after and all(self._tokens_of(each).all_right for each in asked)
 
     def line_is_exact(self, prefix: str, suffix: str, line: str, order: Order) -> bool:
         """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
@@ -144,8 +171,8 @@ class Judge:
 
 def as_asked(edit: Edit) -> Edit:
     """The edit as a prompt asks for it: in the wording for what is recognised, with its marks."""
-    parts, places = as_trained(edit.instruction, edit.before)
-    return replace(edit, parts=parts, places=tuple(places))
+    parts, changes = as_trained(edit.instruction, edit.before)
+    return replace(edit, parts=parts, places=tuple((each.start, each.end) for each in changes))
 
 
 def _byte_of_character() -> dict[str, int]:
@@ -234,20 +261,6 @@ def measure(
         for order in _ORDERS:
             exact = judge.line_is_exact(row["prefix"], rest + row["suffix"], line, order)
             lines[order.value].count(exact)
-    kinds: dict[str, Tally] = {}
-    every, tokens = Tally(), Tally()
-    for kind in EXACT_KINDS:
-        kinds[kind] = Tally()
-        for edit in edits_of(files, kind, per_kind):
-            if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
-                answer = judge.edit_tokens(edit)
-                tokens.right, tokens.total = (
-                    tokens.right + answer.right,
-                    tokens.total + answer.total,
-                )
-                kinds[kind].count(answer.right == answer.total)
-                every.count(answer.right == answer.total)
-    shares = [tally.share for tally in kinds.values() if tally.total]
     chosen = Engine.load(model_dir, dtype="fp32", threads=1).fim_order
     used = (chosen if chosen in _ORDERS else _ORDERS[0]).value
     return {
@@ -256,10 +269,38 @@ def measure(
         "infilling_order": used,
         "infilling_single_line": lines[used].as_dict(),
         "infilling_by_order": {order: tally.as_dict() for order, tally in lines.items()},
-        "edits": every.as_dict(),
-        "edit_tokens_right": round(tokens.share, 4),
-        "edits_mean_of_kinds": round(sum(shares) / max(1, len(shares)), 4),
-        "edits_by_kind": {kind: tally.as_dict() for kind, tally in kinds.items()},
+        **_edits(judge, files, per_kind),
+    }
+
+
+def _edits(judge: Judge, files: list[SourceFile], per_kind: int) -> dict[str, Any]:
+    """Exact edits by kind: as editors get them, and the whole selection in one answer."""
+    served = {kind: Tally() for kind in EXACT_KINDS}
+    whole = {kind: Tally() for kind in EXACT_KINDS}
+    tokens = Tally()
+    for kind in EXACT_KINDS:
+        for edit in edits_of(files, kind, per_kind):
+            if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
+                answer = judge.edit_tokens(edit)
+                tokens.add(answer)
+                whole[kind].count(answer.all_right)
+                served[kind].count(judge.lines_are_exact(edit))
+    return {
+        **_by_kind("edits", served),
+        **_by_kind("whole_edits", whole),
+        "whole_edit_tokens_right": round(tokens.share, 4),
+    }
+
+
+def _by_kind(name: str, kinds: dict[str, Tally]) -> dict[str, Any]:
+    every = Tally()
+    for tally in kinds.values():
+        every.add(tally)
+    shares = [tally.share for tally in kinds.values() if tally.total]
+    return {
+        name: every.as_dict(),
+        f"{name}_mean_of_kinds": round(sum(shares) / max(1, len(shares)), 4),
+        f"{name}_by_kind": {kind: tally.as_dict() for kind, tally in kinds.items()},
     }
 
 

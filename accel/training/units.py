@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 
 from accel.marking import cut, cut_at, middle_place
 from accel.training.corpus import SourceFile
-from accel.training.edits import Edit, draw_kind, make_edit
+from accel.training.edits import Edit, draw_kind, excerpts_of, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS, newline_tokens
 
 MIDDLE_WEIGHT = 3.0
@@ -49,6 +49,9 @@ PLACE_END_TOKEN = "<|reserved_1|>"
 MARKED_SHARE = 0.95
 DRILL_MARKED_SHARE = 0.75
 CANONICAL_SHARE = 0.85
+EXCERPT_SHARE = 0.65
+MOST_AROUND = 3
+MOST_EXCERPTS = 4
 HEADER_SHARE = 0.3
 
 
@@ -356,10 +359,16 @@ def edit_units(
                 continue
             # Prompts mark the places of what they recognise, and say it in the same wording always.
             marked = canonical and rng.random() < MARKED_SHARE
-            unit = maker.edit(edit, marked=marked)
-            if len(unit.ids) <= row_length:
-                found.append(unit)
-                total += len(unit.ids)
+            asked = [edit]
+            if marked and edit.places and rng.random() < EXCERPT_SHARE:
+                every = excerpts_of(
+                    edit, min(rng.randint(0, MOST_AROUND), rng.randint(0, MOST_AROUND))
+                )
+                asked = rng.sample(every, min(len(every), MOST_EXCERPTS))
+            units = [maker.edit(one, marked=marked) for one in asked]
+            if all(len(unit.ids) <= row_length for unit in units):
+                found += units
+                total += sum(len(unit.ids) for unit in units)
                 break
     return found
 

@@ -34,7 +34,12 @@ def replay_edits(
     bins unless ``group_of`` says otherwise. The end token counts for all alike."""
     for case in cases:
         edit = in_tokens(tokenizer, case, case.instruction, max_tokens)
-        request = DraftRequest(edit.prompt.text, original=edit.prompt.original_tokens, index=index)
+        request = DraftRequest(
+            edit.prompt.text,
+            original=edit.prompt.original_tokens,
+            expected=edit.prompt.expected_tokens,
+            index=index,
+        )
         for name, method in methods.items():
             drafter = method.make() or PlainDrafter()
             tell_files(drafter, {})

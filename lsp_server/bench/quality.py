@@ -98,7 +98,7 @@ def _line_break(text: str) -> int | None:
 
 def table_of(found: dict[str, Any]) -> Table:
     """The figures as a table."""
-    table = Table("measure", "right", "of", "share")
+    table = Table("measure", "right", "of", "share", "whole selection")
     table.add_row("bits per byte", "", "", f"{found['bits_per_byte']:.3f}")
     lines = {
         f"single-line infilling, exact, {order.replace('_', ' ')}"
@@ -108,14 +108,23 @@ def table_of(found: dict[str, Any]) -> Table:
     named = {
         **lines,
         "single-line infilling, pass@1": found["infilling_pass_at_1"],
-        "edits": found["edits"],
     }
-    for name, tally in {**named, **found["edits_by_kind"]}.items():
-        table.add_row(name, str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}")
-    table.add_row("edit tokens after right ones", "", "", f"{found['edit_tokens_right']:.1%}")
-    table.add_row("mean of kinds", "", "", f"{found['edits_mean_of_kinds']:.1%}")
+    for name, tally in named.items():
+        table.add_row(name, *_shown(tally))
+    kinds = {"edits": found["edits"], **found["edits_by_kind"]}
+    whole = {"edits": found["whole_edits"], **found["whole_edits_by_kind"]}
+    for name, tally in kinds.items():
+        table.add_row(name, *_shown(tally), _shown(whole[name])[2])
+    means = (found["edits_mean_of_kinds"], found["whole_edits_mean_of_kinds"])
+    table.add_row("mean of kinds", "", "", *(f"{mean:.1%}" for mean in means))
+    right = f"{found['whole_edit_tokens_right']:.1%}"
+    table.add_row("edit tokens after right ones", "", "", "", right)
     table.add_row("RepoEval, edit similarity", "", "", f"{found['repoeval_similarity']:.3f}")
     return table
+
+
+def _shown(tally: dict[str, float]) -> tuple[str, str, str]:
+    return str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

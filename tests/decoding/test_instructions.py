@@ -118,10 +118,10 @@ def test_what_is_left_as_it_is(said: str) -> None:
 
 def test_one_function_of_several_is_kept_in_mind() -> None:
     two = "def f(a):\n    return a\n\n\ndef g(a):\n    return a\n"
-    parts, places = as_trained("please rename a to b in g", two)
+    parts, changes = as_trained("please rename a to b in g", two)
     assert parts == ("rename ", "a", " to ", "b", " in ", "g")
-    assert [two[start:end] for start, end in places] == ["a", "a"]
-    assert places[0][0] > two.index("def g")
+    assert [two[each.start : each.end] for each in changes] == ["a", "a"]
+    assert changes[0].start > two.index("def g")
 
 
 def test_random_text_never_fails() -> None:
@@ -141,11 +141,12 @@ def test_every_further_wording_belongs_to_a_kind() -> None:
 @pytest.mark.parametrize("kind", EXACT_KINDS)
 def test_the_places_that_are_marked_are_those_of_the_training(kind: str) -> None:
     for edit in edits(kind):
-        assert as_trained(edit.instruction, edit.before)[1] == list(edit.places), edit.before
+        changes = as_trained(edit.instruction, edit.before)[1]
+        assert [(each.start, each.end) for each in changes] == list(edit.places), edit.before
 
 
 def test_other_languages_have_every_word_marked() -> None:
     code = "let total = totals(total.x)"
-    places = as_trained("rename total to sum", code)[1]
-    assert [code[start:end] for start, end in places] == ["total", "total"]
+    changes = as_trained("rename total to sum", code)[1]
+    assert [code[each.start : each.end] for each in changes] == ["total", "total"]
     assert as_trained("make it faster", code) == (("make it faster",), [])

@@ -11,9 +11,9 @@ from edit_words import WordCodec
 
 from accel.loading import DEFAULT_MODEL
 from accel.marking import cut
+from accel.prompts import edit_prompt
 from accel.sources.rewrites import (
     learn_rename,
-    made_of,
     rewrite,
     shown_at,
     spoken_phrases,
@@ -22,7 +22,6 @@ from accel.sources.rewrites import (
     version_of,
 )
 from accel.tokenizer import Tokenizer
-from accel.training.region import Replacement
 
 CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
 
@@ -144,5 +143,6 @@ def test_a_rewritten_text_is_cut_as_the_original_is(is_cut):
     windows = np.lib.stride_tricks.sliding_window_view(version.tokens, len(name)).tolist()
     assert windows.count(name) == (3 if is_cut else 0), "(self is one token"
     assert (version.rules >= 0).sum() == 3
-    changes = [Replacement(start, end, "self") for start, end in places]
-    assert made_of(tokenizer, code, changes, ["self"], is_cut).tolist() == version.tokens.tolist()
+    expected = edit_prompt(tokenizer, "rename host to self", code).expected_tokens
+    assert expected is not None
+    assert (expected.tolist() == version.tokens.tolist()) == is_cut

@@ -35,9 +35,9 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
     pieces: list[str] = []
     request = service._request
 
-    def noted(job, *rest):
-        pieces.append(job.selection)
-        return request(job, *rest)
+    def noted(job, prompt, *rest):
+        pieces.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
+        return request(job, prompt, *rest)
 
     def shouting(*_rest):
         yield [Span("so far", "model")]
@@ -53,6 +53,49 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
     assert (result.tokens, result.forwards, result.seconds) == (18, 4, 2.0)
     assert result.sources == {"original": 18}
     assert len(spans) == 2
+
+
+LONG = "".join(
+    f"def step_{number}(value, scale):\n"
+    + "".join(f"    value_{line} = value * {line}\n" for line in range(9))
+    + "    return value_8 / scale\n\n\n"
+    for number in range(3)
+)
+
+
+def test_only_the_lines_around_known_places_are_asked_for(service, monkeypatch):
+    shown: list[str] = []
+    request = service._request
+
+    def noted(job, prompt, *rest):
+        shown.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
+        return request(job, prompt, *rest)
+
+    def without_model(*_rest):
+        yield [Span("so far", "model")]
+        answer = shown[-1].replace("scale", "by")
+        return JobResult(answer, [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
+
+    monkeypatch.setattr(service, "_request", noted)
+    monkeypatch.setattr(service, "_generate", without_model)
+    job = replace(JOB, instruction="rename scale to by", selection=LONG)
+    spans: list[Span] = []
+    result = service.edit(job, on_spans=spans.extend)
+    assert result.text == LONG.replace("scale", "by")
+    assert all(1 <= text.count("\n") <= 8 and "scale" in text for text in shown)
+    # The end of one function and the head of the next are one excerpt.
+    assert len(shown) == 4
+    kept = [span.text for span in spans if span.source == "original"]
+    assert len(kept) >= 3
+    assert all("scale" not in text for text in kept)
+
+
+def test_lines_of_a_known_edit_are_the_same_with_and_without_drafts(service):
+    job = replace(JOB, instruction="rename scale to by", selection=LONG)
+    drafted, plain = service.edit(job), service.edit(replace(job, plain=True))
+    assert drafted.text == plain.text
+    assert drafted.forwards < plain.forwards
+    assert drafted.tokens < len(service.engine.tokenizer.encode(LONG)) / 2
 
 
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
