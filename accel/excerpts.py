@@ -8,6 +8,7 @@ and answers short enough for a small model.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,13 +40,12 @@ def excerpts(text: str, changes: Sequence[Replacement], around: int = AROUND) ->
 
     changes: in their order, not overlapping; none of them is cut.
     """
-    starts = [0, *(place + 1 for place, char in enumerate(text) if char == "\n")]
-    if starts[-1] != len(text):
-        starts.append(len(text))
+    lines = text.splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(map(len, lines))]
     found: list[Excerpt] = []
     taken = 0
-    for first, last, held in _runs(starts, changes, around):
-        start, end = starts[first], starts[last]
+    for first, after, held in _runs(lines, starts, changes, around):
+        start, end = starts[first], starts[after]
         if taken < start:
             found.append(Excerpt(text[taken:start]))
         moved = [Replacement(each.start - start, each.end - start, each.text) for each in held]
@@ -59,17 +59,21 @@ def excerpts(text: str, changes: Sequence[Replacement], around: int = AROUND) ->
 _Run = tuple[int, int, list[Replacement]]
 
 
-def _runs(starts: list[int], changes: Sequence[Replacement], around: int) -> list[_Run]:
+def _runs(
+    lines: list[str], starts: list[int], changes: Sequence[Replacement], around: int
+) -> list[_Run]:
     """Of each run its first line, the line after its last, and its changes."""
-    count = len(starts) - 1
     found: list[_Run] = []
     for change in changes:
         last_character = max(change.start, change.end - 1)
-        first = min(bisect.bisect_right(starts, change.start), count) - 1 - around
-        after = min(bisect.bisect_right(starts, last_character), count) + around
-        run = max(first, 0), min(after, count), [change]
+        first = max(min(bisect.bisect_right(starts, change.start), len(lines)) - 1, 0)
+        after = min(bisect.bisect_right(starts, last_character), len(lines))
+        # Blank lines tell nothing: with none at its ends an excerpt is simpler.
+        before = [n for n in range(max(first - around, 0), first) if lines[n].strip()]
+        behind = [n for n in range(after, min(after + around, len(lines))) if lines[n].strip()]
+        run = min([first, *before]), max([after, *(n + 1 for n in behind)]), [change]
         if found and run[0] - found[-1][1] <= APART:
-            before = found.pop()
-            run = before[0], max(run[1], before[1]), [*before[2], change]
+            earlier = found.pop()
+            run = earlier[0], max(run[1], earlier[1]), [*earlier[2], change]
         found.append(run)
     return found

@@ -51,6 +51,7 @@ DRILL_MARKED_SHARE = 0.75
 CANONICAL_SHARE = 0.85
 EXCERPT_SHARE = 0.65
 MOST_AROUND = 3
+NARROW_SHARE = 0.12
 MOST_EXCERPTS = 4
 HEADER_SHARE = 0.3
 
@@ -353,6 +354,8 @@ def edit_units(
                 source = textwrap.dedent(source)
             if rng.random() < 0.25:
                 source = source.rstrip("\n")
+            if rng.random() < NARROW_SHARE:
+                source = _narrowed(source)
             canonical = rng.random() < CANONICAL_SHARE
             edit = make_edit(source, kind, rng.getrandbits(48), canonical=canonical)
             if edit is None:
@@ -371,6 +374,11 @@ def edit_units(
                 total += sum(len(unit.ids) for unit in units)
                 break
     return found
+
+
+def _narrowed(source: str) -> str:
+    """With half the indentation, as some people write: packages seldom have it."""
+    return re.sub(r"^ +", lambda found: found[0][: len(found[0]) // 2], source, flags=re.MULTILINE)
 
 
 def copy_units(maker: UnitMaker, row_length: int, tokens: int, rng: random.Random) -> list[Unit]:
