@@ -32,7 +32,7 @@ from accel.training.corpus import SourceFile
 from accel.training.edits import Edit, draw_kind, excerpts_of, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS, newline_tokens
 
-MIDDLE_WEIGHT = 3.0
+MIDDLE_WEIGHT = 4.0
 AROUND_WEIGHT = 0.7
 CHANGED_WEIGHT = 5.0
 UNSURE_WEIGHT = 4.0
@@ -263,16 +263,16 @@ def draw_hole(text: str, rng: random.Random) -> tuple[int, int]:
     stop = text.find("\n", line)
     line_end = len(text) if stop < 0 else stop
     way = rng.random()
-    if way < 0.36:
+    if way < 0.50:
         newline = rng.random() < 0.3 and line_end < len(text)
         indent = len(text[line:line_end]) - len(text[line:line_end].lstrip())
         begin = line + (indent if rng.random() < 0.3 else 0)
         return begin, line_end + newline
-    if way < 0.64:
+    if way < 0.74:
         return rng.randint(line, line_end), line_end
-    if way < 0.80:
+    if way < 0.86:
         return _block(text, starts, line, rng)
-    if way < 0.92:
+    if way < 0.95:
         begin = rng.randint(0, len(text))
         return begin, min(len(text), begin + int(rng.random() ** 2 * 600))
     begin = rng.randint(0, len(text))
