@@ -111,17 +111,22 @@ class Judge:
         right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
         return Tally(right, len(best))
 
-    def lines_are_exact(self, edit: Edit) -> bool:
-        """Whether an edit's text is what editors get: where the places are known, from answers for
-        the lines around them (`accel.prompts.excerpt_prompts`), else from one answer."""
+    def excerpt_tokens(self, edit: Edit) -> Tally:
+        """As ``edit_tokens``, of the answers that editors get: where the places are known they are
+        for the lines around them (`accel.prompts.excerpt_prompts`), the rest stays."""
         parts, changes = as_trained(edit.instruction, edit.before)
         if not changes:
-            return self.edit_tokens(edit).all_right
+            return self.edit_tokens(edit)
+        answers = Tally()
         after, spans = apply(edit.before, changes)
         places = tuple((each.start, each.end) for each in changes)
         known = replace(edit, parts=parts, places=places, changed=tuple(spans))
-        asked = excerpts_of(known, AROUND)
-        return after == edit.after and all(self._tokens_of(each).all_right for each in asked)
+        for asked in excerpts_of(known, AROUND):
+            answers.add(self._tokens_of(asked))
+        if after != edit.after:
+            # The rule takes the instruction for another edit, and keeps lines that should change.
+            answers.right = 0
+        return answers
 
     def line_is_exact(self, prefix: str, suffix: str, line: str, order: Order) -> bool:
         """Whether the first line that greedy decoding puts between prefix and suffix is `line`.
@@ -277,18 +282,21 @@ def _edits(judge: Judge, files: list[SourceFile], per_kind: int) -> dict[str, An
     """Exact edits by kind: as editors get them, and the whole selection in one answer."""
     served = {kind: Tally() for kind in EXACT_KINDS}
     whole = {kind: Tally() for kind in EXACT_KINDS}
-    tokens = Tally()
+    tokens, whole_tokens = Tally(), Tally()
     for kind in EXACT_KINDS:
         for edit in edits_of(files, kind, per_kind):
             if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
-                answer = judge.edit_tokens(edit)
+                answer = judge.excerpt_tokens(edit)
+                served[kind].count(answer.all_right)
                 tokens.add(answer)
+                answer = judge.edit_tokens(edit)
                 whole[kind].count(answer.all_right)
-                served[kind].count(judge.lines_are_exact(edit))
+                whole_tokens.add(answer)
     return {
         **_by_kind("edits", served),
+        "edit_tokens": tokens.as_dict(),
         **_by_kind("whole_edits", whole),
-        "whole_edit_tokens_right": round(tokens.share, 4),
+        "whole_edit_tokens": whole_tokens.as_dict(),
     }
 
 

@@ -117,8 +117,8 @@ def table_of(found: dict[str, Any]) -> Table:
         table.add_row(name, *_shown(tally), _shown(whole[name])[2])
     means = (found["edits_mean_of_kinds"], found["whole_edits_mean_of_kinds"])
     table.add_row("mean of kinds", "", "", *(f"{mean:.1%}" for mean in means))
-    right = f"{found['whole_edit_tokens_right']:.1%}"
-    table.add_row("edit tokens after right ones", "", "", "", right)
+    tokens = _shown(found["edit_tokens"]), _shown(found["whole_edit_tokens"])
+    table.add_row("edit tokens after right ones", *tokens[0], f"{tokens[1][2]} of {tokens[1][1]}")
     table.add_row("RepoEval, edit similarity", "", "", f"{found['repoeval_similarity']:.3f}")
     return table
 
