@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from accel.loading import DEFAULT_MODEL
+from accel.training.edits import make_edit
+from accel.training.quality import Judge
 from lsp_server import engine_process
 from lsp_server.engine_process import EngineService
 from lsp_server.jobs import EditJob, JobResult, Span
@@ -96,6 +99,20 @@ def test_lines_of_a_known_edit_are_the_same_with_and_without_drafts(service):
     assert drafted.text == plain.text
     assert drafted.forwards < plain.forwards
     assert drafted.tokens < len(service.engine.tokenizer.encode(LONG)) / 2
+
+
+def test_quality_judges_edits_as_they_are_served(service):
+    judge = Judge(DEFAULT_MODEL)
+    verdicts: list[bool] = []
+    source = LONG.split("\n\n\n")[0].replace("scale)", "scale=2)")
+    made = [make_edit(source, kind, 3) for kind in ("rename_parameter", "add_print", "make_async")]
+    for edit in made:
+        assert edit is not None
+        verdicts.append(judge.excerpt_tokens(edit).all_right)
+        served = service.edit(replace(JOB, instruction=edit.instruction, selection=edit.before))
+        # The same text may be spelt in other tokens, which the judge takes for wrong.
+        assert (served.text == edit.after) >= verdicts[-1], edit.instruction
+    assert any(verdicts)
 
 
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
