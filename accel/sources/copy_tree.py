@@ -2,7 +2,13 @@
 
 At a node the rows that spell its path vote for the next token with ``exp(score)``, against the
 escape weight of "something else". Matches grow along a path, and a path that leaves the believed
-position or joins the original again is scored as the cursor would be scored there.
+position or joins the original again is scored as the cursor would be scored there. The row at the
+cursor votes with more where the output has followed it (``slips``).
+
+How many nodes pay is decided while they are found. The best policy over many steps takes every node
+that brings more tokens than its time would bring on the average of all steps, so the tree with the
+largest value, expected tokens less ``rate`` times seconds, is taken. The best ratio of a single
+step would stop too early where all is sure, and verify too much where nothing is.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.sources import copy_rows
+from accel.sources import slips as slips_of
 from accel.sources.compiled import compiled_with
 from accel.sources.copy_rows import (
     CLASSES,
@@ -25,6 +32,7 @@ from accel.sources.copy_rows import (
     features_of,
     state_bucket,
 )
+from accel.sources.slips import FOLLOWING, kept, odds
 
 NO_ROW = -1
 
@@ -61,7 +69,7 @@ def _pop(heap: NDArray[np.int32], size: int, chance: NDArray[np.float64]) -> int
     return int(top)
 
 
-@compiled_with(copy_rows)
+@compiled_with(copy_rows, slips_of, forceinline=True)
 def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -78,14 +86,25 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
     classes: NDArray[np.int8],
     weights: NDArray[np.float64],
     places: NDArray[np.int8],
-    kept: NDArray[np.float64],
+    slips: NDArray[np.float64],
+    at: int,
+    out_token: NDArray[np.int32],
+    out_parent: NDArray[np.int32],
+    out_chance: NDArray[np.float32],
+    out_kind: NDArray[np.int8],
     max_nodes: int,
     min_probability: float,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.int8]]:
-    """Tokens, parents, path probabilities and kinds of at most ``max_nodes`` nodes.
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    trust: float,
+    rate: float,
+) -> int:
+    """Write tokens, parents, path probabilities and kinds of at most ``max_nodes`` nodes; returns
+    how many of them are the best tree.
 
-    places, kept: the class of every place of the pool, and the chance of going on from there, by
-    class (``slips``).
+    places, slips: as in ``slips``; at: the place of the pool that the cursor follows as the
+    instruction says, -1 for none; seconds, slopes, trust: ``protocol.Prices``; rate: tokens per
+    second of steps on the average, 0 to take all nodes.
     """
     row_count = len(rows)
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
@@ -107,10 +126,16 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
     strength = np.empty(row_count, np.float64)
     follows = np.empty(row_count, np.bool_)
 
-    out_token = np.empty(max_nodes, np.int32)
-    out_parent = np.empty(max_nodes, np.int32)
-    out_chance = np.empty(max_nodes, np.float32)
-    out_kind = np.empty(max_nodes, np.int8)
+    boost = odds(slips, FOLLOWING)
+    expected = 1.0
+    best_value = expected - rate * seconds[0]
+    best_count = 0
+    if rate > 0:
+        # Growth ends before it comes to what is less probable than the cheapest node has to be.
+        least = slopes[0]
+        for node in range(1, max_nodes):
+            least = min(least, slopes[node])
+        min_probability = max(min_probability, rate * least / trust)
     for row in range(row_count):
         next_row[row] = row + 1 if row + 1 < row_count else NO_ROW
     candidates = 0
@@ -146,6 +171,9 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
                     kinds[row] <= SHIFTED
                     and RELATION_AT <= second < RELATION_AT + (ON_TRACK + 1) * STATES * 2
                 )
+                if position == at:
+                    vote *= boost
+                    on_track = True
                 total += vote
                 entry = 0
                 while entry < distinct and values[entry] != value:
@@ -160,7 +188,8 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
                 votes[entry] += vote
                 next_row[row] = heads[entry]
                 heads[entry] = row
-                if on_track or (vote > strength[entry] and not follows[entry]):
+                is_led = follows[entry] and rows[strongest[entry]] == at
+                if (on_track and not is_led) or (vote > strength[entry] and not follows[entry]):
                     strength[entry] = vote
                     strongest[entry] = row
                     follows[entry] = on_track
@@ -169,7 +198,7 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
             best = strongest[entry]
             probability = reach * votes[entry] / total
             if follows[entry]:
-                probability *= kept[places[rows[best] + depth]]
+                probability *= kept(slips, places[rows[best] + depth])
             if probability < min_probability:
                 continue
             if candidates == capacity:
@@ -195,6 +224,9 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
             size += 1
         if size == 0 or nodes == max_nodes:
             break
+        # All that follows is less probable than the next, and costs as much or more.
+        if trust * chance[heap[0]] < rate * slopes[nodes]:
+            break
         item = _pop(heap, size, chance)
         size -= 1
         out_token[nodes] = token[item]
@@ -203,10 +235,15 @@ def expand_rows(  # noqa: PLR0915 (compiled; one loop over arrays it would have 
         out_kind[nodes] = kind_of[item]
         node = nodes
         nodes += 1
+        expected += trust * chance[item]
+        value = expected - rate * seconds[nodes]
+        if value > best_value:
+            best_value = value
+            best_count = nodes
         depth = level[item]
         reach = chance[item]
         at_row = first_row[item]
         here_anchor = anchors[item]
         here_off = off_tracks[item]
         here_class = classes[token[item]]
-    return out_token[:nodes], out_parent[:nodes], out_chance[:nodes], out_kind[:nodes]
+    return best_count

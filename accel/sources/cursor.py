@@ -17,13 +17,16 @@ from accel.sources import copy_rows
 from accel.sources.compiled import compiled_with
 from accel.sources.copy_rows import (
     BREAK,
+    INSTRUCTED,
     NOWHERE,
     NUMBER,
+    ORIGINAL,
     REANCHOR_MATCH,
     SHIFTED,
     WORD,
     catch_up,
 )
+from accel.sources.slips import FOLLOWING
 
 AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
 EVENT_REJOINED = 0
@@ -56,12 +59,18 @@ def follow(
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
     behind = 0
+    was_asked = False
     for token in tokens:
         pool[context_stop] = token
         context_stop += 1
         behind += 1
         at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
+            is_asked = _asks(pool, spans, cursor)
+            if is_asked and not was_asked:
+                slips[FOLLOWING, 1] += 1.0
+                slips[FOLLOWING, 0] += pool[at] != token
+            was_asked = is_asked
             if pool[at] == token:
                 slips[places[at], 1] += 1.0
                 cursor[AT] = at + 1
@@ -93,7 +102,42 @@ def follow(
             cursor[ANCHOR] = offsets[row]
             cursor[OFF_TRACK] = 0
     _catch_up(pool, match, spans, context_stop, behind)
+    if cursor[OFF_TRACK] == 0:
+        _go_as_instructed(match, offsets, spans, cursor)
     return events[:count]
+
+
+@njit(nogil=True, cache=True)
+def _asks(pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]) -> bool:
+    """Whether the cursor is where the instruction wants another token than the original has."""
+    home = wanted = False
+    at, anchor = cursor[AT], cursor[ANCHOR]
+    for span in range(len(spans)):
+        if spans[span, 2] == ORIGINAL:
+            home = anchor < spans[span, 1] - spans[span, 0]
+            home = home and pool[spans[span, 0] + anchor] == pool[at]
+        elif spans[span, 2] == INSTRUCTED:
+            wanted = spans[span, 0] <= at < spans[span, 1]
+    return wanted and not home
+
+
+@njit(nogil=True, cache=True)
+def _go_as_instructed(
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    cursor: NDArray[np.int32],
+) -> None:
+    """Move the cursor to the same place of the version that the instruction makes likely, where
+    the last token stands there, too."""
+    for span in range(len(spans)):
+        if spans[span, 2] != INSTRUCTED or spans[span, 0] <= cursor[AT] < spans[span, 1]:
+            continue
+        longest = 0
+        for row in range(spans[span, 0], spans[span, 1]):
+            if offsets[row] == cursor[ANCHOR] and match[row] > longest:
+                longest = match[row]
+                cursor[AT] = row
 
 
 @njit(nogil=True, cache=True)

@@ -12,13 +12,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-ELSEWHERE, UNIQUE, REPEATED = 0, 1, 2
+ELSEWHERE, UNIQUE, REPEATED, FOLLOWING = 0, 1, 2, 3
 """Classes of places: outside of the original and its versions; where the last tokens stand once;
-where they stand several times and go on differently."""
+where they stand several times and go on differently. The last counts apart from the others how
+often the output goes as the instruction says where the original goes elsewhere."""
 LOOK_BACK = 4
 """Of tokens copied wrongly nearly all followed four tokens that stand at several places."""
-PRIOR = np.array([[0.0, 1.0], [0.2, 200.0], [0.4, 40.0]])
-"""Slips and copied tokens, by class, that an edit begins with."""
+PRIOR = np.array([[0.0, 1.0], [0.3, 100.0], [0.5, 25.0], [0.1, 2.0]])
+"""Slips and all tokens, by class, that an edit begins with: float64 [4, 2]."""
 _MIX = 1_000_003
 
 
@@ -50,8 +51,13 @@ def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, s
         first = last
 
 
-def kept(slips: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Chance of going on as the original does, by class. slips: float64 [classes, 2] of slips and
-    copied tokens."""
-    share: NDArray[np.float64] = 1.0 - slips[:, 0] / slips[:, 1]
-    return share
+@njit(nogil=True, cache=True, inline="always")
+def kept(slips: NDArray[np.float64], place: int) -> float:
+    """Chance of going on as the original does at a place of a class."""
+    return 1.0 - slips[place, 0] / slips[place, 1]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def odds(slips: NDArray[np.float64], place: int) -> float:
+    """Odds of going on, to the chance of not doing so."""
+    return (slips[place, 1] - slips[place, 0]) / slips[place, 0]

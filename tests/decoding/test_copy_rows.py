@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accel.sources import copy_rows as rows_of
+from accel.sources.copy_room import best_rows
 from accel.sources.copy_tree import expand_rows
 
 
@@ -88,7 +89,7 @@ def test_every_feature_has_a_weight_of_its_own_table():
 
 
 def slow_expand(
-    pool, match, offsets, rows, kinds, stop, state, classes, weights, places, kept, max_nodes
+    pool, match, offsets, rows, kinds, stop, state, classes, weights, places, slips, at, max_nodes
 ):
     """The votes of copy rows in their plainest form. Returns tokens, parents, probabilities."""
     anchor, off_track, last, lost, line_start, line_end = state
@@ -103,25 +104,31 @@ def slow_expand(
         total = math.exp(weights[escape])
         groups: dict[int, list[tuple[float, bool, int]]] = {}
         for row in alive:
-            at = rows[row]
-            token = pool[at + depth]
+            place = rows[row]
+            token = pool[place + depth]
             if token < 0:
                 continue
             found = rows_of.features_of(
-                kinds[row], match[at] + depth, offsets[at + depth], stop - at, classes[token],
-                here_anchor, here_off, here_class, lost, *breaks,
+                kinds[row], match[place] + depth, offsets[place + depth], stop - place,
+                classes[token], here_anchor, here_off, here_class, lost, *breaks,
             )  # fmt: skip
             vote = math.exp(sum(weights[index] for index in found))
+            leads = place == at
+            vote *= (slips[3, 1] - slips[3, 0]) / slips[3, 0] if leads else 1.0
             on_track = kinds[row] <= rows_of.SHIFTED and (
-                here_off == 0 and offsets[at + depth] == here_anchor
+                here_off == 0 and offsets[place + depth] == here_anchor
             )
             total += vote
-            groups.setdefault(int(token), []).append((vote, on_track, row))
+            groups.setdefault(int(token), []).append((vote, on_track or leads, row))
         for token, votes in groups.items():
             reach_here = reach * sum(vote for vote, _, _ in votes) / total
             followed = [vote for vote in votes if vote[1]]
-            best = followed[-1] if followed else max(votes, key=lambda vote: vote[0])
-            reach_here *= kept[places[rows[best[2]] + depth]] if followed else 1.0
+            leading = [vote for vote in followed if rows[vote[2]] == at]
+            best = max(votes, key=lambda vote: vote[0])
+            if followed:
+                best = (leading or followed)[-1]
+                slipped, copied = slips[places[rows[best[2]] + depth]]
+                reach_here *= 1 - slipped / copied
             joined = kinds[best[2]] <= rows_of.SHIFTED and (
                 best[1] or match[rows[best[2]]] + depth + 1 >= rows_of.REANCHOR_MATCH
             )
@@ -142,8 +149,13 @@ def slow_expand(
     return tree
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_expansion_equals_the_slow_form(seed):
+FREE = np.ones(65), np.zeros(65)
+"""Seconds and slopes where nodes cost nothing."""
+
+
+def random_text(seed):
+    """A pool of an original and of output, and a cursor in it: arguments of ``gather_rows``, then
+    classes of places, slips and the place that leads."""
     random = np.random.default_rng(seed)
     vocabulary = 6
     original = random.integers(0, vocabulary, 40).astype(np.int32)
@@ -158,21 +170,69 @@ def test_expansion_equals_the_slow_form(seed):
     weights = random.normal(0, 1, rows_of.WEIGHTS)
     anchor, off_track = int(random.integers(0, 40)), int(random.integers(0, 5))
     places = random.integers(0, 3, len(pool)).astype(np.int8)
-    kept = np.array([1.0, 0.9, 0.6])
+    slips = np.array([[0.0, 1.0], [0.1, 1.0], [0.4, 1.0], [random.uniform(0.1, 1), 2.0]])
     state = (anchor, off_track, int(classes[context[-1]]), int(classes[original[anchor]]),
              anchor - 4, anchor + 3)  # fmt: skip
-    rows, kinds, features = rows_of.gather_rows(
-        pool, match, offsets, spans, 101, *state, classes, weights, 64
-    )
-    scores = weights[features].sum(axis=1)
-    assert (np.diff(scores) <= 1e-9).all(), f"seed {seed}: best rows do not come first"
-    tokens, parents, chances, _ = expand_rows(
-        pool, match, offsets, rows, kinds, 101, *state, classes, weights, places, kept, 40, 0.0
-    )
+    leading = anchor if seed % 2 else -1
+    return (pool, match, offsets, spans, 101, *state, classes, weights), places, slips, leading
+
+
+def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0):
+    """Tokens, parents and probabilities of the compiled tree, and its rows and kinds."""
+    pool, match, offsets, _, stop, *state, classes, weights = text
+    rows, kinds, _ = rows_of.gather_rows(*text, 64)
+    tree = [np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)]
+    count = expand_rows(
+        pool, match, offsets, rows, kinds, stop, *state, classes, weights, places, slips, leading,
+        *tree, nodes, 0.0, *prices, trust, rate,
+    )  # fmt: skip
+    return [array[:count] for array in tree[:3]], rows, kinds
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_expansion_equals_the_slow_form(seed):
+    text, places, slips, leading = random_text(seed)
+    pool, match, offsets, _, stop, *state, classes, weights = text
+    (tokens, parents, chances), rows, kinds = grown(text, places, slips, leading, 40)
     slow = slow_expand(
-        pool, match, offsets, rows, kinds, 101, state, classes, weights, places, kept, 40
+        pool, match, offsets, rows, kinds, stop, state, classes, weights, places, slips, leading, 40
     )
     assert chances.tolist() == pytest.approx([chance for _, _, chance in slow]), f"seed {seed}"
     assert list(zip(tokens.tolist(), parents.tolist(), strict=True)) == [
         (token, parent) for token, parent, _ in slow
     ], f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_tree_has_the_nodes_that_bring_more_than_their_time(seed):
+    random = np.random.default_rng(seed)
+    text, *rest = random_text(seed)
+    seconds = np.cumsum(random.uniform(0, 1, 65)) / 10 + 1
+    steps = np.arange(65)
+    slopes = np.array([
+        ((seconds[n + 1 :] - seconds[n]) / (steps[n + 1 :] - n)).min(initial=9.0) for n in steps
+    ])  # fmt: skip
+    trust, rate = random.uniform(0.5, 1.2), random.uniform(0.2, 3)
+    (_, _, every), _, _ = grown(text, *rest, 64)
+    (_, _, chosen), _, _ = grown(text, *rest, 64, (seconds, slopes), trust, rate)
+    expected = 1 + trust * np.concatenate([[0.0], np.cumsum(every, dtype=np.float64)])
+    values = expected - rate * seconds[: len(expected)]
+    assert values[len(chosen)] == pytest.approx(values.max()), f"seed {seed}"
+    assert chosen.tolist() == every[: len(chosen)].tolist(), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_best_rows_equal_those_that_are_sorted(seed):
+    text, *_ = random_text(seed)
+    weights = text[-1]
+    for limit in (1, 7, 64):
+        found = [np.empty(limit, kind) for kind in (np.int32, np.int8, np.float64)]
+        count = best_rows(*text, *found)
+        rows, kinds, scores = (array[:count] for array in found)
+        sorted_rows, sorted_kinds, features = rows_of.gather_rows(*text, limit)
+        assert scores == pytest.approx(weights[features].sum(axis=1)), f"seed {seed}"
+        above = scores > scores[-1] + 1e-9  # of equals at the end either may be left out
+        pairs = set(zip(rows[above].tolist(), kinds[above].tolist(), strict=True))
+        assert pairs == set(
+            zip(sorted_rows[above].tolist(), sorted_kinds[above].tolist(), strict=True)
+        ), f"seed {seed}"

@@ -10,12 +10,15 @@ from accel.draft_tree import DraftTree
 from accel.sources.cursor import OFF_TRACK
 from accel.sources.reuse import ReuseDrafter
 from accel.sources.slips import (
+    ELSEWHERE,
+    FOLLOWING,
     LOOK_BACK,
     PRIOR,
     REPEATED,
     UNIQUE,
     kept,
     mark_places,
+    odds,
 )
 
 
@@ -40,12 +43,60 @@ def test_places_after_repeated_tokens_that_go_on_differently(seed):
 
 def test_what_is_left_more_often_is_drafted_with_less_hope():
     slips = PRIOR.copy()
-    before = kept(slips)
     slips[UNIQUE] += (5.0, 10.0)
-    assert kept(slips)[UNIQUE] < before[UNIQUE]
-    assert kept(slips)[REPEATED] == before[REPEATED]
-    assert (kept(PRIOR) > 0.9).all()
-    assert kept(PRIOR)[0] == 1.0
+    assert kept(slips, UNIQUE) < kept(PRIOR, UNIQUE)
+    assert kept(slips, REPEATED) == kept(PRIOR, REPEATED)
+    assert all(kept(PRIOR, place) > 0.9 for place in (UNIQUE, REPEATED))
+    assert kept(PRIOR, ELSEWHERE) == 1.0
+    assert odds(PRIOR, FOLLOWING) > 10
+
+
+WISH = "rename the size to length"
+
+
+def follow_wish(drafter, codec, request, text, slips_at=()):
+    """Write ``text`` token by token; other words stand where it slips."""
+    drafter.begin(request)
+    for place, token in enumerate(codec.encode(text)):
+        other = codec.encode("wrong")[0] if place in slips_at else token
+        drafter.commit(DraftTree.empty(), [], np.array([other], np.int32))
+
+
+def test_the_longer_a_text_goes_as_instructed_the_more_is_it_expected_to():
+    before = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefgh")
+    after = before.replace("size", "length")
+    codec = WordCodec(before, after, "wrong", "@", WISH)
+    request = edit_request(codec, WISH, before)
+    drafter = ReuseDrafter(codec, (END,))
+    lines = after.splitlines(keepends=True)
+    follow_wish(drafter, codec, request, "".join(lines[:4]))
+    obeyed = odds(drafter._pool.slips, FOLLOWING)
+    assert obeyed > odds(PRIOR, FOLLOWING)
+    rest = codec.encode("".join(lines[4:]))
+    obedient = drafter.draft(64)
+    follow_wish(drafter, codec, request, "".join(before.splitlines(keepends=True)[:4]))
+    assert odds(drafter._pool.slips, FOLLOWING) < 1
+    stubborn = drafter.draft(64)
+    assert chance_of(obedient, rest) > 0.5 > chance_of(stubborn, rest)
+
+
+def chance_of(tree: DraftTree, text: np.ndarray) -> float:
+    """Chance that a tree gives a whole text."""
+    path = tree.accepted_path(text)
+    return float(tree.probabilities[path[-1]]) if len(path) == len(text) else 0.0
+
+
+def test_a_slip_does_not_lead_away_from_what_is_instructed():
+    before = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefgh")
+    after = before.replace("size", "length")
+    codec = WordCodec(before, after, "wrong", "@", WISH)
+    drafter = ReuseDrafter(codec, (END,))
+    lines = after.splitlines(keepends=True)
+    request = edit_request(codec, WISH, before)
+    follow_wish(drafter, codec, request, "".join(lines[:3]), slips_at=(3, 12))
+    assert drafter._as_instructed()
+    rest = np.append(codec.encode("".join(lines[3:])), np.int32(END))
+    assert len(drafter.draft(64).accepted_path(rest)) == len(rest)
 
 
 def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
@@ -60,7 +111,7 @@ def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
     for start in range(0, 64, 8):
         drafter.commit(first, [], np.concatenate([text[start : start + 3], wrong]))
         drafter.commit(first, [], text[start + 4 : start + 8])
-    assert drafter._cursor[OFF_TRACK] == 0
+    assert drafter._pool.cursor[OFF_TRACK] == 0
     later = drafter.draft(40)
     assert hope(later) < 0.8 * hope(first)
     other = edit_request(codec, "y", lines)
