@@ -143,8 +143,11 @@ class Generation:
         started, started_cpu = time.perf_counter(), time.thread_time()
         if self._priced is not None and not self._rest:
             prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
+            if self._guesser is not None and self._greedy is not None:
+                prices = prices._replace(masks=True)
             tree = self._priced.draft_within(min(room, len(prices.slopes) - 1), prices)
             gain_s: float | None = self._priced.saved_s
+            tree = self._with_masks(tree)
         else:
             tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
             if self._engine.model.capability == Capability.CHAIN:
@@ -166,9 +169,8 @@ class Generation:
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
         """The drafter where it plans alone: a tree whose every node is verified."""
-        alone = self.request.plan and self._guesser is None
-        is_tree = self._engine.model.capability == Capability.TREE
-        return drafter if alone and is_tree and isinstance(drafter, PricedDrafter) else None
+        plans = self.request.plan and self._engine.model.capability == Capability.TREE
+        return drafter if plans and isinstance(drafter, PricedDrafter) else None
 
     def _planned(self, tree: DraftTree, pending: int) -> DraftTree:
         """What pays of a tree, and of mask rows behind it."""
@@ -331,7 +333,8 @@ class Generation:
         self._session.keep(kept, [*range(first), *[first + node for node in path]])
         self.statistics.record(tree, path, count)
         if len(tree):
-            self._trust.learn(expected_hits(tree, path), len(path))
+            plain_s = self._engine.planner.seconds(first, self._session.length) + OVERHEAD_S
+            self._trust.learn(expected_hits(tree, path), len(path), plain_s)
         if self.request.drafter is not None and count:
             # A pruned tree is not the one that the drafter made, so it learns the text alone.
             learnt = (DraftTree.empty(), []) if healing else (tree, path)

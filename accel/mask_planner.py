@@ -20,7 +20,7 @@ PATIENCE = 12
 
 
 @njit(nogil=True, cache=True)
-def _best(
+def share_rows(
     parents: TokenArray,
     probabilities: NDArray[np.float32],
     seconds: NDArray[np.float64],
@@ -79,7 +79,7 @@ def fit_with_masks(
     """The prefix of ``tree`` and the mask rows that bring the most tokens per second, rows taken by
     what they add. seconds: float64, time of a forward by its rows; gains, cost_s: of a group that
     is used, see ``sources.protocol.Guesser``."""
-    nodes, sizes = _best(
+    nodes, sizes = share_rows(
         tree.parents.astype(np.int32),
         tree.probabilities.astype(np.float32),
         seconds,

@@ -20,8 +20,13 @@ CONTEXT_STEP = 256
 NODE_S = 1e-5
 """Time of drafting one node."""
 
+AROUND_DRAFTS = 1.7
+"""What a draft costs in all for its own time: rows and accepted tokens are laid out and learnt."""
+
 _DECAY = 0.97
 _PRIOR = 3.0
+_NEW_SHARE = 0.05
+"""Of what was just saved, in the running mean."""
 _MOST_REFUSED = 6
 """Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
@@ -144,13 +149,15 @@ class Trust:
             self._fade()
         pays = taken
         if gain_s is not None:
-            self._saved_s += 0.2 * (gain_s - seconds - self._saved_s)
+            self._saved_s += _NEW_SHARE * (gain_s - AROUND_DRAFTS * seconds - self._saved_s)
             pays = self._saved_s > 0
         self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
         self._waiting = (1 << self._refused) // 2 if not pays else 0
 
-    def learn(self, predicted: float, accepted: int) -> None:
-        """``predicted`` is the sum of the probabilities that were verified."""
+    def learn(self, predicted: float, accepted: int, token_s: float = 0.0) -> None:
+        """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
+        accepted token saves, where ``drafted`` was told what the draft was expected to."""
+        self._saved_s += _NEW_SHARE * (accepted - self.factor * predicted) * token_s
         self._fade()
         self._accepted += accepted
         self._predicted += predicted

@@ -26,11 +26,11 @@ class MaskGroups:
 
     nodes: TokenArray
     sizes: TokenArray
+    rows: int = field(init=False)
+    """Rows of all groups."""
 
-    @property
-    def rows(self) -> int:
-        """Rows of all groups."""
-        return int(self.sizes.sum()) if len(self.sizes) else 0
+    def __post_init__(self) -> None:
+        self.rows = sum(self.sizes.tolist())
 
     @classmethod
     def none(cls) -> MaskGroups:
@@ -44,11 +44,12 @@ class MaskGroups:
 
     def rows_behind(self, node: int) -> slice:
         """Places of the rows of a node's group among all mask rows, empty where it has none."""
-        here = np.flatnonzero(self.nodes == node)
-        if not len(here):
-            return slice(0, 0)
-        first = int(self.sizes[: here[0]].sum())
-        return slice(first, first + int(self.sizes[here[0]]))
+        first = 0
+        for other, size in zip(self.nodes.tolist(), self.sizes.tolist(), strict=True):
+            if other == node:
+                return slice(first, first + size)
+            first += size
+        return slice(0, 0)
 
 
 @dataclass(slots=True)
@@ -94,28 +95,16 @@ def tree_rows(
     count = nodes + masks
     if not padding and count == len(pending):
         return chain_rows(pending, len(pending) - 1)
-    tokens = np.zeros(count + padding, np.int32)
-    tokens[: len(pending)] = pending
-    tokens[len(pending) : nodes] = tree.tokens
-    parents = tree.parents.astype(np.int32)
-    places = NO_MASKS
-    if masks:
-        parents = np.concatenate([parents, _hanging(groups, len(tree))])
-        places = _places(groups)
-    offsets, mask, is_chain = _tree_layout(len(pending), parents, padding, BLOCKED)
+    tokens, offsets, mask, places, is_chain = _tree_layout(
+        np.asarray(pending, np.int32),
+        np.asarray(tree.tokens, np.int32),
+        np.asarray(tree.parents, np.int32),
+        groups.nodes,
+        groups.sizes,
+        padding,
+        BLOCKED,
+    )
     return Rows(tokens, offsets, mask, is_chain, len(pending) - 1, nodes, places)
-
-
-def _places(groups: MaskGroups) -> TokenArray:
-    """Place of every mask row in its group."""
-    return np.concatenate([np.arange(size, dtype=np.int32) for size in groups.sizes])
-
-
-def _hanging(groups: MaskGroups, nodes: int) -> TokenArray:
-    """Parents of mask rows: the node of the group, then the row before."""
-    parents = np.arange(nodes - 1, nodes - 1 + groups.rows, dtype=np.int32)
-    parents[np.cumsum(groups.sizes) - groups.sizes] = groups.nodes
-    return parents
 
 
 @lru_cache(maxsize=64)
@@ -125,24 +114,39 @@ def _causal(count: int) -> NDArray[np.float32]:
 
 @njit(cache=True, nogil=True)
 def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
-    pending, parents, padding, blocked
+    pending_tokens, node_tokens, parents, group_nodes, group_sizes, padding, blocked
 ):
-    nodes = len(parents)
-    count = pending + nodes + padding
+    pending, nodes = len(pending_tokens), len(node_tokens)
+    masks = 0
+    for size in group_sizes:
+        masks += size
+    count = pending + nodes + masks + padding
+    tokens = np.zeros(count, np.int32)
+    tokens[:pending] = pending_tokens
+    tokens[pending : pending + nodes] = node_tokens
     offsets = np.empty(count, np.int32)
     mask = np.full((count, count), blocked, np.float32)
+    places = np.empty(masks, np.int32)
     for row in range(pending):
         offsets[row] = row
         mask[row, : row + 1] = 0
-    is_chain = padding == 0
-    for node in range(nodes):
-        is_chain = is_chain and parents[node] == node - 1
+    is_chain = padding == 0 and masks == 0
+    group = place = 0
+    for node in range(nodes + masks):
         row = pending + node
-        above = pending + parents[node]
+        if node < nodes:
+            above = pending + parents[node]
+            is_chain = is_chain and parents[node] == node - 1
+        else:
+            above = pending + group_nodes[group] if place == 0 else row - 1
+            places[node - nodes] = place
+            place += 1
+            if place == group_sizes[group]:
+                group, place = group + 1, 0
         offsets[row] = offsets[above] + 1
         mask[row] = mask[above]
         mask[row, row] = 0
-    for row in range(pending + nodes, count):
+    for row in range(pending + nodes + masks, count):
         offsets[row] = 0
         mask[row, row] = 0
-    return offsets, mask, is_chain
+    return tokens, offsets, mask, places, is_chain

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from accel.sources.history import History
     from accel.sources.mixture import MixtureDrafter
     from accel.sources.protocol import Drafter
+    from accel.sources.sampler import Tables
     from accel.sources.token_shapes import TokenShapes
     from accel.tokenizer import Tokenizer
 
@@ -36,20 +37,31 @@ def default_drafter(
 
 
 ADAPTIVE_FROM_S = 2e-3
-"""Time of a forward of one row from which adaptive tokens pay beside other sources. Below, merging
-guesses costs more than it brings: with forwards of 0.6 ms 3.6 instead of 3.0 tokens a forward, yet
-0.66 instead of 0.62 ms a token."""
+"""Time of a forward of one row from which guesses merged into the finished tree of another drafter
+than ours pay: merging takes some 300 us. Beside our own, mask rows are planned by what they bring.
+"""
 
 
 def with_adaptive(drafter: Drafter, mask_tokens: MaskTokens | None, forward_s: float) -> Drafter:
     """``drafter`` and the model's mask tokens together, ``drafter`` alone where the model has none
     that draft in one forward, or where they do not pay. ``forward_s``: seconds of a plain forward.
     """
-    if mask_tokens is None or mask_tokens.sampler is None or forward_s < ADAPTIVE_FROM_S:
+    if mask_tokens is None or mask_tokens.sampler is None:
         return drafter
     from accel.sources.adaptive import AdaptiveDrafter
+    from accel.sources.adaptive_mixture import AdaptiveMixture
+    from accel.sources.mixture import MixtureDrafter
 
-    return AdaptiveDrafter(mask_tokens, drafter)
+    if isinstance(drafter, MixtureDrafter):
+        return AdaptiveMixture(mask_tokens.count, drafter, _tables_of(mask_tokens))
+    return AdaptiveDrafter(mask_tokens, drafter) if forward_s >= ADAPTIVE_FROM_S else drafter
+
+
+@lru_cache(maxsize=1)
+def _tables_of(mask_tokens: MaskTokens) -> Tables:
+    from accel.sources.sampler import Tables
+
+    return Tables.of(mask_tokens)
 
 
 @lru_cache(maxsize=4)

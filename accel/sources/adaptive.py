@@ -16,7 +16,9 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.mask_planner import MOST_GROUPS, fit_with_masks, likely_stops
 from accel.mask_tokens import MaskTokens, Sampler
 from accel.rows import MaskGroups
+from accel.sources import adaptive_mixture
 from accel.sources.acceptance import Weights
+from accel.sources.adaptive_mixture import ROW_SHARE
 from accel.sources.guesses import Floats, Group, merge, shortlist
 from accel.sources.joint_tree import joint_tree
 from accel.sources.mixture import MixtureDrafter
@@ -27,9 +29,8 @@ FIRST_GAIN = 0.9
 """Tokens that a group is taken to bring before anything is known."""
 LEAST_ROOM, MOST_ROOM = 16, 1 << 20
 """Nodes that the other drafter is asked for: all at first, later by what was verified."""
-_ROW_SHARE = 0.55
-"""Of what one row brings, the next one brings so much."""
-_FADING = 0.9
+FADING = 0.9
+LEAST_GAIN = 0.02
 _NO_CHANCES = np.empty(0, np.float32)
 
 
@@ -60,7 +61,7 @@ class AdaptiveDrafter:
         self._pooling = POOLING if mask_tokens.pooling is None else mask_tokens.pooling
         self._other = other
         self.size = size or mask_tokens.count
-        shares = _ROW_SHARE ** np.arange(self.size)
+        shares = ROW_SHARE ** np.arange(self.size)
         self._shares = shares / shares.sum()
         self._gain = FIRST_GAIN
         self.cost_s = 0.0
@@ -105,7 +106,7 @@ class AdaptiveDrafter:
         else:
             tree, alone = self._merged(group, room)
         spent = time.thread_time() - started
-        self.cost_s = _FADING * self.cost_s + (1 - _FADING) * spent if self.cost_s else spent
+        self.cost_s = FADING * self.cost_s + (1 - FADING) * spent if self.cost_s else spent
         self._expected = tree.probabilities, alone
         return tree
 
@@ -156,7 +157,7 @@ class AdaptiveDrafter:
         chances, alone = self._expected
         best = np.sort(alone)[::-1][:nodes]
         more = float(chances[:nodes].sum() - best.sum()) / float(self._shares[:rows].sum())
-        self._gain = max(_FADING * self._gain + (1 - _FADING) * more, 0.02)
+        self._gain = max(FADING * self._gain + (1 - FADING) * more, LEAST_GAIN)
 
     def _verified(self, tree: DraftTree, path: list[int]) -> tuple[DraftTree, list[int]]:
         """The other drafter's tree as far as all of it was verified, and the path in it."""
@@ -186,3 +187,4 @@ def warm_up() -> None:
     head = np.zeros((len(tokens), 8), np.float32)
     tree = joint_tree(drafter, group, sampler, tokens, head, POOLING, 4).tree
     fit_with_masks(tree, 1, np.ones(8), 1.0, 0.0, np.ones(1), 0.0)
+    adaptive_mixture.warm_up()

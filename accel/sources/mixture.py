@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.sources import calibration, expansion, prompt
-from accel.sources.acceptance import Scratch, Weights
+from accel.sources.acceptance import Floats, Scratch, Weights
 from accel.sources.best_first import (
     MAX_DEPTH,
     Frontier,
@@ -120,12 +121,36 @@ class MixtureDrafter:
 
     def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more."""
+        return self._grow(self._looked_up(prices), max_nodes, prices)
+
+    def _looked_up(self, prices: Prices) -> int:
+        """Rows for a tree of this price."""
         nodes = min(SMALL_TREE, len(prices.seconds) - 1)
         if prices.seconds[nodes] > 1.5 * prices.seconds[0]:
-            count = self._look_up(FEW_ROWS, FEW_DEPTH)
-            return self._grow(count, max_nodes, prices)
-        count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
-        return self._grow(count, max_nodes, prices)
+            return self._look_up(FEW_ROWS, FEW_DEPTH)
+        return self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
+
+    def prepared(self, max_nodes: int, prices: Prices) -> tuple[Room, int, int, int, int] | None:
+        """For whoever grows the tree: the room, where the text begins and ends, how many rows were
+        looked up, tokens that the last step brought. None where there is nothing to grow from."""
+        count = self._looked_up(prices)
+        start, stop = self._prompt.start, self._prompt.stop
+        if stop == start or max_nodes <= 0:
+            return None
+        return self._room_for(max_nodes, prices), start, stop, count, self._accepted
+
+    def grown(self, count: int, chances: Floats, shown: NDArray[np.int8]) -> DraftTree:
+        """The first ``count`` nodes that somebody else grew in the room, with other chances and
+        sources than retrieval alone has. ``commit`` learns from retrieval's."""
+        tree = self._tree
+        self.matches = tree.matches
+        self._drafted = DraftTree(
+            tree.tokens[:count].copy(),
+            tree.parents[:count].copy(),
+            chances[:count].copy(),
+            shown[:count].copy(),
+        )
+        return self._drafted
 
     def view(self) -> View:
         """All that the next tree of ``draft`` depends on."""

@@ -124,7 +124,7 @@ def _decoders(
     sizes: list[int],
     sampling: Sampling,
 ) -> dict[str, Decoder]:
-    from accel.sources import default_drafter
+    from accel.sources import default_drafter, with_adaptive
     from accel.sources.adaptive import AdaptiveDrafter
     from accel.sources.mixture import warm_up
     from accel.sources.sdsat import SdsatDrafter
@@ -159,7 +159,9 @@ def _decoders(
             nodes=rows,
         )
     made["retrieval planned"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
-    made["combined planned"] = decoder(both, plan=True)
+    made["combined planned"] = decoder(
+        lambda: with_adaptive(default_drafter(engine.tokenizer), mask_tokens, 0.0), plan=True
+    )
     return made
 
 

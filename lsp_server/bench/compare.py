@@ -57,7 +57,7 @@ PAGES = {
         (
             *("plain", "hf-generate", "hf-prompt-lookup", "standard-sd", "draft-model"),
             *("self-speculative", "rest", "suffix-decoding", "fastcoder", "fastfixer"),
-            *("efficientedit", "sdsat", "redraft", "redraft+adaptive"),
+            *("efficientedit", "sdsat", "redraft", "redraft-retrieval"),
         ),
         (
             Column("completion, run-on", "completion", REPOEVAL, 6, RUN_ON),
@@ -67,7 +67,7 @@ PAGES = {
         ),
     ),
     "sampling": Page(
-        ("plain", "fastcoder", "sdsat", "redraft", "redraft+adaptive"),
+        ("plain", "fastcoder", "sdsat", "redraft", "redraft-retrieval"),
         tuple(
             Column(
                 f"{name}, temperature {temperature}",

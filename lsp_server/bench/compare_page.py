@@ -12,8 +12,8 @@ NOT_MEANT = {
         "efficientedit": "reuses the code to be edited, and completion has none",
     },
     "edit": {
-        "redraft+adaptive": "redraft drafts edits from the code to be edited, and adds no "
-        "adaptive tokens to that",
+        "redraft-retrieval": "redraft drafts edits from the code to be edited, without adaptive "
+        "tokens",
     },
 }
 """By bench: methods without a figure there, and why."""

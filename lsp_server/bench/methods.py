@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 
-PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
+PLANNED = frozenset(["redraft", "adaptive", "redraft-retrieval"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
+
+TYPICAL_CONTEXT = 512
 
 OURS = PLANNED
 PLAIN_DECODING = (PLAIN, "hf-generate")
@@ -206,17 +208,6 @@ def _adaptive(setup: MethodSetup) -> MakeDrafter:
     return lambda: AdaptiveDrafter(mask_tokens)
 
 
-def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
-    """All sources and adaptive tokens in one forward."""
-    from accel.sources import default_drafter
-    from accel.sources.adaptive import AdaptiveDrafter
-    from accel.sources.mixture import warm_up
-
-    warm_up()
-    mask_tokens = _mask_tokens(setup, "redraft+adaptive")
-    return lambda: AdaptiveDrafter(mask_tokens, default_drafter(setup.tokenizer))
-
-
 def _mask_tokens(setup: MethodSetup, name: str) -> MaskTokens:
     found = _target(setup, name).model.mask_tokens
     if found is None or (found.sampler is None and name != "sdsat"):
@@ -254,6 +245,25 @@ def _unavailable(why: str) -> Exception:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
+    """All sources and, where the model has them, adaptive tokens."""
+    from accel.sources import with_adaptive
+
+    retrieval = _redraft_retrieval(setup)
+    if setup.engine is None:
+        return retrieval
+    mask_tokens = setup.engine.model.mask_tokens
+    forward_s = setup.engine.planner.seconds(1, TYPICAL_CONTEXT)
+
+    def make() -> Drafter:
+        drafter = retrieval()
+        assert drafter is not None
+        return with_adaptive(drafter, mask_tokens, forward_s)
+
+    return make
+
+
+def _redraft_retrieval(setup: MethodSetup) -> MakeDrafter:
+    """All sources without a model."""
     from accel.sources import default_drafter
     from accel.sources.mixture import warm_up
 
@@ -271,6 +281,7 @@ DRAFTERS.update(
         "suffix-decoding-path": _suffix_decoding_path,
         "fastcoder": _fastcoder,
         "redraft": _redraft,
+        "redraft-retrieval": _redraft_retrieval,
     }
 )
 
@@ -282,7 +293,6 @@ DRAFTERS.update(
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
         "adaptive": _adaptive,
-        "redraft+adaptive": _redraft_adaptive,
     }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))

@@ -14,10 +14,13 @@ from accel.engine import Engine
 from accel.loading import load_module
 from accel.mask_planner import fit_with_masks
 from accel.mask_tokens import FILE, MaskTokens, Sampler, save_weights, sha256_of_base
+from accel.planner import Planner
+from accel.profile import Costs
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import Sampling
 from accel.sources import ADAPTIVE_FROM_S, with_adaptive
 from accel.sources.adaptive import AdaptiveDrafter
+from accel.sources.adaptive_mixture import AdaptiveMixture
 from accel.sources.guesses import Group, likeliest, merge
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import Drafter
@@ -74,6 +77,26 @@ def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling, 
             found = run(engine, prompt, sampling=sampling, drafter=drafter, plan=plan)
             assert found.tokens.tolist() == plain.tokens.tolist(), (seed, drafter.name)
             assert found.statistics.mask_rows > 0
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=["greedy", "0.2", "1"])
+def test_the_text_of_planned_mask_rows_is_that_of_plain_decoding(
+    engine: Engine, sampling: Sampling
+) -> None:
+    """Rows cost next to nothing, so that mask rows hang; of sampled text none do."""
+    planner = engine.planner
+    seconds = np.array([[1.0, 1.01, 2.0]])
+    engine.planner = Planner(Costs([512], [1, 16, 64], seconds), can_pad=False)
+    try:
+        for seed in range(4):
+            prompt = np.tile(random_prompt(seed)[:16], 2)
+            plain = run(engine, prompt, sampling=sampling)
+            drafter = with_adaptive(MixtureDrafter(), tokens_of(engine), 1.0)
+            found = run(engine, prompt, sampling=sampling, drafter=drafter, plan=True)
+            assert found.tokens.tolist() == plain.tokens.tolist(), seed
+            assert (found.statistics.mask_rows > 0) == sampling.greedy
+    finally:
+        engine.planner = planner
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -223,6 +246,7 @@ def test_mask_rows_are_used_where_a_forward_costs_enough(engine: Engine) -> None
     assert isinstance(with_adaptive(other, tokens, ADAPTIVE_FROM_S), AdaptiveDrafter)
     assert with_adaptive(other, tokens, ADAPTIVE_FROM_S / 2) is other
     assert with_adaptive(other, None, 1.0) is other
+    assert isinstance(with_adaptive(MixtureDrafter(), tokens, 1e-6), AdaptiveMixture)
 
 
 def test_the_likeliest_scores() -> None:

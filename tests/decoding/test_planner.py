@@ -144,6 +144,22 @@ def test_costly_drafts_pause_when_they_are_refused_again_and_again() -> None:
         cheap.drafted(1e-6, taken=False)
 
 
+def test_drafts_that_are_refused_against_expectation_become_rare() -> None:
+    """Each is expected to save four times what it costs, and never saves anything."""
+    trust, drafts = Trust(), 0
+    for _ in range(300):
+        if trust.wants_draft(1e-3):
+            drafts += 1
+            trust.drafted(1e-4, taken=True, gain_s=trust.factor * 4e-4)
+            trust.learn(0.4, 0, 1e-3)
+    assert drafts < 40
+    other = Trust()
+    for _ in range(100):
+        assert other.wants_draft(1e-3)
+        other.drafted(1e-4, taken=True, gain_s=4e-4)
+        other.learn(0.4, 0 if other.factor > 1 else 1, 1e-3)
+
+
 def test_best_is_the_first_of_the_largest() -> None:
     logits = torch.tensor([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
     assert best(logits) == logits.argmax(-1).tolist() == [1, 0]
