@@ -116,15 +116,16 @@ class AdaptiveMixture:
         self._retrieval.commit(tree, path, tokens)
 
     def _learn_gain(self, tree: DraftTree, path: list[int]) -> None:
-        """Of what was accepted, all from the first guess on would not have been drafted without. A
-        group of fewer rows tells what a whole one would have brought."""
+        """Of what was accepted, all from the first guess on would not have been drafted without,
+        but other nodes would. A group of fewer rows tells what a whole one would have brought."""
         rows = self._noted_before
         if not rows or not len(tree):
             self._gain += UNTRIED_SHARE * (FIRST_GAIN - self._gain)
             return
         sources = tree.sources[path].tolist()
         guessed = sources.index(_ADAPTIVE) if _ADAPTIVE in sources else len(path)
-        brought = (len(path) - guessed) / float(self._shares[:rows].sum())
+        brought = len(path) - guessed - float(self._outcome.facts[2])
+        brought /= float(self._shares[:rows].sum())
         self._gain = max(self._gain + NEW_SHARE * (brought - self._gain), LEAST_GAIN)
 
     def _grown(self, max_nodes: int, prices: Prices, gain: float) -> DraftTree:

@@ -68,8 +68,9 @@ class Space(NamedTuple):
 class Outcome(NamedTuple):
     """What the room's tree does not hold. chances: float32 and shown: int8 [nodes], the tree as
     both have it; places, sizes: int32 [nodes + 1], groups of mask rows, the root -1; facts:
-    float64 [3], groups, seconds saved, and accepted tokens that mask rows are expected to have
-    brought."""
+    float64 [3], groups, seconds saved, and accepted tokens that are expected of those nodes which
+    had to make room for guesses. A node's source is adaptive where retrieval alone would not have
+    drafted it."""
 
     chances: Floats
     shown: NDArray[np.int8]
@@ -259,8 +260,6 @@ def grow_joint_in(  # noqa: PLR0915
                     frontier.matches[kept] = found.best[item]
                     frontier.sources[kept] = found.sources[item]
                     alone_of[kept] = alone * probabilities[item]
-                    if is_sampled and pooled_known[item] > 2 * probabilities[item]:
-                        memory_of[kept] += MOST_SAMPLED  # guessed as well
                 else:
                     frontier.tokens[kept] = tokens[item - count]
                     frontier.rows[kept] = -1
@@ -285,13 +284,12 @@ def grow_joint_in(  # noqa: PLR0915
         parent = frontier.parents[best]
         path, alone = frontier.probabilities[best], alone_of[best]
         conditional = alone / max(tree.probabilities[parent] if parent >= 0 else 1.0, 1e-9)
-        guessed = memory_of[best] >= MOST_SAMPLED
-        memory = memory_of[best] - (MOST_SAMPLED if guessed else 0)
+        memory = memory_of[best]
         tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
         tree.probabilities[nodes], tree.sources[nodes] = alone, frontier.sources[best]
         tree.matches[nodes] = frontier.matches[best]
         outcome.chances[nodes] = path
-        outcome.shown[nodes] = _ADAPTIVE if guessed else frontier.sources[best]
+        outcome.shown[nodes] = frontier.sources[best]
         node, depth, first_row = nodes, frontier.depths[best], frontier.rows[best]
         nodes += 1
         expected += trust * path
@@ -323,7 +321,15 @@ def _plan(
     accepted = trust * chances[:count].sum()
     facts[0] = groups
     facts[1] = (accepted + gained) * seconds[0] - (seconds[count + mask_rows] - seconds[0])
-    # Without guesses the tree would have had the likeliest nodes of retrieval's own.
-    without = np.sort(alone[:kept])[::-1][:count].sum()
-    facts[2] = chances[:count].sum() - without
+    facts[2] = 0.0
+    if count and ahead.noted.counts[0] > 0:
+        # Without guesses the tree would have had the likeliest nodes of retrieval's own.
+        tree = room.tree
+        own = np.sort(alone[:kept])[::-1][:count]
+        facts[2] = own.sum()
+        for node in range(count):
+            is_own = tree.probabilities[node] >= own[-1]
+            outcome.shown[node] = tree.sources[node] if is_own else _ADAPTIVE
+            if is_own:
+                facts[2] -= tree.probabilities[node]
     return count
