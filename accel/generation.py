@@ -329,7 +329,7 @@ class Generation:
             self._finish("length")
         path, taken = path[:count], np.array(tokens[:count], np.int32)
         first = len(pending)
-        kept = np.concatenate([pending, taken[: len(path)]])
+        kept = [*pending.tolist(), *tokens[: len(path)]]
         self._session.keep(kept, [*range(first), *[first + node for node in path]])
         self.statistics.record(tree, path, count)
         if len(tree):
@@ -368,11 +368,12 @@ class Generation:
     def _take_at_once(self, tokens: list[int]) -> int:
         """``_take`` where nothing is looked for between the tokens."""
         room = self.request.max_tokens - len(self._tokens)
-        ended = next((at for at, token in enumerate(tokens) if token in self._ends), len(tokens))
+        ended = len(tokens)
+        if not self._ends.isdisjoint(tokens):
+            ended = next(at for at, token in enumerate(tokens) if token in self._ends)
         count = min(ended, room)
         self._tokens += tokens[:count]
-        spelt = [self._engine.tokenizer.bytes_of(token) for token in tokens[:count]]
-        self.text += self._decoder.decode(b"".join(spelt))
+        self.text += self._decoder.decode(self._engine.tokenizer.decode_bytes(tokens[:count]))
         if room <= ended:
             self._finish("length")
         elif ended < len(tokens):

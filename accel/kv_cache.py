@@ -36,7 +36,9 @@ class KVCache:
     def keep(self, rows: list[int]) -> None:
         """Commit rows of the last forward, counted from its first, in ascending order."""
         start, count = self.length, len(rows)
-        prefix = next((i for i, row in enumerate(rows) if row != i), count)
+        prefix = count
+        if count and rows[-1] != count - 1:
+            prefix = next(i for i, row in enumerate(rows) if row != i)
         if prefix < count:
             self._move([start + row for row in rows[prefix:]], start + prefix)
         self.length = start + count

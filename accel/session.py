@@ -62,7 +62,7 @@ class Session:
         self.cache.trim(common)
         return self.length
 
-    def keep(self, tokens: TokenArray, rows: list[int]) -> None:
+    def keep(self, tokens: TokenArray | list[int], rows: list[int]) -> None:
         """Commit ``rows`` of the last forward, which hold ``tokens``."""
         length = self.length
         needed = length + len(tokens)

@@ -42,8 +42,10 @@ class Statistics:
         drafted = min(len(path), token_count)
         self.accepted.append(drafted)
         sources = tree.sources.tolist()
-        self.sources.update([_NAMES[sources[node]] for node in path[:drafted]])
-        self.sources["model"] += token_count - drafted
+        counts = self.sources  # its update takes 20 us behind a forward
+        for node in path[:drafted]:
+            counts[_NAMES[sources[node]]] += 1
+        counts["model"] += token_count - drafted
 
     @property
     def tokens_per_forward(self) -> float:

@@ -106,7 +106,8 @@ class Tokenizer:
     def decode_bytes(self, tokens: TokenArray | list[int]) -> bytes:
         """Bytes of ``tokens`` one after another."""
         table = self.byte_table
-        return b"".join(table[token] for token in tokens if 0 <= token < len(table))
+        size = len(table)
+        return b"".join([table[token] for token in tokens if 0 <= token < size])
 
     def bytes_of(self, token: int) -> bytes:
         """Bytes that one token stands for; special tokens stand for their name."""

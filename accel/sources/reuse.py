@@ -41,7 +41,7 @@ _SIDE = 24
 STEP_S = 3e-4
 """Time of a step beside what its prices say: drafting, learning, caches that are cold."""
 HOPED_SPEEDUP = 6.5
-HOPED_TOKENS = 50
+HOPED_TOKENS = 200
 """An edit begins as if so many tokens had been written so many times as fast as plainly."""
 
 _NO_ROWS, _NO_SOURCES = np.empty(0, np.int32), np.empty(0, np.int8)
