@@ -14,10 +14,8 @@ from dataclasses import dataclass
 
 from accel.training.region import Replacement
 
-AROUND = 1
-"""Lines shown before and after those with places: they tell the indentation."""
-APART = 2
-"""Runs of lines with no more lines between them are one excerpt."""
+AROUND = 0
+"""Lines shown before and after those with places: with none the embedded model slips least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,13 @@ def _runs(
         last_character = max(change.start, change.end - 1)
         first = max(min(bisect.bisect_right(starts, change.start), len(lines)) - 1, 0)
         after = min(bisect.bisect_right(starts, last_character), len(lines))
-        # Blank lines tell nothing: with none at its ends an excerpt is simpler.
+        # Blank lines tell nothing; the line behind new ones tells their indentation.
         before = [n for n in range(max(first - around, 0), first) if lines[n].strip()]
-        behind = [n for n in range(after, min(after + around, len(lines))) if lines[n].strip()]
+        inserts = change.start == change.end and "\n" in change.text
+        shown = min(after + max(around, int(inserts)), len(lines))
+        behind = [n for n in range(after, shown) if lines[n].strip()]
         run = min([first, *before]), max([after, *(n + 1 for n in behind)]), [change]
-        if found and run[0] - found[-1][1] <= APART:
+        if found and run[0] <= found[-1][1]:
             earlier = found.pop()
             run = earlier[0], max(run[1], earlier[1]), [*earlier[2], change]
         found.append(run)

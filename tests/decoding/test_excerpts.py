@@ -27,14 +27,28 @@ def test_lines_around_each_place_and_the_rest_between_them() -> None:
     found = excerpts(LINES, [change(LINES, "line 3", "x"), change(LINES, "line 12", "y")])
     assert "".join(each.text for each in found) == LINES
     assert [bool(each.changes) for each in found] == [False, True, False, True, False]
-    assert found[1].text == "line 2\nline 3\nline 4\n"
-    assert found[3].text == "line 11\nline 12\nline 13\n"
-    assert found[3].places == [(8, 15)]
+    assert found[1].text == "line 3\n"
+    assert found[3].text == "line 12\n"
+    assert found[3].places == [(0, 7)]
+
+
+def test_lines_around_places_are_shown_where_they_are_wanted() -> None:
+    text = LINES.replace("line 4\n", "\n")
+    found = excerpts(text, [change(text, "line 3", "x")], 2)
+    assert found[1].text == "line 1\nline 2\nline 3\n\nline 5\n"
+    assert excerpts(text, [change(text, "line 3", "x")], 1)[1].text == "line 2\nline 3\n"
+
+
+def test_the_line_behind_new_lines_tells_their_indentation() -> None:
+    code = "def f():\n  step()\n  last()\n"
+    place = code.index(":") + 1
+    found = excerpts(code, [Replacement(place, place, "\n  first()")])
+    assert [each.text for each in found] == ["def f():\n  step()\n", "  last()\n"]
 
 
 def test_places_that_stand_near_are_one_excerpt() -> None:
-    near = excerpts(LINES, [change(LINES, "line 3", "x"), change(LINES, "line 8", "y")])
-    far = excerpts(LINES, [change(LINES, "line 3", "x"), change(LINES, "line 9", "y")])
+    near = excerpts(LINES, [change(LINES, "line 3", "x"), change(LINES, "line 4", "y")])
+    far = excerpts(LINES, [change(LINES, "line 3", "x"), change(LINES, "line 5", "y")])
     assert [len(each.changes) for each in near] == [0, 2, 0]
     assert [len(each.changes) for each in far] == [0, 1, 0, 1, 0]
 
@@ -90,5 +104,5 @@ def test_prompts_are_made_for_what_changes_and_for_no_other_line() -> None:
     whole = edit_prompt(tokenizer, "rename a to b", parts[0][0])
     assert prompt.tokens.tolist() == whole.tokens.tolist()
     assert prompt.expected_tokens is not None
-    assert tokenizer.decode(prompt.expected_tokens.tolist()) == "def f(b):\n    step()\n"
+    assert tokenizer.decode(prompt.expected_tokens.tolist()) == "def f(b):\n"
     assert excerpt_prompts(tokenizer, "make it nicer", code) == []

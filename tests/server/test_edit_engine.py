@@ -50,7 +50,8 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
     monkeypatch.setattr(service, "_generate", shouting)
     monkeypatch.setattr(engine_process, "PIECE_TOKENS", 30)
     spans: list[Span] = []
-    result = service.edit(JOB, on_spans=spans.extend)
+    # Of an edit that is not known the places are not either.
+    result = service.edit(replace(JOB, instruction="say it louder"), on_spans=spans.extend)
     assert pieces == [f"{FIRST}\n\n", SECOND]
     assert result.text == SELECTION.upper()
     assert (result.tokens, result.forwards, result.seconds) == (18, 4, 2.0)
@@ -85,11 +86,10 @@ def test_only_the_lines_around_known_places_are_asked_for(service, monkeypatch):
     spans: list[Span] = []
     result = service.edit(job, on_spans=spans.extend)
     assert result.text == LONG.replace("scale", "by")
-    assert all(1 <= text.count("\n") <= 8 and "scale" in text for text in shown)
-    # The end of one function and the head of the next are one excerpt.
-    assert len(shown) == 4
+    assert all(text.count("\n") == 1 and "scale" in text for text in shown)
+    assert len(shown) == 6
     kept = [span.text for span in spans if span.source == "original"]
-    assert len(kept) >= 3
+    assert len(kept) == 6
     assert all("scale" not in text for text in kept)
 
 
