@@ -37,8 +37,9 @@ def default_drafter(
 
 
 ADAPTIVE_FROM_S = 2e-3
-"""Time of a forward of one row from which guesses merged into the finished tree of another drafter
-than ours pay: merging takes some 300 us. Beside our own, mask rows are planned by what they bring.
+"""Time of a forward of one row from which adaptive tokens pay beside other sources. Below, using
+guesses costs more than it brings: with forwards of 0.45 ms Redraft writes 2,855 tokens a second
+without and 2,363 with mask rows, though their number is planned.
 """
 
 
@@ -46,7 +47,7 @@ def with_adaptive(drafter: Drafter, mask_tokens: MaskTokens | None, forward_s: f
     """``drafter`` and the model's mask tokens together, ``drafter`` alone where the model has none
     that draft in one forward, or where they do not pay. ``forward_s``: seconds of a plain forward.
     """
-    if mask_tokens is None or mask_tokens.sampler is None:
+    if mask_tokens is None or mask_tokens.sampler is None or forward_s < ADAPTIVE_FROM_S:
         return drafter
     from accel.sources.adaptive import AdaptiveDrafter
     from accel.sources.adaptive_mixture import AdaptiveMixture
@@ -54,7 +55,7 @@ def with_adaptive(drafter: Drafter, mask_tokens: MaskTokens | None, forward_s: f
 
     if isinstance(drafter, MixtureDrafter):
         return AdaptiveMixture(mask_tokens.count, drafter, _tables_of(mask_tokens))
-    return AdaptiveDrafter(mask_tokens, drafter) if forward_s >= ADAPTIVE_FROM_S else drafter
+    return AdaptiveDrafter(mask_tokens, drafter)
 
 
 @lru_cache(maxsize=1)

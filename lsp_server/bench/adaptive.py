@@ -9,6 +9,7 @@ back needs repetition and adaptive tokens do not.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,7 +161,7 @@ def _decoders(
         )
     made["retrieval planned"] = decoder(lambda: default_drafter(engine.tokenizer), plan=True)
     made["combined planned"] = decoder(
-        lambda: with_adaptive(default_drafter(engine.tokenizer), mask_tokens, 0.0), plan=True
+        lambda: with_adaptive(default_drafter(engine.tokenizer), mask_tokens, math.inf), plan=True
     )
     return made
 

@@ -57,7 +57,7 @@ PAGES = {
         (
             *("plain", "hf-generate", "hf-prompt-lookup", "standard-sd", "draft-model"),
             *("self-speculative", "rest", "suffix-decoding", "fastcoder", "fastfixer"),
-            *("efficientedit", "sdsat", "redraft", "redraft-retrieval"),
+            *("efficientedit", "sdsat", "redraft", "redraft+adaptive"),
         ),
         (
             Column("completion, run-on", "completion", REPOEVAL, 6, RUN_ON),
@@ -67,7 +67,7 @@ PAGES = {
         ),
     ),
     "sampling": Page(
-        ("plain", "fastcoder", "sdsat", "redraft", "redraft-retrieval"),
+        ("plain", "fastcoder", "sdsat", "redraft", "redraft+adaptive"),
         tuple(
             Column(
                 f"{name}, temperature {temperature}",

@@ -12,8 +12,8 @@ NOT_MEANT = {
         "efficientedit": "reuses the code to be edited, and completion has none",
     },
     "edit": {
-        "redraft-retrieval": "redraft drafts edits from the code to be edited, without adaptive "
-        "tokens",
+        "redraft+adaptive": "redraft drafts edits from the code to be edited, and adds no "
+        "adaptive tokens to that",
     },
 }
 """By bench: methods without a figure there, and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 
-PLANNED = frozenset(["redraft", "adaptive", "redraft-retrieval"])
+PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
 
@@ -245,30 +246,24 @@ def _unavailable(why: str) -> Exception:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
-    """All sources and, where the model has them, adaptive tokens."""
-    from accel.sources import with_adaptive
-
-    retrieval = _redraft_retrieval(setup)
-    if setup.engine is None:
-        return retrieval
-    mask_tokens = setup.engine.model.mask_tokens
-    forward_s = setup.engine.planner.seconds(1, TYPICAL_CONTEXT)
-
-    def make() -> Drafter:
-        drafter = retrieval()
-        assert drafter is not None
-        return with_adaptive(drafter, mask_tokens, forward_s)
-
-    return make
+    """All sources, as the server has them: with adaptive tokens where a forward takes long."""
+    engine = setup.engine
+    return _with_adaptive(setup, engine.planner.seconds(1, TYPICAL_CONTEXT) if engine else 0.0)
 
 
-def _redraft_retrieval(setup: MethodSetup) -> MakeDrafter:
-    """All sources without a model."""
-    from accel.sources import default_drafter
+def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
+    """All sources and adaptive tokens, however long a forward takes."""
+    _mask_tokens(setup, "redraft+adaptive")
+    return _with_adaptive(setup, math.inf)
+
+
+def _with_adaptive(setup: MethodSetup, forward_s: float) -> MakeDrafter:
+    from accel.sources import default_drafter, with_adaptive
     from accel.sources.mixture import warm_up
 
     warm_up()
-    return lambda: default_drafter(setup.tokenizer)
+    mask_tokens = setup.engine.model.mask_tokens if setup.engine else None
+    return lambda: with_adaptive(default_drafter(setup.tokenizer), mask_tokens, forward_s)
 
 
 DRAFTERS.update(
@@ -281,7 +276,6 @@ DRAFTERS.update(
         "suffix-decoding-path": _suffix_decoding_path,
         "fastcoder": _fastcoder,
         "redraft": _redraft,
-        "redraft-retrieval": _redraft_retrieval,
     }
 )
 
@@ -293,6 +287,7 @@ DRAFTERS.update(
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
         "adaptive": _adaptive,
+        "redraft+adaptive": _redraft_adaptive,
     }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))

@@ -246,7 +246,7 @@ def test_mask_rows_are_used_where_a_forward_costs_enough(engine: Engine) -> None
     assert isinstance(with_adaptive(other, tokens, ADAPTIVE_FROM_S), AdaptiveDrafter)
     assert with_adaptive(other, tokens, ADAPTIVE_FROM_S / 2) is other
     assert with_adaptive(other, None, 1.0) is other
-    assert isinstance(with_adaptive(MixtureDrafter(), tokens, 1e-6), AdaptiveMixture)
+    assert isinstance(with_adaptive(MixtureDrafter(), tokens, ADAPTIVE_FROM_S), AdaptiveMixture)
 
 
 def test_the_likeliest_scores() -> None:
