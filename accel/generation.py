@@ -153,19 +153,13 @@ class Generation:
             if self._engine.model.capability == Capability.CHAIN:
                 tree = main_branch(tree)
             tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
-            gain_s = None if self._groups.rows else self._gain(tree, pending)
+            trust = self._trust.factor
+            saved_s = planner.saved_s(tree, pending, context, trust, OVERHEAD_S)
+            gain_s = None if self._groups.rows else saved_s
         elapsed_cpu = time.thread_time() - started_cpu
         self.statistics.draft_s.append(time.perf_counter() - started)
         self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
         return tree
-
-    def _gain(self, tree: DraftTree, pending: int) -> float:
-        """Seconds that a tree is expected to save."""
-        planner, context = self._engine.planner, self._session.length
-        plain_s = planner.seconds(pending, context)
-        accepted = self._trust.factor * float(tree.probabilities.sum())
-        tree_s = planner.seconds(pending + len(tree), context)
-        return accepted * (plain_s + OVERHEAD_S) - (tree_s - plain_s)
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
         """The drafter where it plans alone: a tree whose every node is verified."""
@@ -214,16 +208,22 @@ class Generation:
 
     def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], list[int]]:
         """One forward, and the walk along what the model chooses."""
-        started = time.perf_counter()
+        started, planner, context = time.perf_counter(), self._engine.planner, self._session.length
         count = len(pending) + len(tree) + self._groups.rows
-        padding = self._engine.planner.padding(count, self._session.length)
+        found = self._walked(pending, tree, planner.padding(count, context))
+        self.statistics.verify_s.append(time.perf_counter() - started)
+        self._trust.verified(self.statistics.verify_s[-1], planner.seconds(count, context))
+        return found
+
+    def _walked(
+        self, pending: TokenArray, tree: DraftTree, padding: int
+    ) -> tuple[list[int], list[int]]:
         rows = tree_rows(pending, tree, padding, self._groups)
         constrained = self._rest or len(self._tokens) < self.request.min_tokens
         if self._wants_no_logits and not (padding or constrained):
             path, tokens = self._engine.verify(rows, tree, self._session)
             if self._guesser is not None and self._groups.rows:
                 self._guess_from(self._guesser, path, tokens[-1])
-            self.statistics.verify_s.append(time.perf_counter() - started)
             return path, tokens
         all_logits, states = self._engine.forward_with_masks(rows, self._session)
         logits = all_logits[: len(tree) + 1]
@@ -241,7 +241,6 @@ class Generation:
             self._recycle(self._recycler, rows.tokens[len(pending) - 1 :], path, logits)
         if self._guesser is not None and self._groups.rows:
             self._guess(self._guesser, all_logits[len(logits) :], states, path, tokens[-1])
-        self.statistics.verify_s.append(time.perf_counter() - started)
         return path, tokens
 
     def _guess(

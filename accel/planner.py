@@ -27,6 +27,7 @@ _DECAY = 0.97
 _PRIOR = 3.0
 _NEW_SHARE = 0.05
 """Of what was just saved, in the running mean."""
+_NEW_PACE, _MOST_PACE = 0.1, 4.0
 _MOST_REFUSED = 6
 """Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
@@ -84,6 +85,16 @@ class Planner:
         chosen = int(np.argmax(expected / (seconds + overhead_s)))
         return tree.prefix(chosen) if chosen < len(tree) else tree
 
+    def saved_s(
+        self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float
+    ) -> float:
+        """Seconds that verifying a whole tree is expected to save over plain decoding."""
+        plain_s = self.seconds(pending, context)
+        accepted = trust * float(tree.probabilities.sum())
+        return accepted * (plain_s + overhead_s) - (
+            self.seconds(pending + len(tree), context) - plain_s
+        )
+
     def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Seconds by rows when padded to the best count, and that count."""
         step = context // CONTEXT_STEP
@@ -121,6 +132,7 @@ class Trust:
         self._predicted = _PRIOR
         self._draft_s = 0.0
         self._saved_s = 0.0
+        self._pace = 1.0
         self._refused = 0
         self._waiting = 0
 
@@ -132,10 +144,16 @@ class Trust:
     def wants_draft(self, plain_s: float) -> bool:
         """False for some forwards after drafts were refused again and again, unless drafting
         costs next to nothing."""
-        if self._waiting > 0 and self._draft_s > 0.02 * plain_s:
+        if self._waiting > 0 and self._draft_s > 0.02 * plain_s * self._pace:
             self._waiting -= 1
             return False
         return True
+
+    def verified(self, seconds: float, expected_s: float) -> None:
+        """A forward took ``seconds`` where the profile says ``expected_s``: a machine is at times
+        half as fast as when it was measured, and what drafts cost is measured now."""
+        pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
+        self._pace += _NEW_PACE * (pace - self._pace)
 
     def drafted(self, seconds: float, taken: bool, gain_s: float | None = None) -> None:
         """A draft was made in ``seconds``, and some of it is going to be verified or none.
@@ -149,7 +167,8 @@ class Trust:
             self._fade()
         pays = taken
         if gain_s is not None:
-            self._saved_s += _NEW_SHARE * (gain_s - AROUND_DRAFTS * seconds - self._saved_s)
+            saved_s = gain_s * self._pace - AROUND_DRAFTS * seconds
+            self._saved_s += _NEW_SHARE * (saved_s - self._saved_s)
             pays = self._saved_s > 0
         self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
         self._waiting = (1 << self._refused) // 2 if not pays else 0
@@ -157,7 +176,8 @@ class Trust:
     def learn(self, predicted: float, accepted: int, token_s: float = 0.0) -> None:
         """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
         accepted token saves, where ``drafted`` was told what the draft was expected to."""
-        self._saved_s += _NEW_SHARE * (accepted - self.factor * predicted) * token_s
+        missed = accepted - self.factor * predicted
+        self._saved_s += _NEW_SHARE * missed * token_s * self._pace
         self._fade()
         self._accepted += accepted
         self._predicted += predicted

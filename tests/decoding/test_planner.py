@@ -196,3 +196,16 @@ def test_drafts_that_save_less_than_they_cost_become_rare() -> None:
     assert all(trust.wants_draft(1e-3) for _ in range(20))
     trust.drafted(1e-4, taken=False, gain_s=0.0)
     assert trust.wants_draft(1e-3), "one draft in vain is no reason to stop"
+
+
+def test_a_slower_machine_than_was_measured_does_not_end_drafting() -> None:
+    """Drafts cost as much more as forwards do, and save as much more."""
+    slow, measured = Trust(), Trust()
+    for _ in range(100):
+        slow.verified(2e-3, 1e-3)
+        measured.verified(1e-3, 1e-3)
+    for trust in (slow, measured):
+        for _ in range(20):
+            trust.drafted(1e-3, True, 1e-3)
+    assert slow.wants_draft(1e-3)
+    assert not measured.wants_draft(1e-3)
