@@ -212,7 +212,9 @@ class Generation:
         count = len(pending) + len(tree) + self._groups.rows
         found = self._walked(pending, tree, planner.padding(count, context))
         self.statistics.verify_s.append(time.perf_counter() - started)
-        self._trust.verified(self.statistics.verify_s[-1], planner.seconds(count, context))
+        # Drawing takes time of its own, which says nothing about the machine's pace.
+        if self._greedy is not None:
+            self._trust.verified(self.statistics.verify_s[-1], planner.seconds(count, context))
         return found
 
     def _walked(
