@@ -120,7 +120,8 @@ class EngineService:
         from lsp_server import warming
         from repo_index.warming import warm_up as warm_up_datastore
 
-        warming.warm_up_drafting()
+        forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
+        warming.warm_up_drafting(self.engine.model.mask_tokens, forward_s)
         warm_up_datastore(self.indexes.tokenizer, self.engine.tokenizer.vocabulary_size)
         warming.warm_up_requests(self)
         self._sessions.clear()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lsp_server.jobs import CompletionJob, EditJob
 
 if TYPE_CHECKING:
+    from accel.mask_tokens import MaskTokens
     from lsp_server.engine_process import EngineService
 
 TOKENS = 12
@@ -21,12 +22,14 @@ def total(values: list[float]) -> float:
 '''
 
 
-def warm_up_drafting() -> None:
-    """Compile, or load the compiled form of, what drafts."""
-    from accel.sources import adaptive, calibration, mixture
+def warm_up_drafting(mask_tokens: MaskTokens | None, forward_s: float) -> None:
+    """Compile, or load the compiled form of, what drafts on this model: adaptive tokens where they
+    are used, since they take 25 s of processor time the first time."""
+    from accel.sources import adaptive, adaptive_pays, calibration, mixture
 
     mixture.warm_up()
-    adaptive.warm_up()
+    if adaptive_pays(mask_tokens, forward_s):
+        adaptive.warm_up()
     calibration.warm_up()
 
 

@@ -43,11 +43,17 @@ without and 2,363 with mask rows, though their number is planned.
 """
 
 
+def adaptive_pays(mask_tokens: MaskTokens | None, forward_s: float) -> bool:
+    """Whether a model has mask tokens that draft in one forward, and a plain forward takes so many
+    seconds that they pay."""
+    has_sampler = mask_tokens is not None and mask_tokens.sampler is not None
+    return has_sampler and forward_s >= ADAPTIVE_FROM_S
+
+
 def with_adaptive(drafter: Drafter, mask_tokens: MaskTokens | None, forward_s: float) -> Drafter:
-    """``drafter`` and the model's mask tokens together, ``drafter`` alone where the model has none
-    that draft in one forward, or where they do not pay. ``forward_s``: seconds of a plain forward.
-    """
-    if mask_tokens is None or mask_tokens.sampler is None or forward_s < ADAPTIVE_FROM_S:
+    """``drafter`` and the model's mask tokens together where ``adaptive_pays``, else ``drafter``
+    alone. ``forward_s``: seconds of a plain forward."""
+    if mask_tokens is None or not adaptive_pays(mask_tokens, forward_s):
         return drafter
     from accel.sources.adaptive import AdaptiveDrafter
     from accel.sources.adaptive_mixture import AdaptiveMixture

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.engine_process import TYPICAL_CONTEXT
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ PLAIN = "plain"
 PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
-
-TYPICAL_CONTEXT = 512
 
 OURS = PLANNED
 PLAIN_DECODING = (PLAIN, "hf-generate")

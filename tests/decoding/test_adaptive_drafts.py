@@ -18,7 +18,7 @@ from accel.planner import Planner
 from accel.profile import Costs
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import Sampling
-from accel.sources import ADAPTIVE_FROM_S, with_adaptive
+from accel.sources import ADAPTIVE_FROM_S, adaptive_pays, with_adaptive
 from accel.sources.adaptive import AdaptiveDrafter
 from accel.sources.adaptive_mixture import AdaptiveMixture
 from accel.sources.guesses import Group, likeliest, merge
@@ -246,6 +246,9 @@ def test_mask_rows_are_used_where_a_forward_costs_enough(engine: Engine) -> None
     assert isinstance(with_adaptive(other, tokens, ADAPTIVE_FROM_S), AdaptiveDrafter)
     assert with_adaptive(other, tokens, ADAPTIVE_FROM_S / 2) is other
     assert with_adaptive(other, None, 1.0) is other
+    assert adaptive_pays(tokens, ADAPTIVE_FROM_S)
+    assert not adaptive_pays(tokens, ADAPTIVE_FROM_S / 2)
+    assert not adaptive_pays(None, 1.0)
     assert isinstance(with_adaptive(MixtureDrafter(), tokens, ADAPTIVE_FROM_S), AdaptiveMixture)
 
 
