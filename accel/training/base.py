@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-tokens", type=int, default=Plan.batch_tokens)
     parser.add_argument("--row-length", type=int, default=Plan.row_length)
     parser.add_argument("--edit-share", type=float, default=Plan.edit_share)
+    parser.add_argument("--function-share", type=float, default=Plan.function_share)
     parser.add_argument("--per-package", type=int, default=5_000_000, metavar="CHARACTERS")
     parser.add_argument("--vocabulary", type=int, default=Shape.vocabulary)
     parser.add_argument("--width", type=int, default=Shape.width)
@@ -137,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
         batch_tokens=args.batch_tokens,
         row_length=args.row_length,
         edit_share=args.edit_share,
+        function_share=args.function_share,
     )
     shape = Shape(
         vocabulary=args.vocabulary,

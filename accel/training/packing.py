@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from accel.training.corpus import SourceFile
+from accel.training.functions import function_units
 from accel.training.units import Unit, UnitMaker, copy_units, definitions, edit_units, text_units
 
 
@@ -62,6 +63,7 @@ class Mix:
     characters: int = 800_000
     edit_share: float = 0.40
     drill_share: float = 0.0
+    function_share: float = 0.0
 
 
 def chunk_of_rows(
@@ -86,9 +88,10 @@ def chunk_of_rows(
     maker = UnitMaker(tokenizer)
     units = [unit for file in chosen for unit in text_units(file, maker, row_length, rng)]
     tokens = sum(len(unit.ids) for unit in units)
-    whole = tokens / (1.0 - mix.edit_share - mix.drill_share)
+    whole = tokens / (1.0 - mix.edit_share - mix.drill_share - mix.function_share)
     sources = [text for file in chosen for text in definitions(file, int(row_length * 1.7))]
     units += edit_units(sources, maker, row_length, int(whole * mix.edit_share), rng)
+    units += function_units(sources, maker, row_length, int(whole * mix.function_share), rng)
     units += copy_units(maker, row_length, int(whole * mix.drill_share), rng)
     pad = tokenizer.token_to_id("<|pad|>")
     assert pad is not None, "the tokenizer lacks <|pad|>"

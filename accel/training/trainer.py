@@ -86,6 +86,7 @@ class Plan:
     final_rate: float = 0.02
     edit_share: float = 0.40
     drill_share: float = 0.22
+    function_share: float = 0.0
     chunk_characters: int = 300_000
     checkpoint_seconds: float = 180.0
     held_out_seconds: float = 300.0
@@ -137,7 +138,7 @@ def row_length_at(plan: Plan, chunk: int, progress: float) -> int:
 def mix_at(plan: Plan, progress: float) -> Mix:
     """What a chunk is made of: copy drills are many at first and few in the last eighth."""
     drills = plan.drill_share * (1.0 if progress < 0.75 else 0.5 if progress < 0.88 else 0.2)
-    return Mix(plan.seed, plan.chunk_characters, plan.edit_share, drills)
+    return Mix(plan.seed, plan.chunk_characters, plan.edit_share, drills, plan.function_share)
 
 
 class Trainer:
