@@ -127,6 +127,11 @@ class Engine:
 
     def session(self) -> Session:
         """A line of requests that keeps its KV cache."""
+    @property
+    def takes_trees(self) -> bool:
+        """Whether rows may follow different rows of one forward."""
+        return self.model.capability == Capability.TREE
+
         session = Session(lambda: self.model.new_cache(FIRST_ROWS))
         self._sessions.append(weakref.ref(session))
         return session

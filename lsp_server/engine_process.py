@@ -9,26 +9,30 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from lsp_server.borrowing import Spares
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
+from lsp_server.completion.fitting import LineFitter
 from lsp_server.framing import Frame
 from lsp_server.generating import (
+    OnSpans,
+    Steps,
     answer,
     completion_prompt,
     context_tokens,
     edit_parts,
     edit_prompt,
+    finished,
     joined,
     kept,
     result_of,
     sound,
 )
-from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet
 from lsp_server.learnt import Learnt
 from lsp_server.spans import SpanBuilder
 from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of
@@ -48,8 +52,6 @@ __all__ = ["EngineService", "tokenizer_of"]
 logger = logging.getLogger(__name__)
 
 Cancelled = Callable[[], bool]
-OnSpans = Callable[[list[Span]], None]
-Steps = Generator[list[Span], None, JobResult]
 
 LONGEST_ANSWER = 2
 ANSWER_TOKENS = 256
@@ -90,6 +92,7 @@ class EngineService:
         self._drafters: Spares[Drafter] = Spares()
         self._learnt: Learnt | None = None
         self._history: History | None = None
+        self._fitter: LineFitter | None = None
         self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
 
@@ -112,6 +115,7 @@ class EngineService:
             from accel.engine import Engine
 
             self._engine = Engine.load(self._model, **self._options)
+            self._fitter = LineFitter(self._engine)
             self._warm_up()
 
     def _warm_up(self) -> None:
@@ -169,17 +173,22 @@ class EngineService:
         self, job: CompletionJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
     ) -> JobResult:
         """One completion. ``on_spans`` gets the new spans of every forward."""
-        return _run(self.complete_steps(job, cancelled), on_spans)
+        return finished(self.complete_steps(job, cancelled), on_spans)
 
     def edit(
         self, job: EditJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
     ) -> JobResult:
         """One edit; the text is what the selection becomes."""
-        return _run(self.edit_steps(job, cancelled), on_spans)
+        return finished(self.edit_steps(job, cancelled), on_spans)
 
     def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
         """A completion that yields after every forward, so that others can go between."""
         prompt = self._completion_prompt(job)
+        assert self._fitter is not None
+        fitted = self._fitter.line(job, prompt, self._sessions, cancelled)
+        if fitted is not None:
+            yield fitted.spans
+            return fitted
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
         key = ("complete", job.workspace, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
@@ -353,17 +362,6 @@ class EngineService:
         self._drafters.clear()
         self.indexes.clear()
         self._engine = None
-
-
-def _run(steps: Steps, on_spans: OnSpans | None) -> JobResult:
-    while True:
-        try:
-            spans = next(steps)
-        except StopIteration as end:
-            result: JobResult = end.value
-            return result
-        if on_spans is not None:
-            on_spans(spans)
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.generation import Generation
     from accel.prompts import Prompt
+
+OnSpans = Callable[[list[Span]], None]
+Steps = Generator[list[Span], None, JobResult]
 
 CONTEXT_TOKENS = 1024
 """Prompt of a completion. Longer ones cost more to compute cold than they help a small model."""
@@ -152,3 +155,15 @@ def sound(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def finished(steps: Steps, on_spans: OnSpans | None) -> JobResult:
+    """Run to the end; ``on_spans`` gets what every step brought."""
+    while True:
+        try:
+            spans = next(steps)
+        except StopIteration as end:
+            result: JobResult = end.value
+            return result
+        if on_spans is not None:
+            on_spans(spans)

@@ -34,12 +34,19 @@ def warm_up_drafting(mask_tokens: MaskTokens | None, forward_s: float) -> None:
 
 
 def warm_up_requests(service: EngineService) -> None:
-    """One completion in the middle of a word and one edit, where the model is made for them."""
+    """A completion in the middle of a word, one of a missing line, and an edit, where the model is
+    made for them."""
     from accel.errors import AccelError
 
     completion = CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS)
+    below = TEXT.index("        result += value")
+    line = CompletionJob("", "a.py", TEXT[:below] + "    ", "\n" + TEXT[below:], max_tokens=TOKENS)
     edit = EditJob("", "a.py", "rename value to number", TEXT, max_tokens=TOKENS)
-    for work in (lambda: service.complete(completion), lambda: service.edit(edit)):
+    for work in (
+        lambda: service.complete(completion),
+        lambda: service.complete(line),
+        lambda: service.edit(edit),
+    ):
         try:
             work()
         except AccelError:

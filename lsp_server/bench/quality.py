@@ -1,6 +1,6 @@
 """`redraft bench quality`: what a model can do on code that it never saw.
 
-Bits per byte, lines and edits that greedy decoding gives exactly, and what it writes: lines whose
+Bits per byte, lines and edits that greedy decoding gives exactly, and what editors get: lines whose
 program passes its tests (pass@1 of HumanEval-Infilling), and how like the reference the completions
 of RepoEval are.
 """
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accel.engine import Engine
+from accel.lines import LineSearch, is_between_lines
 from accel.loading import DEFAULT_MODEL
 from accel.prompts import Prompt
 from accel.request import GenerationRequest
@@ -44,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     """Run `redraft bench quality`; gives the exit status."""
     found = measure(args.model, args.cases, per_kind=args.per_kind, infilling=args.infilling)
     engine = Engine.load(args.model, dtype="fp32")
-    found["infilling_pass_at_1"] = lines_that_pass(engine, args.cases, args.infilling).as_dict()
+    exact, passing = served_lines(engine, args.cases, args.infilling)
+    found["infilling_served"] = exact.as_dict()
+    found["infilling_pass_at_1"] = passing.as_dict()
     found["repoeval_similarity"] = round(likeness(engine, args.cases, args.completions), 4)
     if args.json:
         print(json.dumps(found, indent=1))
@@ -53,19 +56,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def lines_that_pass(engine: Engine, cases: Path, limit: int) -> Tally:
-    """Of the single lines that the model writes, those with which the program passes its tests."""
+def served_lines(engine: Engine, cases: Path, limit: int) -> tuple[Tally, Tally]:
+    """The single lines that editors get: how many are the reference's, and with how many of them
+    the program passes its tests."""
     file = cases / "completion_infilling.jsonl"
     tests = infilling_tests(file)
-    tally = Tally()
+    exact, passing = Tally(), Tally()
+    search, session, reading = LineSearch(engine), engine.session(), engine.session()
     for case in load_completion_cases(file, limit):
         # As in an editor: the line break after the line stands in the suffix.
         line = case.reference.rstrip("\n")
         rest = case.reference[len(line) :] + case.suffix
         prompt = engine.fim_prompt(case.prefix, rest, path=case.path, budget=PROMPT_TOKENS)
-        written = _written(engine, prompt, LINE_TOKENS, one_line=True)
-        tally.count(passes(case.prefix + written + rest, tests[case.id], seconds=3))
-    return tally
+        found = search.missing(prompt, session, reading) if is_between_lines(rest) else None
+        if found is None:
+            written = _written(engine, prompt, LINE_TOKENS, one_line=True)
+        else:
+            spelt = engine.tokenizer.decode_bytes(list(found.tokens))
+            written = spelt[len(prompt.required_prefix) :].decode("utf-8", errors="replace")
+        exact.count(written == line)
+        passing.count(passes(case.prefix + written + rest, tests[case.id], seconds=3))
+    return exact, passing
 
 
 def likeness(engine: Engine, cases: Path, limit: int) -> float:
@@ -107,6 +118,7 @@ def table_of(found: dict[str, Any]) -> Table:
     }
     named = {
         **lines,
+        "single-line infilling, exact, as editors get it": found["infilling_served"],
         "single-line infilling, pass@1": found["infilling_pass_at_1"],
     }
     for name, tally in named.items():

@@ -1,0 +1,77 @@
+"""A line that is missing between others: the one that fits what follows, where that pays.
+
+Where text stands directly below the cursor's line, and the model believes that the hole ends with
+the line, several likely lines are weighed by what follows (`accel.lines`). Elsewhere, and on models
+that are too slow for it, a completion is decoded greedily.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lsp_server.jobs import CompletionJob, JobResult, Span
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.lines import Line, LineSearch
+    from accel.prompts import Prompt
+    from accel.session import Session
+    from lsp_server.borrowing import Spares
+
+MOST_S = 0.06
+"""A search that takes longer by the machine's profile is not made."""
+
+
+class LineFitter:
+    """Finds such lines with an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        from accel.lines import LineSearch
+
+        self._engine = engine
+        self._search: LineSearch = LineSearch(engine)
+        self._pays = engine.takes_trees and self._search.seconds() <= MOST_S
+
+    def wants(self, job: CompletionJob) -> bool:
+        """Whether a job is such a hole, and weighing lines pays on this model."""
+        from accel.lines import is_between_lines
+
+        return self._pays and job.temperature == 0 and is_between_lines(job.suffix)
+
+    def line(
+        self,
+        job: CompletionJob,
+        prompt: Prompt,
+        sessions: Spares[Session],
+        cancelled: Callable[[], bool],
+    ) -> JobResult | None:
+        """The line as a completion; None where the job is another, where the text is likely to go
+        on behind the line, where there is no line, or when cancelled."""
+        if not self.wants(job):
+            return None
+        started = time.perf_counter()
+        place, new = (job.workspace, job.path), self._engine.session
+        with (
+            sessions.lend(("complete", *place), new) as session,
+            sessions.lend(("read", *place), new) as reading,
+        ):
+            line = self._search.missing(prompt, session, reading, cancelled)
+        return self._result(line, prompt, time.perf_counter() - started) if line else None
+
+    def _result(self, line: Line, prompt: Prompt, seconds: float) -> JobResult:
+        engine = self._engine
+        spelt = engine.tokenizer.decode_bytes(list(line.tokens))[len(prompt.required_prefix) :]
+        text = spelt.decode("utf-8", errors="replace")
+        return JobResult(
+            text=text,
+            spans=[Span(text, "model")],
+            tokens=len(line.tokens),
+            forwards=self._search.forwards,
+            seconds=seconds,
+            prefill_seconds=0.0,
+            sources={"model": len(line.tokens)},
+            stopped_by="end",
+            plain_seconds=seconds,
+        )
