@@ -1,8 +1,8 @@
 """What the embedded model knows of code that it never saw, for `redraft bench quality`.
 
 Greedy decoding gives the reference exactly when, at each place of the reference, the most likely
-token is the reference's own. So one forward over prompt and reference decides a case; only an
-output that spells the same text in other tokens is counted as wrong.
+token is the reference's own. So one forward over prompt and reference decides a case; where an edit
+begins to spell the same text in other tokens, it is decoded to its end.
 """
 
 from __future__ import annotations
@@ -109,7 +109,25 @@ class Judge:
         split = ids.index(self.maker.after) + 1
         best = self.logits(ids[:-1], len(ids) - split).argmax(-1).tolist()
         right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
+        if right < len(best) and self._spells(ids[:split], ids[split:], best):
+            right = len(best)
         return Tally(right, len(best))
+
+    def _spells(self, prompt: list[int], reference: list[int], best: list[int]) -> bool:
+        """Whether greedy decoding writes the reference's text in other tokens, and ends. best: the
+        likeliest token at each place of the reference, which ends with the end."""
+        place = next(n for n, token in enumerate(best) if token != reference[n])
+        written, token = reference[:place], best[place]
+        text = self._spelt(reference[:-1])
+        while token != self.maker.end:
+            written = [*written, token]
+            if not self._bytes[token] or not text.startswith(self._spelt(written)):
+                return False
+            token = int(self.logits([*prompt, *written], 1)[0].argmax())
+        return self._spelt(written) == text
+
+    def _spelt(self, tokens: list[int]) -> bytes:
+        return b"".join(self._bytes[token] for token in tokens)
 
     def excerpt_tokens(self, edit: Edit) -> Tally:
         """As ``edit_tokens``, of the answers that editors get: where the places are known they are
