@@ -191,7 +191,8 @@ class CompiledLlama(Model):
             self.vocabulary_size,
             self._found,
         )
-        if not (1 < self.shared_from <= count and self._pair.is_free()):
+        self.was_shared = 1 < self.shared_from <= count and self._pair.is_free()
+        if not self.was_shared:
             alone = self._scratch, *self._sides[0]
             return forward(*arguments, False, 0, count, *alone, self._pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS

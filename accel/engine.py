@@ -17,7 +17,7 @@ from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
 from accel.loading import check_folder, find_folder, is_out_of_memory
 from accel.model import Capability, Model
-from accel.opening import DTYPES, choose_settings, cores, open_model, profile
+from accel.opening import DTYPES, choose_settings, cores, experience, open_model, profile
 from accel.order import find_order
 from accel.planner import Planner
 from accel.prompts import Prompt, Snippet, fim_prompt
@@ -93,12 +93,14 @@ class Engine:
         settings = replace(settings, may_share=threads != 1 and cores() > 1)
         torch.set_num_threads(settings.threads)
         opened = open_model(folder, settings.dtype, place, store)
+        costs = profile(opened.model, settings, store)
         engine = cls(
             opened.model,
             tokenizer,
             Planner(
-                profile(opened.model, settings, store),
+                costs,
                 can_pad=_can_pad(opened.model),
+                experience=experience(costs, opened.model, settings, store),
             ),
             name="embedded" if model is None else str(model),
             end_tokens=opened.end_tokens,
@@ -125,13 +127,13 @@ class Engine:
         """Whether several rows may be computed at once and some of them taken back."""
         return self.model.capability >= Capability.CHAIN
 
-    def session(self) -> Session:
-        """A line of requests that keeps its KV cache."""
     @property
     def takes_trees(self) -> bool:
         """Whether rows may follow different rows of one forward."""
         return self.model.capability == Capability.TREE
 
+    def session(self) -> Session:
+        """A line of requests that keeps its KV cache."""
         session = Session(lambda: self.model.new_cache(FIRST_ROWS))
         self._sessions.append(weakref.ref(session))
         return session
@@ -181,6 +183,15 @@ class Engine:
         except (RuntimeError, MemoryError) as error:
             self._refuse_for_memory(rows, session, error)
             raise
+
+    def took(self, rows: int, context: int, seconds: float, greedy: bool = True) -> float:
+        """Note what a forward of ``rows`` took, padding left out; returns what was expected.
+        Drawing takes time of its own, which says nothing about forwards."""
+        expected_s = self.planner.seconds(rows, context)
+        told_s = seconds if greedy else None
+        if self.planner.took(rows, context, told_s, self.model.was_shared):
+            self.model.shared_from = self.planner.shared_from
+        return expected_s
 
     def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], list[int]]:
         """``Model.verify`` after the session's text. Raises OutOfMemory."""
