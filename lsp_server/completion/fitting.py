@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from accel.session import Session
     from lsp_server.borrowing import Spares
 
-MOST_S = 0.06
+MOST_S = 0.1
 """A search that takes longer by the machine's profile is not made."""
 
 
@@ -32,13 +32,14 @@ class LineFitter:
 
         self._engine = engine
         self._search: LineSearch = LineSearch(engine)
-        self._pays = engine.takes_trees and self._search.seconds() <= MOST_S
 
     def wants(self, job: CompletionJob) -> bool:
         """Whether a job is such a hole, and weighing lines pays on this model."""
         from accel.lines import is_between_lines
 
-        return self._pays and job.temperature == 0 and is_between_lines(job.suffix)
+        if job.temperature > 0 or not is_between_lines(job.suffix):
+            return False
+        return self._engine.takes_trees and self._search.seconds() <= MOST_S
 
     def line(
         self,

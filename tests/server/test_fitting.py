@@ -33,7 +33,7 @@ def service():
 @pytest.fixture
 def patient(monkeypatch, service):
     """Weighing lines pays, however busy the machine was when forwards were timed."""
-    monkeypatch.setattr(service._fitter, "_pays", True)
+    monkeypatch.setattr(fitting, "MOST_S", 60.0)
     return service
 
 
@@ -78,7 +78,7 @@ def test_drawn_text_and_text_with_nothing_below_are_decoded(patient, monkeypatch
 
 def test_a_slow_model_is_not_asked_to_weigh_lines(service, monkeypatch):
     monkeypatch.setattr(fitting, "MOST_S", 0.0)
-    assert not fitting.LineFitter(service.engine).wants(JOB)
+    assert not service._fitter.wants(JOB)
 
 
 def test_a_cancelled_job_weighs_nothing(patient):
