@@ -184,11 +184,11 @@ class Engine:
             self._refuse_for_memory(rows, session, error)
             raise
 
-    def took(self, rows: int, context: int, seconds: float, greedy: bool = True) -> float:
-        """Note what a forward of ``rows`` took, padding left out; returns what was expected.
-        Drawing takes time of its own, which says nothing about forwards."""
-        expected_s = self.planner.seconds(rows, context)
-        told_s = seconds if greedy else None
+    def took(self, rows: int, context: int, seconds: float, told: bool = True) -> float:
+        """A forward of ``rows``, padding left out, was computed; ``told``: it says something about
+        others. Returns what was expected of it, ``seconds`` themselves where it says nothing."""
+        expected_s = self.planner.seconds(rows, context) if told else seconds
+        told_s = seconds if told else None
         if self.planner.took(rows, context, told_s, self.model.was_shared):
             self.model.shared_from = self.planner.shared_from
         return expected_s

@@ -12,12 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from tiny_models import open_engine, save
 
-from accel.draft_tree import DraftTree, Source
+from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.experience import BATCH, SAVED, Experience
 from accel.planner import NODE_S, Planner
 from accel.profile import Costs
 from accel.request import GenerationRequest
 from accel.sampling import Sampling
+from accel.sources.protocol import DraftRequest
 
 ROWS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]
 ALONE = [326, 330, 339, 351, 420, 500, 690, 850, 1150, 1450, 2050, 2650, 3900, 5200]
@@ -256,27 +257,41 @@ def test_slopes_equal_a_search_over_all_larger_counts() -> None:
             assert slope == pytest.approx(max(least, 0) + NODE_S), f"seed {seed}"
 
 
-def test_an_engine_tells_what_its_forwards_take(tmp_path: Path) -> None:
+class Twice:
+    """Drafts the last token once more."""
+
+    name = "twice"
+
+    def begin(self, request: DraftRequest) -> None:
+        self.last = request.prompt[-1:]
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        return DraftTree.chain(self.last[:max_nodes], Source.PROMPT, 0.9)
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        self.last = tokens[-1:]
+
+
+def test_an_engine_tells_what_forwards_of_drafts_take(tmp_path: Path) -> None:
     """The text stays, and the model is told where two threads begin to pay."""
     engine = open_engine(save(tmp_path, "llama"))
-    request = GenerationRequest(np.arange(5, dtype=np.int32), 200, ignore_end=True)
-    text = engine.generate(request).finish().tokens
-    engine.planner = Planner(
-        costs(both=2.5),
-        can_pad=False,
-        experience=(told := Experience(costs(both=2.5), {"shape": [0.0], "profile": 0.0})),
-    )
-    again = engine.generate(request).finish()
-    assert again.tokens.tolist() == text.tolist()
-    assert told._count == again.statistics.forwards == len(again.statistics.verify_s)
+    plain = GenerationRequest(np.arange(5, dtype=np.int32), 100, ignore_end=True)
+    request = replace(plain, drafter=Twice(), plan=False)
     drawn = replace(request, sampling=Sampling(temperature=1.0), max_tokens=20)
-    taken = len(told._taken)
-    engine.generate(drawn).finish()
-    assert len(told._taken) == taken
-    assert told._count == again.statistics.forwards + 20
-    before = engine.model.shared_from
+    text = engine.generate(plain).finish().tokens.tolist()
+    profile = costs(both=2.5)
+    engine.planner = Planner(profile, can_pad=False, experience=(told := Experience(profile)))
+    forwards = 0
+    for one, is_told in ((plain, False), (request, True), (drawn, False)):
+        before = len(told._taken)
+        generation = engine.generate(one).finish()
+        assert one is drawn or generation.tokens.tolist() == text
+        forwards += generation.statistics.forwards
+        assert told._count == forwards
+        noted = generation.statistics.forwards if is_told else 0
+        assert (len(told._taken) - before) % BATCH == noted % BATCH
     while not engine.planner.shared_from:
-        assert engine.model.shared_from == before == 0
-        expected = engine.planner.seconds(1, 100)
-        assert engine.took(1, 100, 1.0) == expected
+        assert engine.model.shared_from == 0
+        assert engine.took(1, 100, 1.0) == engine.planner._costs(False).by_rows(128, 1)[1]
     assert engine.model.shared_from == engine.planner.shared_from > 0
+    assert engine.took(1, 100, 7.0, told=False) == 7.0
