@@ -16,7 +16,6 @@ from accel.compiled_head import Found, WalkRoom
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
-from accel.lanes import LANES
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
@@ -97,7 +96,6 @@ class CompiledLlama(Model):
         self._weights = _weights(module)
         self._rotary = base.rotary_emb
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
-        self._make_scratch(1)
         self._paths = no_paths(self._weights.embedding.dtype)
         self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
         self._found = Found.room()
@@ -140,7 +138,7 @@ class CompiledLlama(Model):
         states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
         return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
-    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
+    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], TokenArray]:
         masks = len(rows.mask_places)
         assert rows.logits_from + len(tree) + 1 + masks == len(rows), "rows behind the tree"
         if masks > len(self._mask_logits):
@@ -148,8 +146,8 @@ class CompiledLlama(Model):
         self._masks_from = rows.masks_from
         parents = np.array(tree.parents, np.int32)
         count = self._compute(rows, cache, self._mask_logits[:masks], parents, True)
-        room = self._sides[0][2]
-        return room.path[: count - 1].tolist(), room.chosen[:count].tolist()
+        room = self._walk_room
+        return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         first = self._masks_from + group.start
@@ -168,12 +166,15 @@ class CompiledLlama(Model):
     ) -> int:
         """``compiled_forward.forward``, by two threads where that pays."""
         assert isinstance(cache, CompiledCache)
-        count = len(rows)
+        count, masks = len(rows), len(rows.mask_places)
         cache.reserve(count)
-        self._make_room(count, len(rows.mask_places), cache)
-        places = np.minimum(rows.mask_places, len(self._mask_inputs) - 1)
+        self._make_room(count, masks, cache)
+        mask_inputs = self._mask_inputs[:0]
+        if masks:
+            last_place = len(self._mask_inputs) - 1
+            mask_inputs = self._mask_inputs[np.minimum(rows.mask_places, last_place)]
         arguments = (
-            np.array(rows.tokens, np.int32),  # a read-only array would be compiled for anew
+            rows.tokens,
             rows.offsets,
             rows.mask,
             cache.length,
@@ -183,7 +184,7 @@ class CompiledLlama(Model):
             cache.kept,
             *cache.words,
             rows.masks_from,
-            self._mask_inputs[places],
+            mask_inputs,
             self._paths,
             logits,
             parents,
@@ -193,44 +194,40 @@ class CompiledLlama(Model):
         )
         self.was_shared = 1 < self.shared_from <= count and self._pair.is_free()
         if not self.was_shared:
-            alone = self._scratch, *self._sides[0]
-            return forward(*arguments, False, 0, count, *alone, self._pair.meeting, 0, 0)
+            own = self._by_rows[0]
+            return forward(*arguments, False, 0, count, *own, self._pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS
-        scratches = self._scratch, self._other_scratch if by_columns else self._scratch
-        own = [(scratch, *room) for scratch, room in zip(scratches, self._sides, strict=True)]
+        sides = self._by_columns if by_columns else self._by_rows
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count
-        return self._pair.run(forward, (*arguments, by_columns), count, own, meetings)
-
-    def _make_scratch(self, rows: int) -> None:
-        """Room for activations, and what the second thread has of its own where both compute
-        columns."""
-        self._scratch = Scratch.room(rows, self._weights, self._shape)
-        others = Scratch.room(min(rows, COLUMN_ROWS), self._weights, self._shape)
-        self._other_scratch = self._scratch._replace(
-            x=others.x, normed=others.normed, gate_up=others.gate_up
-        )
+        return self._pair.run(forward, (*arguments, by_columns), count, sides, meetings)
 
     def _make_sides(self, columns: int, masks: int, rows: int) -> None:
-        """Room that threads do not share, for each of two."""
+        """Room for activations, which two threads share where each computes some of the rows, but
+        not all of where each computes some of the columns; and room of each thread's own."""
+        self._scratch = Scratch.room(rows, self._weights, self._shape)
+        others = Scratch.room(min(rows, COLUMN_ROWS), self._weights, self._shape)
+        other_scratch = self._scratch._replace(
+            x=others.x, normed=others.normed, gate_up=others.gate_up
+        )
         dtype = self._weights.embedding.dtype
-        self._sides = [
+        first, second = (
             (
                 Room.of(columns, self._shape, dtype),
                 PathScratch.room(masks, self._paths),
                 WalkRoom.of(rows, self._scratch.normed),
             )
             for _ in range(2)
-        ]
+        )
+        self._by_rows = [(self._scratch, *first), (self._scratch, *second)]
+        self._by_columns = [(self._scratch, *first), (other_scratch, *second)]
+        self._walk_room = first[2]
+        self._most = columns, masks, rows
 
     def _make_room(self, rows: int, masks: int, cache: CompiledCache) -> None:
-        if rows > len(self._scratch.x):
-            self._make_scratch(rows)
-        room, path_scratch, walk_room = self._sides[0]
-        has_columns, has_masks = room.scores.shape[1] - LANES, len(path_scratch.low)
-        has_rows = len(walk_room.places)
-        if cache.capacity > has_columns or masks > has_masks or rows > has_rows:
+        columns, most_masks, most_rows = self._most
+        if cache.capacity > columns or masks > most_masks or rows > most_rows:
             self._make_sides(
-                max(cache.capacity, has_columns), max(masks, has_masks), max(rows, has_rows)
+                max(cache.capacity, columns), max(masks, most_masks), max(rows, most_rows)
             )
         last = cache.length + rows
         if last > len(self._rotations):

@@ -52,12 +52,7 @@ class DraftTree:
     @classmethod
     def empty(cls) -> DraftTree:
         """A tree without nodes: plain decoding."""
-        return cls(
-            np.empty(0, np.int32),
-            np.empty(0, np.int32),
-            np.empty(0, np.float32),
-            np.empty(0, np.int8),
-        )
+        return _EMPTY
 
     @classmethod
     def chain(cls, tokens: TokenArray, source: Source, acceptance: float = 1.0) -> DraftTree:
@@ -128,3 +123,11 @@ class DraftTree:
             parent = int(matches[0])
             path.append(parent)
         return path
+
+
+_EMPTY = DraftTree(
+    np.empty(0, np.int32),
+    np.empty(0, np.int32),
+    np.empty(0, np.float32),
+    np.empty(0, np.int8),
+)

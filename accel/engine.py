@@ -193,7 +193,7 @@ class Engine:
             self.model.shared_from = self.planner.shared_from
         return expected_s
 
-    def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], list[int]]:
+    def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], TokenArray]:
         """``Model.verify`` after the session's text. Raises OutOfMemory."""
         try:
             return self.model.verify(rows, tree, session.cache)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import time
 from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.greedy import GreedyWalk
-from accel.healing import prune, rest_after
+from accel.healing import prune
 from accel.mask_planner import fit_with_masks
 from accel.model import Capability
 from accel.planner import Trust
@@ -23,6 +22,7 @@ from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
 from accel.sources.protocol import Drafter, DraftRequest, Guesser, PricedDrafter, Recycler
 from accel.statistics import Statistics
+from accel.transcript import Transcript
 from accel.verifier import entropy_tokens, expected_hits, likeliest_tokens, main_branch, walk
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ MERGED_ROWS = 32
 OVERHEAD_S = 1e-4
 """Time of a step outside of drafting and the forward, the same for every tree."""
 
-_SOURCES = {int(source): source for source in Source}
-
 RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
 """Rows and tokens a forward that a recycling drafter is told of."""
 
@@ -56,18 +54,12 @@ class Generation:
         request.check(engine.max_positions)
         self.request = request
         self.statistics = Statistics(prompt_tokens=len(request.prompt))
-        self.stopped_by: StoppedBy = "cancelled"
-        self.text = ""
-        """Text so far, without the required prefix, cut by the stop rule."""
         self._engine = engine
         self._session = session
-        self._tokens: list[int] = []
-        self._rest = request.required_prefix
-        self._skip = len(request.required_prefix)
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._ends = request.stop_tokens | engine.end_tokens
-        if request.ignore_end:
-            self._ends = frozenset()
+        self._max_positions, self._takes_chains = engine.max_positions, engine.takes_chains
+        ends = request.stop_tokens | engine.end_tokens
+        self._ends = frozenset[int]() if request.ignore_end else ends
+        self._written = Transcript(request, engine.tokenizer, self._ends)
         self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
@@ -79,13 +71,22 @@ class Generation:
         self._prompt_set = np.unique(penalised)
         self._greedy = self._greedy_walk()
         self._wants_no_logits = self._takes_tokens_alone()
-        self._finished = False
         self._chunks = self._run()
 
     @property
     def tokens(self) -> TokenArray:
         """Tokens generated so far. int32 [n]."""
-        return np.array(self._tokens, np.int32)
+        return np.array(self._written.tokens, np.int32)
+
+    @property
+    def text(self) -> str:
+        """Text so far, without the required prefix, cut by the stop rule."""
+        return self._written.text
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """Why it ended; ``cancelled`` until it does."""
+        return self._written.stopped_by
 
     def __iter__(self) -> Iterator[Chunk]:
         return self._chunks
@@ -105,12 +106,12 @@ class Generation:
         self.statistics.prefill_s = time.perf_counter() - started
         pending = self._prefill()
         started = time.perf_counter()
-        while pending is not None and not self._finished and not self._cancelled():
+        while not (pending is None or self._written.is_finished or request.cancelled()):
             session.check(self)
             tree = self._draft(len(pending))
             path, tokens = self._verify(pending, tree)
             chunk = self._commit(pending, tree, path, tokens)
-            pending = np.array(tokens[-1:], np.int32)
+            pending = chunk.tokens[-1:]
             self.statistics.decode_s += time.perf_counter() - started
             if len(chunk.tokens):
                 yield chunk
@@ -128,20 +129,20 @@ class Generation:
             self._session, request.prompt[: len(request.prompt) - merged], request.cancelled
         )
         self.statistics.prefill_s += time.perf_counter() - started
-        return request.prompt[-merged:] if done else None
+        return request.prompt[-merged:].copy() if done else None
 
     def _draft(self, pending: int) -> DraftTree:
         """The draft tree that pays on this device, empty when none does."""
         drafter, planner, context = self.request.drafter, self._engine.planner, self._session.length
         self._groups = MaskGroups.none()
         room = self._room(pending)
-        if drafter is None or room < 1 or not self._engine.takes_chains:
+        if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
         if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
-        if self._priced is not None and not self._rest:
+        if self._priced is not None and not self._written.rest:
             prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
             if self._guesser is not None and self._greedy is not None:
                 prices = prices._replace(masks=True)
@@ -149,7 +150,7 @@ class Generation:
             gain_s: float | None = self._priced.saved_s
             tree = self._with_masks(tree)
         else:
-            tree = self._healing_draft(drafter, room) if self._rest else drafter.draft(room)
+            tree = self._healing_draft(drafter, room) if self._written.rest else drafter.draft(room)
             if self._engine.model.capability == Capability.CHAIN:
                 tree = main_branch(tree)
             tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
@@ -191,8 +192,8 @@ class Generation:
 
     def _room(self, pending: int) -> int:
         """Nodes that may be drafted: what is asked, left to generate and left of the context."""
-        left = self._engine.max_positions - self._session.length - pending
-        remaining = self.request.max_tokens - len(self._tokens)
+        left = self._max_positions - self._session.length - pending
+        remaining = self.request.max_tokens - len(self._written.tokens)
         if remaining <= 1:
             return 0
         return min(self.request.max_nodes, left)
@@ -200,13 +201,13 @@ class Generation:
     def _healing_draft(self, drafter: Drafter, room: int) -> DraftTree:
         """Branches that agree with what is typed, and the plain spelling of what is typed."""
         index, tokenizer = self._engine.tokenizer.byte_index, self._engine.tokenizer
-        tree = prune(drafter.draft(4 * room), self._rest, index).prefix(room)
+        tree = prune(drafter.draft(4 * room), self._written.rest, index).prefix(room)
         if len(tree):
             return tree
-        spelt = tokenizer.encode(self._rest.decode("utf-8", errors="replace"))
+        spelt = tokenizer.encode(self._written.rest.decode("utf-8", errors="replace"))
         return DraftTree.chain(spelt[:room], Source.PROMPT, 0.5)
 
-    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], list[int]]:
+    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray]:
         """One forward, and the walk along what the model chooses."""
         started, context = time.perf_counter(), self._session.length
         count = len(pending) + len(tree) + self._groups.rows
@@ -219,21 +220,23 @@ class Generation:
 
     def _walked(
         self, pending: TokenArray, tree: DraftTree, padding: int
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[list[int], TokenArray]:
         rows = tree_rows(pending, tree, padding, self._groups)
-        constrained = self._rest or len(self._tokens) < self.request.min_tokens
+        constrained = self._written.rest or len(self._written.tokens) < self.request.min_tokens
         if self._wants_no_logits and not (padding or constrained):
-            path, tokens = self._engine.verify(rows, tree, self._session)
+            path, chosen = self._engine.verify(rows, tree, self._session)
             if self._guesser is not None and self._groups.rows:
-                self._guess_from(self._guesser, path, tokens[-1])
-            return path, tokens
+                self._guess_from(self._guesser, path, int(chosen[-1]))
+            return path, chosen
         all_logits, states = self._engine.forward_with_masks(rows, self._session)
         logits = all_logits[: len(tree) + 1]
         if self._greedy is not None and not constrained:
             path, tokens = self._greedy(tree, logits.float().numpy())
         elif self.request.sampling.plain_greedy and not constrained:
-            chosen = best(logits)
-            path, tokens = walk(tree, lambda node, _above: chosen[node + 1], self._relaxed(logits))
+            likeliest = best(logits)
+            path, tokens = walk(
+                tree, lambda node, _above: likeliest[node + 1], self._relaxed(logits)
+            )
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
@@ -243,7 +246,7 @@ class Generation:
             self._recycle(self._recycler, rows.tokens[len(pending) - 1 :], path, logits)
         if self._guesser is not None and self._groups.rows:
             self._guess(self._guesser, all_logits[len(logits) :], states, path, tokens[-1])
-        return path, tokens
+        return path, np.array(tokens, np.int32)
 
     def _guess(
         self, drafter: Guesser, logits: Tensor, states: Tensor, path: list[int], token: int
@@ -296,11 +299,11 @@ class Generation:
     def _choose(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""
         sampling = self.request.sampling
-        place = len(self._tokens) + len(above)
+        place = len(self._written.tokens) + len(above)
         if place < self.request.min_tokens and self._ends:
             logits = logits.copy()
             logits[list(self._ends)] = -np.inf
-        rest = self._rest_after(above)
+        rest = self._written.rest_after(above)
         if rest:
             allowed = self._engine.tokenizer.byte_index.agreeing(rest)
             held = np.full_like(logits, -np.inf)
@@ -308,33 +311,23 @@ class Generation:
             logits = held
         seen = _NOTHING
         if sampling.repetition_penalty != 1:
-            generated = np.array([*self._tokens, *above], np.int32)
+            generated = np.array([*self._written.tokens, *above], np.int32)
             seen = np.concatenate([self._prompt_set, generated])
         return choose(logits, sampling, seen, place)
 
-    def _rest_after(self, tokens: list[int]) -> bytes:
-        rest = self._rest
-        for token in tokens:
-            if not rest:
-                break
-            rest = rest_after(rest, self._engine.tokenizer.byte_index.bytes_of(token)) or b""
-        return rest
-
     def _commit(
-        self, pending: TokenArray, tree: DraftTree, path: list[int], tokens: list[int]
+        self, pending: TokenArray, tree: DraftTree, path: list[int], tokens: TokenArray
     ) -> Chunk:
         """Keep the accepted rows, end where the request ends, and let the drafter learn."""
-        healing = bool(self._rest)
-        count = self._take(tokens)
-        if self._session.length + len(pending) + len(path) >= self._engine.max_positions:
-            self._finish("length")
-        path, taken = path[:count], np.array(tokens[:count], np.int32)
-        first = len(pending)
-        kept = [*pending.tolist(), *tokens[: len(path)]]
-        self._session.keep(kept, [*range(first), *[first + node for node in path]])
+        healing, session = bool(self._written.rest), self._session
+        count = self._written.take(tokens.tolist())
+        if session.length + len(pending) + len(path) >= self._max_positions:
+            self._written.finish("length")
+        path, taken = path[:count], tokens[:count]
+        session.keep_path(pending, path, taken)
         self.statistics.record(tree, path, count)
         if len(tree):
-            plain_s = self._engine.planner.seconds(first, self._session.length) + OVERHEAD_S
+            plain_s = self._engine.planner.seconds(len(pending), session.length) + OVERHEAD_S
             self._trust.learn(expected_hits(tree, path), len(path), plain_s)
         if self.request.drafter is not None and count:
             # A pruned tree is not the one that the drafter made, so it learns the text alone.
@@ -342,59 +335,7 @@ class Generation:
             started = time.perf_counter()
             self.request.drafter.commit(*learnt, taken)
             self.statistics.learn_s += time.perf_counter() - started
-        sources = tree.sources.tolist()
-        drafted = [_SOURCES[sources[node]] for node in path]
-        return Chunk(taken, [*drafted, *[Source.MODEL] * (count - len(path))])
-
-    def _take(self, tokens: list[int]) -> int:
-        """Append tokens until the request ends; returns how many belong to the text."""
-        if self.request.stop_rule is None and not self._rest and not self._skip:
-            return self._take_at_once(tokens)
-        for count, token in enumerate(tokens):
-            if token in self._ends:
-                self._finish("end")
-                return count
-            self._tokens.append(token)
-            self._spell(token)
-            cut = self.request.stop_rule(self.text) if self.request.stop_rule else None
-            if cut is not None:
-                self.text = self.text[:cut]
-                self._finish("stop")
-                return count + 1
-            if len(self._tokens) >= self.request.max_tokens:
-                self._finish("length")
-                return count + 1
-        return len(tokens)
-
-    def _take_at_once(self, tokens: list[int]) -> int:
-        """``_take`` where nothing is looked for between the tokens."""
-        room = self.request.max_tokens - len(self._tokens)
-        ended = len(tokens)
-        if not self._ends.isdisjoint(tokens):
-            ended = next(at for at, token in enumerate(tokens) if token in self._ends)
-        count = min(ended, room)
-        self._tokens += tokens[:count]
-        self.text += self._decoder.decode(self._engine.tokenizer.decode_bytes(tokens[:count]))
-        if room <= ended:
-            self._finish("length")
-        elif ended < len(tokens):
-            self._finish("end")
-        return count
-
-    def _finish(self, reason: StoppedBy) -> None:
-        if not self._finished:
-            self._finished = True
-            self.stopped_by = reason
-
-    def _spell(self, token: int) -> None:
-        """Add a token to the text, but for the bytes that were typed already."""
-        spelt = self._engine.tokenizer.bytes_of(token)
-        self._rest = rest_after(self._rest, spelt) or b"" if self._rest else b""
-        self.text += self._decoder.decode(spelt[self._skip :])
-        self._skip = max(self._skip - len(spelt), 0)
-
-    def _cancelled(self) -> bool:
-        return self.request.cancelled()
+        return Chunk(taken, tree, path)
 
 
 _NOTHING = np.empty(0, np.int32)

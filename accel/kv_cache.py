@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ class KVCache:
         for index, buffer in enumerate(self.buffers):
             self.buffers[index] = self._grown(buffer)
 
-    def keep(self, rows: list[int]) -> None:
+    def keep(self, rows: Sequence[int]) -> None:
         """Commit rows of the last forward, counted from its first, in ascending order."""
         start, count = self.length, len(rows)
         prefix = count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
-from accel.draft_tree import DraftTree
+from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
@@ -80,8 +81,9 @@ class Model(ABC):
         logits = self.forward(rows, cache)
         return logits, logits[:0]
 
-    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], list[int]]:
-        """What ``verifier.walk`` gives by the likeliest tokens, without logits that nobody sees.
+    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], TokenArray]:
+        """What ``verifier.walk`` gives by the likeliest tokens (the path, and int32 [path + 1], a
+        new array), without logits that nobody sees.
         The tree's root is row ``rows.logits_from``, and mask rows alone stand behind its nodes. Of
         the cache the same holds as after ``forward``."""
         raise NotImplementedError("this model gives logits alone")
@@ -181,7 +183,7 @@ class RowCache(KVCache):
     def _grown(self, buffer: Tensor) -> Tensor:
         return buffer if buffer.dim() == 1 else super()._grown(buffer)
 
-    def keep(self, rows: list[int]) -> None:
+    def keep(self, rows: Sequence[int]) -> None:
         assert all(buffer.dim() > 1 for buffer in self.buffers), "a layer never wrote its rows"
         super().keep(rows)
 
@@ -241,9 +243,9 @@ class OwnCache(KVCache):
         ]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
-    def keep(self, rows: list[int]) -> None:
+    def keep(self, rows: Sequence[int]) -> None:
         """Every row computed is kept: ``rows`` must say so."""
-        assert rows == list(range(len(rows))), "this model decodes one token after another"
+        assert list(rows) == list(range(len(rows))), "this model decodes one token after another"
         self.length += len(rows)
 
     def trim(self, length: int) -> None:

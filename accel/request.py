@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from accel.draft_tree import Source, TokenArray
+from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest
 from accel.sampling import Sampling
 from accel.sources.protocol import Drafter, DraftRequest
@@ -67,7 +67,15 @@ class GenerationRequest:
 
 @dataclass(slots=True)
 class Chunk:
-    """Tokens that one forward committed, int32 [n], and where each came from."""
+    """Tokens that one forward committed, int32 [n]; the first are the nodes of ``path`` in
+    ``tree``."""
 
     tokens: TokenArray
-    sources: list[Source]
+    tree: DraftTree
+    path: list[int]
+
+    @property
+    def sources(self) -> list[Source]:
+        """Where each token came from."""
+        drafted = [Source(source) for source in self.tree.sources[self.path].tolist()]
+        return [*drafted, *[Source.MODEL] * (len(self.tokens) - len(drafted))]

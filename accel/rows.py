@@ -35,7 +35,7 @@ class MaskGroups:
     @classmethod
     def none(cls) -> MaskGroups:
         """No mask rows."""
-        return cls(NO_MASKS, NO_MASKS)
+        return _NO_GROUPS
 
     @classmethod
     def alike(cls, nodes: list[int], size: int) -> MaskGroups:
@@ -52,12 +52,15 @@ class MaskGroups:
         return slice(0, 0)
 
 
+_NO_GROUPS = MaskGroups(NO_MASKS, NO_MASKS)
+
+
 @dataclass(slots=True)
 class Rows:
     """What a model computes in one forward.
 
-    tokens: int32 [T]; offsets: int32 [T], position of every row counted from the first; mask:
-    float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere; all rows attend the
+    tokens: int32 [T], writable; offsets: int32 [T], position of every row counted from the first;
+    mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere; all rows attend the
     committed text. ``is_chain`` when every row follows the one before it. Logits are wanted from
     row ``logits_from`` on. mask_places: int32 [M], place of every mask row in its group; these rows
     begin at ``masks_from``, and their tokens count for nothing.
@@ -81,7 +84,9 @@ BLOCKED = np.float32(np.finfo(np.float32).min)
 def chain_rows(tokens: TokenArray, logits_from: int) -> Rows:
     """Rows of plain text."""
     count = len(tokens)
-    return Rows(tokens, np.arange(count, dtype=np.int32), _causal(count), True, logits_from)
+    # A copy: compiled code would be compiled anew for a read-only array.
+    own = np.array(tokens, np.int32)
+    return Rows(own, np.arange(count, dtype=np.int32), _causal(count), True, logits_from)
 
 
 def tree_rows(

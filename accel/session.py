@@ -17,13 +17,17 @@ class Session:
     def __init__(self, new_cache: Callable[[], KVCache]) -> None:
         self._new_cache = new_cache
         self._cache: KVCache | None = None
-        self._tokens = np.empty(0, np.int32)
+        self._parts = [_NOTHING]
+        """The tokens in pieces, which are joined when they are asked for."""
         self._owner: object = None
 
     @property
     def tokens(self) -> TokenArray:
         """Tokens whose keys and values are held. int32 [n]."""
-        return self._tokens[: self.length]
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        assert len(self._parts[0]) == self.length, "rows were kept that hold no tokens"
+        return self._parts[0]
 
     @property
     def length(self) -> int:
@@ -56,23 +60,33 @@ class Session:
 
         Returns how many tokens of ``tokens`` are held.
         """
-        limit = min(self.length, len(tokens) - 1)
-        same = self._tokens[:limit] == tokens[:limit]
+        held = self.tokens
+        limit = min(len(held), len(tokens) - 1)
+        same = held[:limit] == tokens[:limit]
         common = limit if same.all() else int(np.argmin(same))
         self.cache.trim(common)
+        self._parts = [held[: self.length]]
         return self.length
 
     def keep(self, tokens: TokenArray | list[int], rows: list[int]) -> None:
         """Commit ``rows`` of the last forward, which hold ``tokens``."""
-        length = self.length
-        needed = length + len(tokens)
-        if needed > len(self._tokens):
-            grown = np.empty(max(needed, 2 * len(self._tokens)), np.int32)
-            grown[:length] = self._tokens[:length]
-            self._tokens = grown
-        self._tokens[length:needed] = tokens
+        self._parts.append(np.array(tokens, np.int32))
         self.cache.keep(rows)
+
+    def keep_path(self, pending: TokenArray, path: list[int], tokens: TokenArray) -> None:
+        """Commit the rows of ``pending`` and of a tree's nodes behind it, in ``path``; ``tokens``,
+        int32, begin with those of the nodes."""
+        first, count = len(pending), len(path)
+        self._parts += [pending, tokens[:count]]
+        if not path or path[-1] == count - 1:
+            self.cache.keep(range(first + count))
+        else:
+            self.cache.keep([*range(first), *[first + node for node in path]])
 
     def drop(self) -> None:
         """Free the cache."""
         self._cache = None
+        self._parts = [_NOTHING]
+
+
+_NOTHING = np.empty(0, np.int32)

@@ -80,8 +80,8 @@ class ThreadPair:
         self._number += meetings
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")
-        was_late, self._late = late(self.meeting) > self._late, late(self.meeting)
-        if was_late:
+        before, self._late = self._late, late(self.meeting)
+        if self._late > before:
             self._setbacks = min(self._setbacks + 1, _LONGEST)
             self._alone = 1 << self._setbacks
         elif self._setbacks:

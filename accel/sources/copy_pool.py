@@ -81,11 +81,6 @@ class CopyPool:
         start = self._slots[kind]
         return start, start + self.versions.get(kind, 0)
 
-    def is_in(self, kind: int) -> bool:
-        """Whether the cursor stands in a version."""
-        start, stop = self.version_at(kind)
-        return start <= int(self.cursor[AT]) < stop
-
     def write_version(self, kind: int, version: Version) -> None:
         """Put a version of the original, with its ending, in the place of the one before."""
         at = self._slots[kind]

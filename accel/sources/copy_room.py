@@ -17,9 +17,10 @@ from accel.draft_tree import Source, TokenArray
 from accel.sources import copy_rows, copy_tree, slips
 from accel.sources import cursor as cursor_of
 from accel.sources.compiled import compiled_with
-from accel.sources.copy_rows import COMMON, REPOSITORY, features_of, may_begin
+from accel.sources.copy_rows import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
 from accel.sources.copy_tree import expand_rows
 from accel.sources.cursor import ANCHOR, AT, OFF_TRACK, follow
+from accel.sources.slips import FOLLOWING, odds
 
 ROW_LIMIT = 64
 """Rows that a tree is grown from, the looked-up ones left out."""
@@ -48,7 +49,7 @@ class CopyRoom(structref.StructRefProxy):
 _FIELDS = (
     *("pool", "match", "offsets", "places", "cursor", "slips", "classes", "weights"),
     *("line_starts", "line_ends", "spans", "gather_spans"),
-    *("rows", "kinds", "scores", "tokens", "parents", "probabilities", "sources", "saved"),
+    *("rows", "kinds", "scores", "tokens", "parents", "probabilities", "sources"),
 )
 structref.define_proxy(CopyRoom, _CopyRoomType, list(_FIELDS))
 
@@ -72,9 +73,8 @@ def room_of(
     parents: TokenArray,
     probabilities: NDArray[np.float32],
     sources: NDArray[np.int8],
-    saved: NDArray[np.float64],
 ) -> CopyRoom:
-    """A room with these, for rows of the pool and so many looked-up ones. saved: float64 [1]."""
+    """A room with these, for rows of the pool and so many looked-up ones."""
     return CopyRoom(
         pool,
         match,
@@ -95,7 +95,6 @@ def room_of(
         parents,
         probabilities,
         sources,
-        saved,
     )
 
 
@@ -160,13 +159,22 @@ def class_of(classes: NDArray[np.int8], tokens: TokenArray, place: int, first: i
     return classes[token] if 0 <= token < len(classes) else 0
 
 
+@compiled_with(copy_rows, cursor_of, slips)
+def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.float64]) -> bool:
+    """Whether the text follows what the instruction says: its changes are no news, and the row of
+    the cursor leads. spans: int32 [n, 3], as in ``cursor.follow``."""
+    for span in range(len(spans)):
+        if spans[span, 2] == INSTRUCTED and spans[span, 0] <= cursor[AT] < spans[span, 1]:
+            return odds(slips, FOLLOWING) > 1
+    return False
+
+
 @compiled_with(copy_rows, copy_tree, cursor_of, slips)
 def draft_in(
     room: Any,
     home: int,
     context_start: int,
     stop: int,
-    leads: bool,
     max_nodes: int,
     looked_up: TokenArray,
     sources: NDArray[np.int8],
@@ -174,12 +182,12 @@ def draft_in(
     slopes: NDArray[np.float64],
     trust: float,
     rate: float,
-) -> int:
-    """Write the best tree of a room; returns its nodes. See ``copy_tree.expand_rows``.
+) -> tuple[int, float]:
+    """Write the best tree of a room; returns its nodes, and the seconds that it is expected to
+    save. See ``copy_tree.expand_rows``.
 
-    home: where the original begins in the pool; leads: whether the cursor's own row does;
-    looked_up, sources: int32 and int8 [rows], rows of an index and where it has them from. The
-    seconds that the tree is expected to save are left in ``room.saved``.
+    home: where the original begins in the pool; looked_up, sources: int32 and int8 [rows], rows of
+    an index and where it has them from.
     """
     pool, classes, cursor = room.pool, room.classes, room.cursor
     anchor = min(np.int64(cursor[ANCHOR]), len(room.line_starts) - 1)
@@ -197,6 +205,7 @@ def draft_in(
         room.rows[count] = looked_up[number]
         room.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
         count += 1
+    leads = goes_as_instructed(room.spans, cursor, room.slips)
     nodes = expand_rows(
         pool, room.match, room.offsets, room.rows[:count], room.kinds[:count], stop,
         anchor, off_track, last_class, lost_class, line_start, line_end,
@@ -208,8 +217,7 @@ def draft_in(
     for node in range(nodes):
         expected += room.probabilities[node]
         room.sources[node] = _SOURCES[room.sources[node]]
-    room.saved[0] = trust * expected * seconds[0] - (seconds[nodes] - seconds[0])
-    return nodes
+    return nodes, trust * expected * seconds[0] - (seconds[nodes] - seconds[0])
 
 
 @compiled_with(copy_rows, cursor_of, slips)

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.sources import copy_rows as rows_of
 from accel.sources.copy_pool import LOOKUP_DEPTH, LOOKUP_ROWS, CopyPool
-from accel.sources.copy_room import CopyRoom, class_of, draft_in, follow_in, room_of
+from accel.sources.copy_room import (
+    CopyRoom,
+    class_of,
+    draft_in,
+    follow_in,
+    goes_as_instructed,
+    room_of,
+)
 from accel.sources.copy_weights import row_weights
 from accel.sources.cursor import AT, EVENT_REJOINED, OFF_TRACK
 from accel.sources.protocol import DraftRequest, Prices
@@ -32,7 +39,6 @@ from accel.sources.rewrites import (
     still_due,
     version_of,
 )
-from accel.sources.slips import FOLLOWING, odds
 
 _LOOKUP_LIMIT = 24
 _SIDE = 24
@@ -55,6 +61,7 @@ def warm_up() -> None:
     drafter.begin(DraftRequest(text, original=text))
     tree = drafter.draft(4)
     drafter.commit(tree, [0], text[:2])
+    drafter._as_instructed()
     drafter.draft(4)
 
 
@@ -85,7 +92,7 @@ class ReuseDrafter:
         self._asked = ("", "")
         self._classes = rows_of.classes_of(codec)
         self.weights = row_weights()
-        self._saved = np.zeros(1)
+        self._saved_s = 0.0
         self._free = Prices.free(0)
         self.begin(DraftRequest(np.empty(0, np.int32)))
 
@@ -148,18 +155,24 @@ class ReuseDrafter:
     @property
     def saved_s(self) -> float:
         """Seconds that the last tree of ``draft_within`` is expected to save."""
-        return float(self._saved[0])
+        return self._saved_s
 
     def _grow(self, max_nodes: int, prices: Prices, rate: float) -> DraftTree:
         if max_nodes <= 0:
             return DraftTree.empty()
         looked_up, sources = self._look_up() if self._index is not None else (_NO_ROWS, _NO_SOURCES)
         room, pool = self._room_for(max_nodes), self._pool
-        count = draft_in(
-            room, pool.home, pool.context_start, pool.stop, self._as_instructed(), max_nodes,
+        count, self._saved_s = draft_in(
+            room, pool.home, pool.context_start, pool.stop, max_nodes,
             looked_up, sources, prices.seconds, prices.slopes, prices.trust, rate,
         )  # fmt: skip
-        return DraftTree(*(array[:count].copy() for array in self._tree))
+        tokens, parents, probabilities, origins = self._tree
+        return DraftTree(
+            tokens[:count].copy(),
+            parents[:count].copy(),
+            probabilities[:count].copy(),
+            origins[:count].copy(),
+        )
 
     def _room_for(self, nodes: int) -> CopyRoom:
         """What lasts from step to step, with room for trees of so many nodes."""
@@ -176,7 +189,7 @@ class ReuseDrafter:
             self._room = room_of(
                 pool.tokens, pool.match, pool.offsets, pool.places, pool.cursor, pool.slips,
                 pool.classes, self.weights, pool.line_starts, pool.line_ends, pool.spans,
-                pool.gather_spans, LOOKUP_ROWS, *self._tree, self._saved,
+                pool.gather_spans, LOOKUP_ROWS, *self._tree,
             )  # fmt: skip
         return self._room
 
@@ -230,7 +243,7 @@ class ReuseDrafter:
 
     def _as_instructed(self) -> bool:
         """Whether the text follows what the instruction says: its changes are no news."""
-        return self._pool.is_in(rows_of.INSTRUCTED) and odds(self._pool.slips, FOLLOWING) > 1
+        return goes_as_instructed(self._pool.spans, self._pool.cursor, self._pool.slips)
 
     def _learn(self, events: NDArray[np.int32]) -> None:
         before = list(self._renames), self._shift

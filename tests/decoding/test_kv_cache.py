@@ -77,6 +77,29 @@ def test_a_cache_cannot_be_trimmed_to_more_than_it_holds() -> None:
         filled(4).trim(1)
 
 
+def test_a_session_keeps_the_nodes_of_a_path() -> None:
+    """As ``keep`` by all rows: along the first nodes, which stay where they are, and elsewhere."""
+    random = np.random.default_rng(3)
+    by_rows, by_path = Session(lambda: filled(4)), Session(lambda: filled(4))
+    for _ in range(30):
+        pending = random.integers(0, 100, random.integers(1, 4)).astype(np.int32)
+        nodes = random.integers(0, 100, random.integers(0, 8)).astype(np.int32)
+        size = int(random.integers(0, len(nodes) + 1))
+        is_chain = random.integers(2) == 0
+        path = sorted(random.permutation(len(nodes))[:size].tolist())
+        path = list(range(size)) if is_chain else path
+        rows = [*range(len(pending)), *(len(pending) + node for node in path)]
+        kept = np.concatenate([pending, nodes])[rows]
+        for session in (by_rows, by_path):
+            session.cache.reserve(len(pending) + len(nodes))
+            write(session.cache, [*pending.tolist(), *nodes.tolist()])
+        by_rows.keep(kept, rows)
+        by_path.keep_path(pending, path, np.append(nodes[path], np.int32(7)))
+        assert by_path.tokens.tolist() == by_rows.tokens.tolist()
+        assert held(by_path.cache) == held(by_rows.cache)
+    assert len(by_path.tokens) > 60
+
+
 def test_a_session_reuses_the_common_prefix() -> None:
     session = Session(lambda: filled(4))
     first = np.array([5, 6, 7, 8], np.int32)

@@ -169,12 +169,13 @@ def test_verification_leaves_mask_rows_as_the_forward_has_them(
     cache.keep(list(range(len(prompt))))
     for seed, groups in ((1, MaskGroups.alike([0], 2)), (2, MaskGroups.alike([-1, 2, 7], MASKS))):
         tree = tree_of(seed)
-        without = model.verify(tree_rows(pending, tree), tree, cache)
+        path, tokens = model.verify(tree_rows(pending, tree), tree, cache)
         rows = tree_rows(pending, tree, 0, groups)
         wanted_logits, wanted_states = model.forward_with_masks(rows, cache)
         for shared_from in (0, 2):
             model.shared_from = shared_from
-            assert model.verify(rows, tree, cache) == without
+            same_path, same_tokens = model.verify(rows, tree, cache)
+            assert (same_path, same_tokens.tolist()) == (path, tokens.tolist())
             logits, states = model.mask_rows(slice(1, groups.rows))
             assert (logits == wanted_logits[11:].numpy()).all()
             assert (states == wanted_states[1:].float().numpy()).all()

@@ -7,7 +7,8 @@ import pytest
 from edit_words import END, WordCodec, edit_request
 
 from accel.draft_tree import DraftTree
-from accel.sources.cursor import OFF_TRACK
+from accel.sources.copy_rows import INSTRUCTED
+from accel.sources.cursor import AT, OFF_TRACK
 from accel.sources.reuse import ReuseDrafter
 from accel.sources.slips import (
     ELSEWHERE,
@@ -80,6 +81,27 @@ def test_the_longer_a_text_goes_as_instructed_the_more_is_it_expected_to():
     assert chance_of(obedient, rest) > 0.5 > chance_of(stubborn, rest)
 
 
+def is_in_version(drafter: ReuseDrafter) -> bool:
+    first, last = drafter._pool.version_at(INSTRUCTED)
+    return first <= int(drafter._pool.cursor[AT]) < last
+
+
+def test_a_cursor_outside_of_the_version_does_not_lead():
+    """At every place of the pool, as the version's own place says."""
+    before = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefgh")
+    codec = WordCodec(before, before.replace("size", "length"), "wrong", "@", WISH)
+    drafter = ReuseDrafter(codec, (END,))
+    drafter.begin(edit_request(codec, WISH, before))
+    led = 0
+    for place in range(len(drafter._pool.tokens)):
+        drafter._pool.cursor[AT] = place
+        assert drafter._as_instructed() == is_in_version(drafter), place
+        led += drafter._as_instructed()
+    assert led > 40
+    drafter.begin(edit_request(codec, "do something", before))
+    assert not drafter._as_instructed()
+
+
 def chance_of(tree: DraftTree, text: np.ndarray) -> float:
     """Chance that a tree gives a whole text."""
     path = tree.accepted_path(text)
@@ -95,6 +117,10 @@ def test_a_slip_does_not_lead_away_from_what_is_instructed():
     request = edit_request(codec, WISH, before)
     follow_wish(drafter, codec, request, "".join(lines[:3]), slips_at=(3, 12))
     assert drafter._as_instructed()
+    assert is_in_version(drafter)
+    drafter._pool.slips[FOLLOWING] = (3.0, 5.0)
+    assert not drafter._as_instructed()
+    drafter._pool.slips[FOLLOWING] = PRIOR[FOLLOWING]
     rest = np.append(codec.encode("".join(lines[3:])), np.int32(END))
     assert len(drafter.draft(64).accepted_path(rest)) == len(rest)
 
