@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
@@ -221,6 +221,32 @@ def _reduced(value: Any, join: Any) -> Any:
         return builder.extract_element(lanes, I32(0))
 
     return types.float32(value), generate
+
+
+_LINE = 64
+"""Bytes that a processor brings from memory at once."""
+
+
+@njit(nogil=True, cache=True, inline="always")
+def fetch_all(array: Any, items: int) -> None:
+    """Ask for the first items of an array, which is read soon: they come while others are."""
+    address, size = array.ctypes.data, min(items, array.size) * array.itemsize
+    for offset in range(0, size, _LINE):
+        _fetch(address + offset)
+
+
+@intrinsic
+def _fetch(_context: Any, address: Any) -> Any:
+    """Ask for the line of memory at an address."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, I32, I32, I32])
+        name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(prefetch, [place, I32(0), I32(3), I32(1)])
+
+    return types.void(address), generate
 
 
 _SHIFT = 1.5 * 2**23

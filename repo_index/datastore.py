@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
-from repo_index.lookup import ROW, look_up, look_up_into, table_row
+from repo_index.lookup import ROW, entry_address, look_up, look_up_into, table_row, view_of
 from repo_index.manifest import SegmentEntry
 from repo_index.matching import Source
 from repo_index.merging import merge_segments
@@ -98,6 +98,11 @@ class Snapshot:
         ]
         self._table = np.array(rows, np.int64).reshape(len(rows), ROW)
         self._layer_count = len(layers)
+        self._view = view_of(self._table, BUFFER, self._hidden)
+        self.entry: NDArray[np.int64] = np.array(
+            [entry_address(), self._view.ctypes.data], np.int64
+        )
+        """For compiled code: ``look_up_into`` and its first argument, good as long as this is."""
 
     @property
     def token_count(self) -> int:
@@ -163,8 +168,15 @@ class Snapshot:
         (float32) and sources (int8), then ``rows`` and ``width``. A row of fewer than ``width``
         tokens ends by -1.
         """
+        context = np.ascontiguousarray(context, np.int32)
         found: int = look_up_into(
-            self._table, BUFFER, self._hidden, context, max_match, limit, depth, places
+            self._view.ctypes.data,
+            context.ctypes.data,
+            len(context),
+            places.ctypes.data,
+            max_match,
+            limit,
+            depth,
         )
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Table = NDArray[np.int64]
 """int64 [parts, ROW], see ``table_row``; parts of a layer stand together."""
-ROW = 18
+ROW = 20
 
 _NOTHING_HIDDEN = np.zeros(2, np.int64)
 
@@ -38,7 +38,8 @@ def table_row(
 ) -> list[int]:
     """Where the arrays of a part lie, and how long they are. Whoever keeps it keeps the arrays."""
     arrays: Sequence[NDArray[Any]] = (segment.tokens, segment.order, segment.heads, segment.starts)
-    assert all(array.flags.c_contiguous for array in (*arrays, dead))
+    known = segment.known_parts
+    assert all(array.flags.c_contiguous for array in (*arrays, dead, known))
     places = [number for each in (*arrays, dead) for number in (each.ctypes.data, len(each))]
     return [
         layer,
@@ -48,6 +49,8 @@ def table_row(
         *places,
         *source,
         HEAD_STRIDE,
+        known.ctypes.data,
+        len(known),
     ]
 
 
@@ -87,8 +90,9 @@ def _match(
     ranges: NDArray[np.int64],
 ) -> int:
     order, source, dead = _order(part), part[14:17], _dead(part)
+    known = carray(_pointer(part[18]), (part[19],), np.int64)
     longest = match_ranges(
-        tokens, part[3], order, source, heads, part[17], context, max_match, ranges
+        tokens, part[3], order, source, heads, part[17], known, context, max_match, ranges
     )
     if len(dead):
         longest = drop_dead_rings(order, source, _starts(part), dead, ranges, longest, limit)
@@ -246,36 +250,51 @@ def look_up(
 
 @_compiled
 def look_up_into(
-    table: Table,
-    hidden_layer: int,
-    hidden: NDArray[np.int64],
-    context: NDArray[np.int32],
-    max_match: int,
-    limit: int,
-    depth: int,
-    places: NDArray[np.int64],
+    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
 ) -> int:
-    """``look_up`` without files and in no order.
+    """``look_up`` without files and in no order, for callers who hand over addresses.
 
-    places: int64 [6], addresses of tokens, lengths, counts and sources, how many rows there is room
-    for, and how many tokens a row has room for; see ``Snapshot.lookup_into``.
+    view: of ``view_of``; context: of int32 [length]; places: of int64 [6], addresses of tokens,
+    lengths, counts and sources, how many rows there is room for, and how many tokens a row has room
+    for; see ``Snapshot.lookup_into``.
     """
-    room, width = places[4], places[5]
+    facts = carray(_pointer(view), (4,), np.int64)
+    table = carray(_pointer(facts[0]), (facts[1], ROW), np.int64)
+    targets = carray(_pointer(places), (6,), np.int64)
+    kept = min(length, DEPTH)
+    last = carray(_pointer(context + 4 * (length - kept)), (kept,), np.int32)
+    room, width = targets[4], targets[5]
     layers, before = 0, -1
     for part in range(len(table)):
         layers += table[part, 0] != before
         before = table[part, 0]
     return _write_rows(
         table,
-        hidden_layer,
-        hidden,
-        context[max(0, len(context) - DEPTH) :],
+        facts[3],
+        carray(_pointer(facts[2]), (2,), np.int64),
+        last,
         max_match,
         min(limit, room // max(layers, 1)),
-        carray(_pointer(places[0]), (room, width), np.int32),
-        carray(_pointer(places[1]), (room,), np.int32),
-        carray(_pointer(places[2]), (room,), np.float32),
-        carray(_pointer(places[3]), (room,), np.int8),
+        carray(_pointer(targets[0]), (room, width), np.int32),
+        carray(_pointer(targets[1]), (room,), np.int32),
+        carray(_pointer(targets[2]), (room,), np.float32),
+        carray(_pointer(targets[3]), (room,), np.int8),
         np.empty(0, np.int32),
         min(depth, width),
     )
+
+
+def view_of(table: Table, hidden_layer: int, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What ``look_up_into`` reads. Whoever keeps it keeps the arrays."""
+    return np.array([table.ctypes.data, len(table), hidden.ctypes.data, hidden_layer], np.int64)
+
+
+@cache
+def entry_address() -> int:
+    """Where ``look_up_into`` lies, as a function of C: seven int64 and an int64 returned."""
+    signature = (types.int64,) * 7
+    look_up_into.compile(signature)
+    compiled = look_up_into.overloads[signature]
+    name = compiled.fndesc.llvm_cfunc_wrapper_name
+    address: int = compiled.library.get_pointer_to_function(name)
+    return address

@@ -89,6 +89,17 @@ def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> in
 
 
 @njit(nogil=True, cache=True, inline="always")
+def _end_of_heads(heads: Tokens, low: int, high: int, back: int, wanted: int) -> int:
+    """First of the heads ``low`` to ``high`` whose token ``back`` is greater than ``wanted``, by
+    steps that double: few have that token where others are matched already."""
+    step = 1
+    while low + step < high and heads[low + step, back] <= wanted:
+        low += step
+        step *= 2
+    return _first_head(heads, low, min(low + step, high), back, wanted + 1)
+
+
+@njit(nogil=True, cache=True, inline="always")
 def _first_place(
     tokens: Tokens,
     order: Order,
@@ -119,6 +130,7 @@ def match_ranges(
     source: Source,
     heads: Tokens,
     stride: int,
+    known: NDArray[np.int64],
     context: NDArray[np.int32],
     longest: int,
     ranges: Ranges,
@@ -129,20 +141,31 @@ def match_ranges(
     [DEPTH + 1, 2], written from index 1 to the length returned, which is the longest match, at most
     ``longest``. One token more narrows the part by two binary searches, in the heads first: they
     lie close together, while every place that is looked at in the order costs two distant reads.
+    known: int64, parts that match one token, by token: the first place and the one behind the last
+    in the upper and the lower half of one number, which threads see as a whole; 0 where that has
+    not been searched for. May be short, and is written.
     """
     low = 0
     high = len(order)
+    matched = 0
+    longest = min(longest, DEPTH, len(context))
+    if longest > 0 and 0 <= context[len(context) - 1] < len(known):
+        part = known[context[len(context) - 1]]
+        if part != 0:
+            low, high, matched = part >> 32, part & 0xFFFFFFFF, 1
+            ranges[1, 0] = low
+            ranges[1, 1] = high
     found = np.empty(1, tokens.dtype)
     low_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     high_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
-    for length in range(1, min(longest, DEPTH, len(context)) + 1):
+    for length in range(matched + 1, longest + 1):
         wanted = np.int64(context[len(context) - length])
         if low >= high or wanted < 0 or wanted >= separator:
             return length - 1
         first = (low + stride - 1) // stride
         last = max(first, min((high + stride - 1) // stride, len(heads)))
         begin = _first_head(heads, first, last, length - 1, wanted)
-        end = _first_head(heads, begin, last, length - 1, wanted + 1)
+        end = _end_of_heads(heads, begin, last, length - 1, wanted)
         a = low if begin == first else (begin - 1) * stride + 1
         b = high if begin == last else begin * stride
         a = _first_place(tokens, order, source, low_window, found, a, b, length, wanted)
@@ -166,7 +189,9 @@ def match_ranges(
         high = b
         ranges[length, 0] = low
         ranges[length, 1] = high
-    return min(longest, DEPTH, len(context))
+        if length == 1 and wanted < len(known):
+            known[wanted] = low << 32 | high
+    return longest
 
 
 @njit(nogil=True, cache=True, inline="always")

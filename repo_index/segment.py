@@ -67,6 +67,9 @@ class Segment:
     """File name in the store, empty for a segment that lives in memory."""
     file: SegmentFile | None = None
     """The file that the arrays lie in."""
+    known_parts: NDArray[np.int64] = field(init=False)
+    """What lookups have found out, see ``matching.match_ranges``; none where the order is short.
+    Memory is taken as it is written to: eight bytes a token of the vocabulary at most."""
 
     @classmethod
     def from_files(
@@ -103,6 +106,8 @@ class Segment:
         # One type for both, so that every function is compiled once.
         if self.heads.dtype != self.tokens.dtype:
             object.__setattr__(self, "heads", frozen(self.heads.astype(self.tokens.dtype)))
+        ids = (1 << 16 if self.tokens.itemsize == 2 else 1 << 18) if len(self.heads) else 0
+        object.__setattr__(self, "known_parts", np.zeros(ids, np.int64))
 
     @property
     def separator(self) -> int:

@@ -19,7 +19,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel import lanes
-from accel.lanes import LANES, everywhere, exponential, larger, load, multiply_add, store, total
+from accel.lanes import (
+    LANES,
+    everywhere,
+    exponential,
+    fetch_all,
+    larger,
+    load,
+    multiply_add,
+    store,
+    total,
+)
 from accel.sources import evidence as evidence_of
 from accel.sources.compiled import compiled_with
 from accel.sources.evidence import (
@@ -40,8 +50,8 @@ SHARE_INPUTS = MATCHED_GROUPS * LEVELS
 CANDIDATE_INPUTS = COUNT_INPUTS + SHARE_INPUTS
 STATE_INPUTS = 6
 NODE_INPUTS = MATCHED_GROUPS * LEVELS + STATE_INPUTS
-HIDDEN = 16
-ESCAPE_HIDDEN = 16
+HIDDEN = LANES
+ESCAPE_HIDDEN = LANES
 PRIOR = Path(__file__).with_name("acceptance_prior.npz")
 
 _LOGARITHMS = (np.log1p(np.arange(4096)) / 3).astype(np.float32)
@@ -191,35 +201,38 @@ def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scr
         store(near_hidden, item * HIDDEN, hidden)
 
 
-@compiled_with(evidence_of, fastmath=True, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True)
 def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
     """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
-    matrix, bias, of_shape = weights.node, weights.bias, weights.last_shape
-    for h in range(HIDDEN):
-        hidden[h] = bias[h] + of_shape[last_shape, h]
+    matrix = weights.node
+    summed = load(weights.bias, 0) + load(weights.last_shape, last_shape * HIDDEN)
     for i in range(NODE_INPUTS):
-        value = inputs[i]
-        if value != 0:
-            for h in range(HIDDEN):
-                hidden[h] += value * matrix[i, h]
+        if inputs[i] != 0:
+            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+    store(hidden, 0, summed)
 
 
-@compiled_with(evidence_of, fastmath=True, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True)
 def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
     """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
-    matrix, bias, out = weights.escape_node, weights.escape_bias, weights.escape_out
-    for h in range(ESCAPE_HIDDEN):
-        hidden[h] = bias[h]
+    matrix, zero = weights.escape_node, everywhere(np.float32(0))
+    summed = load(weights.escape_bias, 0)
     for i in range(NODE_INPUTS):
-        value = inputs[i]
-        if value != 0:
-            for h in range(ESCAPE_HIDDEN):
-                hidden[h] += value * matrix[i, h]
-    score = weights.escape_shape[last_shape]
-    for h in range(ESCAPE_HIDDEN):
-        if hidden[h] > 0:
-            score += hidden[h] * out[h]
-    return score
+        if inputs[i] != 0:
+            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+    store(hidden, 0, summed)
+    score = total(larger(summed, zero) * load(weights.escape_out, 0))
+    return weights.escape_shape[last_shape] + score
+
+
+@compiled_with(evidence_of, lanes, forceinline=True)
+def fetch_weights(weights: Weights) -> None:
+    """Have what scoring reads come from memory."""
+    fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
+    fetch_all(weights.node, NODE_INPUTS * HIDDEN)
+    fetch_all(weights.escape_node, NODE_INPUTS * HIDDEN)
+    fetch_all(weights.shape, SHAPES * HIDDEN)
+    fetch_all(weights.pair, SHAPES * SHAPES)
 
 
 @compiled_with(evidence_of, fastmath=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.experimental import structref
+from numba import njit
 from numpy.typing import NDArray
 
 from accel import lanes
 from accel.draft_tree import TokenArray
 from accel.sources import acceptance, calibration, expansion
 from accel.sources import evidence as evidence_of
-from accel.sources import prompt as prompt_of
 from accel.sources import surroundings as surroundings_of
 from accel.sources.acceptance import (
     Floats,
@@ -22,7 +20,7 @@ from accel.sources.acceptance import (
     hidden_of_near,
     probabilities_of,
 )
-from accel.sources.calibration import depth_group, learn_from
+from accel.sources.calibration import depth_group
 from accel.sources.compiled import compiled_with
 from accel.sources.evidence import (
     Evidence,
@@ -32,7 +30,6 @@ from accel.sources.evidence import (
     gather,
 )
 from accel.sources.expansion import sift_down, sift_up
-from accel.sources.prompt import link
 from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 
@@ -260,125 +257,3 @@ def grow(  # noqa: PLR0915
             best_rate = expected / seconds[nodes]
             best_count = nodes
     return best_count
-
-
-@structref.register
-class _RoomType(types.StructRef):
-    """Compiled form of ``Room``."""
-
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-class Room(structref.StructRefProxy):
-    """What growing reads and writes that lasts from tree to tree, as one argument.
-
-    Handing fifty arrays over takes longer than growing a small tree: 29 us, or 77 after a forward,
-    of 87 and 192 in all; one argument 0.7.
-    """
-
-
-_FIELDS = (
-    *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
-    *("information", "text", "rows", "seconds", "slopes", "saved"),
-)
-structref.define_proxy(Room, _RoomType, list(_FIELDS))
-
-
-@njit(cache=True)
-def room_of(
-    shapes: TokenShapes,
-    evidence: Evidence,
-    weights: Weights,
-    corrections: Floats,
-    scratch: Scratch,
-    frontier: Frontier,
-    tree: Tree,
-    information: Floats,
-    text: Text,
-    rows: Rows,
-    seconds: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    saved: NDArray[np.float64],
-) -> Room:
-    """A room that holds these. saved: float64 [1], see ``grow_in``."""
-    return Room(
-        shapes,
-        evidence,
-        weights,
-        corrections,
-        scratch,
-        frontier,
-        tree,
-        information,
-        text,
-        rows,
-        seconds,
-        slopes,
-        saved,
-    )
-
-
-@compiled_with(acceptance, calibration, evidence_of, expansion, lanes, surroundings_of)
-def grow_in(
-    room: Any,
-    start: int,
-    stop: int,
-    row_count: int,
-    accepted: int,
-    max_nodes: int,
-    trust: float,
-) -> int:
-    """``grow`` the tree of a room from its text, which now begins and ends there; the seconds that
-    the tree is expected to save are left in ``room.saved``."""
-    tokens, previous, newest, _, _, spelt = room.text
-    count = grow(
-        Text(tokens, previous, newest, start, stop, spelt),
-        room.rows,
-        row_count,
-        room.shapes,
-        accepted,
-        room.evidence,
-        room.weights,
-        room.corrections,
-        room.scratch,
-        room.frontier,
-        room.tree,
-        max_nodes,
-        room.seconds,
-        room.slopes,
-        trust,
-    )
-    expected, seconds, probabilities = 0.0, room.seconds, room.tree.probabilities
-    for node in range(count):
-        expected += probabilities[node]
-    room.saved[0] = trust * expected * seconds[0] - (seconds[count] - seconds[0])
-    return count
-
-
-@compiled_with(calibration, prompt_of)
-def commit_in(
-    room: Any, nodes: int, path: TokenArray, added: TokenArray, stop: int, learns: bool
-) -> int:
-    """``added`` stands behind the room's text, which ended at ``stop``; ``path`` of its tree of
-    ``nodes`` was right. Returns where the text ends now, -1 where it has no room for that."""
-    tokens, previous, newest, _, _, spelt = room.text
-    if stop + len(added) > len(tokens):
-        return -1
-    for token in added:
-        if token >= len(newest):
-            return -1
-    if learns and nodes > 0:
-        tree = room.tree
-        learn_from(
-            tree.parents[:nodes],
-            tree.probabilities[:nodes],
-            tree.sources[:nodes],
-            tree.matches[:nodes],
-            path,
-            room.corrections,
-            room.information,
-        )
-    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
-    return stop + len(added)

@@ -90,10 +90,11 @@ class Rows(NamedTuple):
         )
 
 
-def places_of(rows: Rows) -> NDArray[np.int64]:
-    """Where an index writes rows, see ``protocol.DirectIndex``. Whoever keeps it keeps ``rows``."""
-    arrays = rows.tokens, rows.lengths, rows.counts, rows.sources
-    return np.array([*(array.ctypes.data for array in arrays), *rows.tokens.shape], np.int64)
+def places_of(rows: Rows, first: int = 0) -> NDArray[np.int64]:
+    """Where an index writes rows from ``first`` on, see ``protocol.DirectIndex``. Whoever keeps it
+    keeps ``rows``."""
+    arrays = rows.tokens[first:], rows.lengths[first:], rows.counts[first:], rows.sources[first:]
+    return np.array([*(array.ctypes.data for array in arrays), *arrays[0].shape], np.int64)
 
 
 class Evidence(NamedTuple):

@@ -38,6 +38,10 @@ class History:
         while len(self._indexes) > WORKSPACES:
             self._indexes.popitem(last=False)
 
+    def knows(self, workspace: str) -> bool:
+        """Whether anything was written there."""
+        return workspace in self._indexes
+
     def lookup(
         self, workspace: str, context: TokenArray, *, max_match: int, limit: int, depth: int
     ) -> Continuations:

@@ -89,7 +89,7 @@ class _AheadType(types.StructRef):
 
 
 class Ahead(structref.StructRefProxy):
-    """All that mask rows add to growing, as one argument, see ``best_first.Room``."""
+    """All that mask rows add to growing, as one argument, see ``mixture_room.Room``."""
 
 
 structref.define_proxy(Ahead, _AheadType, ["tables", "noted", "space", "outcome", "shares"])
@@ -165,7 +165,7 @@ def grow_joint_in(  # noqa: PLR0915
     """Write the best tree into ``room`` as retrieval alone has it, and into the outcome of
     ``ahead`` as both do; returns how many nodes are worth it.
 
-    As ``best_first.grow_in``. gain: accepted tokens that all rows of a group bring, 0 where no
+    As ``mixture_room.draft_in``. gain: accepted tokens that all rows of a group bring, 0 where no
     mask rows are to hang; cost_s: seconds that using a group takes.
     """
     buffer, previous, newest, _, _, spelt = room.text

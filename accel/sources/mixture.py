@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, TokenArray
 from accel.sources import calibration, expansion, prompt
 from accel.sources.acceptance import Floats, Scratch, Weights
-from accel.sources.best_first import (
-    MAX_DEPTH,
-    Frontier,
-    Room,
-    Tree,
-    commit_in,
-    grow_in,
-    room_of,
-)
+from accel.sources.best_first import MAX_DEPTH, Frontier, Tree
 from accel.sources.calibration import Calibration
 from accel.sources.evidence import MAX_MATCH, Evidence, Rows, Text, places_of
 from accel.sources.history import History
+from accel.sources.mixture_room import (
+    HANDED_NODES,
+    NOT_COMMITTED,
+    Handed,
+    Room,
+    commit_in,
+    draft_in,
+    room_of,
+)
 from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import (
     ContinuationIndex,
@@ -56,6 +57,19 @@ class View(NamedTuple):
     evidence: Evidence
 
 
+class Committed(NamedTuple):
+    """A path of the last tree that was right, and what stood behind it, not yet in the text.
+
+    leaf: the path's last node or -1; own: the model's own token or -1.
+    """
+
+    tree: DraftTree
+    path: list[int]
+    tokens: TokenArray
+    leaf: int
+    own: int
+
+
 class MixtureDrafter:
     """Drafts from prompt, output, text after the cursor, an index and earlier requests.
 
@@ -76,7 +90,7 @@ class MixtureDrafter:
         recycling: RecyclingTable | None = None,
     ) -> None:
         """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
-        self.calibration = learnt or Calibration()
+        self._calibration = learnt or Calibration()
         self._shapes = shapes or TokenShapes.unknown()
         self.weights = weights or Weights.load()
         self._prompt = PromptIndex(self._shapes.shapes)
@@ -86,6 +100,7 @@ class MixtureDrafter:
         self._workspace = ""
         self._accepted = 0
         self._direct: DirectIndex | None = None
+        self._entry = np.zeros(2, np.int64)
         self._rows = Rows.room(0, ROW_DEPTH)
         self._places = np.empty(0, np.int64)
         self._evidence = Evidence.room(1)
@@ -96,9 +111,20 @@ class MixtureDrafter:
         self._prices = self._free = Prices.free(0)
         self._room: Room | None = None
         self._room_text = np.empty(0, np.int32)
+        self._read_for = self._free.seconds
+        self._reads_few = False
+        self._handed = Handed.room(0)
+        self._handed_nodes = 0
         self._drafted = DraftTree.empty()
         self._saved = np.zeros(1)
+        self._committed: Committed | None = None
         self._undrafted: list[TokenArray] = []
+
+    @property
+    def calibration(self) -> Calibration:
+        """What has been learnt."""
+        self._settle()
+        return self._calibration
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
@@ -107,36 +133,69 @@ class MixtureDrafter:
             self._history.remember(self._workspace, self._prompt.prompt, self._prompt.output)
         self._prompt.begin(request.prompt, request.suffix)
         self._index = request.index
-        alone = self._history is None and self._recycling is None
-        self._direct = request.index if alone and isinstance(request.index, DirectIndex) else None
+        self._direct = request.index if isinstance(request.index, DirectIndex) else None
+        self._entry[:] = self._direct.entry if self._direct is not None else 0
         self._workspace = request.workspace
         self._accepted = 0
 
     def draft(self, max_nodes: int) -> DraftTree:
         """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
-        count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
         if len(self._free.seconds) != max_nodes + 1:
             self._free = Prices.free(max_nodes)
-        return self._grow(count, max_nodes, self._free)
+        return self.draft_within(max_nodes, self._free)
 
     def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more."""
-        return self._grow(self._looked_up(prices), max_nodes, prices)
+        if self._undrafted:
+            self._catch_up()
+        if self._prompt.is_empty or max_nodes <= 0:
+            return DraftTree.empty()
+        limit, depth = self._row_limits(prices)
+        first_rows = self._look_up_beside(limit, depth)
+        self._reserve_rows(first_rows + limit * LAYERS, first_rows)
+        room = self._room_for(max_nodes, prices)
+        first = self._handed_nodes
+        nodes, leaf, own, accepted = 0, -1, -1, self._accepted
+        if self._committed is not None:
+            nodes, leaf, own = len(self._committed.tree), self._committed.leaf, self._committed.own
+        start, stop = self._prompt.start, self._prompt.stop
+        count = draft_in(
+            *(room, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
+            *(max_nodes, prices.trust, first),
+        )
+        if count == NOT_COMMITTED:
+            self._settle()
+            return self.draft_within(max_nodes, prices)
+        if nodes:
+            self._prompt.grew_to(stop + accepted)
+            self._committed = None
+        self.matches = self._tree.matches
+        self._handed_nodes = last = first + count
+        handed = self._handed
+        self._drafted = DraftTree(
+            handed.tokens[first:last],
+            handed.parents[first:last],
+            handed.probabilities[first:last],
+            handed.sources[first:last],
+        )
+        return self._drafted
 
-    def _looked_up(self, prices: Prices) -> int:
-        """Rows for a tree of this price."""
-        nodes = min(SMALL_TREE, len(prices.seconds) - 1)
-        if prices.seconds[nodes] > 1.5 * prices.seconds[0]:
-            return self._look_up(FEW_ROWS, FEW_DEPTH)
-        return self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
+    def _row_limits(self, prices: Prices) -> tuple[int, int]:
+        """Rows of each layer, and tokens of each, for a tree of such prices."""
+        if prices.seconds is not self._read_for:
+            self._read_for = prices.seconds
+            few = min(SMALL_TREE, len(prices.seconds) - 1)
+            self._reads_few = bool(prices.seconds[few] > 1.5 * prices.seconds[0])
+        return (FEW_ROWS, FEW_DEPTH) if self._reads_few else (ROWS_PER_SOURCE, ROW_DEPTH)
 
     def prepared(self, max_nodes: int, prices: Prices) -> tuple[Room, int, int, int, int] | None:
         """For whoever grows the tree: the room, where the text begins and ends, how many rows were
         looked up, tokens that the last step brought. None where there is nothing to grow from."""
-        count = self._looked_up(prices)
-        start, stop = self._prompt.start, self._prompt.stop
-        if stop == start or max_nodes <= 0:
+        self._catch_up()
+        if self._prompt.is_empty or max_nodes <= 0:
             return None
+        count = self._look_up(*self._row_limits(prices))
+        start, stop = self._prompt.start, self._prompt.stop
         return self._room_for(max_nodes, prices), start, stop, count, self._accepted
 
     def grown(self, count: int, chances: Floats, shown: NDArray[np.int8]) -> DraftTree:
@@ -154,28 +213,12 @@ class MixtureDrafter:
 
     def view(self) -> View:
         """All that the next tree of ``draft`` depends on."""
+        self._catch_up()
         count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
         self._evidence_for_text()
         rows = self._rows.first(count)
         text = self._prompt.text(room=MAX_DEPTH + 1)
         return View(text, rows, self._shapes, self._accepted, self._evidence)
-
-    def _grow(self, row_count: int, max_nodes: int, prices: Prices) -> DraftTree:
-        """The tree from what the text and the first of ``_rows`` say."""
-        start, stop = self._prompt.start, self._prompt.stop
-        if stop == start or max_nodes <= 0:
-            return DraftTree.empty()
-        room = self._room_for(max_nodes, prices)
-        count = grow_in(room, start, stop, row_count, self._accepted, max_nodes, prices.trust)
-        tree = self._tree
-        self.matches = tree.matches
-        self._drafted = DraftTree(
-            tree.tokens[:count].copy(),
-            tree.parents[:count].copy(),
-            tree.probabilities[:count].copy(),
-            tree.sources[:count].copy(),
-        )
-        return self._drafted
 
     @property
     def saved_s(self) -> float:
@@ -189,73 +232,114 @@ class MixtureDrafter:
 
     def _room_for(self, nodes: int, prices: Prices) -> Room:
         """What lasts from tree to tree, with room for so many nodes."""
-        text = self._prompt.tokens_with(MAX_DEPTH + 1)
+        if len(self._tree.tokens) < nodes:
+            self._settle()  # what is learnt is read from the tree that is
+            self._tree, self._room = Tree.room(nodes), None
+        coming = 0 if self._committed is None else len(self._committed.tokens)
+        text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
+        if self._handed_nodes + nodes > len(self._handed.tokens):
+            self._handed = Handed.room(max(HANDED_NODES, 4 * nodes))
+            self._handed_nodes = 0
+            self._room = None
         if (
             self._room is None
             or self._room_text is not text
-            or len(self._tree.tokens) < nodes
             or self._prices.seconds is not prices.seconds
             or len(self._evidence.slots) < self._prompt.vocabulary
         ):
             self._evidence_for_text()
-            if len(self._tree.tokens) < nodes:
-                self._tree = Tree.room(nodes)
             self._room_text = text
             self._prices = prices
             self._room = room_of(
                 self._shapes,
                 self._evidence,
                 self.weights,
-                self.calibration.corrections,
+                self._calibration.corrections,
                 self.scratch,
                 self.frontier,
                 self._tree,
-                self.calibration.information,
-                self._prompt.text(room=MAX_DEPTH + 1),
+                self._calibration.information,
+                self._prompt.text(room=MAX_DEPTH + 1 + coming),
                 self._rows,
                 prices.seconds,
                 prices.slopes,
                 self._saved,
+                self._handed,
+                self._entry,
+                self._places,
             )
         return self._room
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
-        """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt."""
-        self._accepted = len(tokens)
+        """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
+        the next draft."""
         if not len(tree):
+            self._accepted = len(tokens)
             self._undrafted.append(tokens)
             return
         self._catch_up()
-        learns = len(tokens) > len(path)
-        if tree is self._drafted and self._room is not None and tokens.dtype == np.int32:
-            way = np.array(path, np.int32)
-            stop = commit_in(self._room, len(tree), way, tokens, self._prompt.stop, learns)
-            if stop >= 0:
-                self._prompt.grew_to(stop)
-                return
-        if learns:
-            self.calibration.learn(tree, self.matches[: len(tree)], path)
+        self._accepted = len(tokens)
+        leaf, own = path[-1] if path else -1, -1
+        if len(tokens) > len(path):
+            own = int(tokens[-1])
+        self._committed = Committed(tree, path, tokens, leaf, own)
+        if tree is not self._drafted or len(tokens) > len(path) + 1:
+            self._learn_apart()
+
+    def _settle(self) -> None:
+        """Learn what the last step brought, and add it to the text, without drafting."""
+        if self._committed is None:
+            return
+        tree, _, _, leaf, own = self._committed
+        stop = NOT_COMMITTED
+        if self._room is not None and self._room_text is self._prompt.tokens_with(0):
+            stop = commit_in(self._room, len(tree), leaf, own, self._prompt.stop)
+        if stop == NOT_COMMITTED:
+            self._learn_apart()
+        else:
+            self._committed = None
+            self._prompt.grew_to(stop)
+
+    def _learn_apart(self) -> None:
+        """``_settle`` where the room does not hold the tree, or has no room for the tokens."""
+        assert self._committed is not None
+        tree, path, tokens, _, own = self._committed
+        self._committed = None
+        if own >= 0:
+            self._calibration.learn(tree, self.matches[: len(tree)], path)
         self._prompt.extend(tokens)
 
     def _catch_up(self) -> None:
-        """Add what came while nothing was drafted: it costs nothing as long as nothing is."""
+        """Add what came since the last draft; while nothing is drafted, it costs nothing."""
+        self._settle()
         if self._undrafted:
             self._prompt.extend(np.concatenate(self._undrafted))
             self._undrafted = []
 
     def _look_up(self, limit: int, depth: int) -> int:
         """Fill ``_rows`` with what is known from outside the text; returns how many there are."""
+        count = self._look_up_beside(limit, depth)
+        if self._direct is None:
+            return count
+        self._reserve_rows(count + limit * LAYERS, count)
+        return count + self._direct.lookup_into(
+            self._prompt.context[-MAX_MATCH:],
+            places_of(self._rows, count) if count else self._places,
+            max_match=MAX_MATCH,
+            limit=limit,
+            depth=depth,
+        )
+
+    def _look_up_beside(self, limit: int, depth: int) -> int:
+        """Fill ``_rows`` with what is known beside a ``DirectIndex``; returns how many."""
+        has_history = self._history is not None and self._history.knows(self._workspace)
+        has_index = self._index is not None and self._direct is None
+        if not has_history and not has_index and self._recycling is None:
+            return 0
         self._catch_up()
         context = self._prompt.context[-MAX_MATCH:]
-        if self._direct is not None:
-            self._reserve_rows(limit * LAYERS)
-            return self._direct.lookup_into(
-                context, self._places, max_match=MAX_MATCH, limit=limit, depth=depth
-            )
         found: list[Continuations] = []
-        if self._index is not None:
-            found.append(self._index.lookup(context, max_match=MAX_MATCH, limit=limit, depth=depth))
-        if self._history is not None and self._workspace:
+        if self._history is not None and has_history:
             found.append(
                 self._history.lookup(
                     self._workspace,
@@ -267,6 +351,8 @@ class MixtureDrafter:
             )
         if self._recycling is not None and len(context):
             found.append(self._recycling.rows(int(context[-1]), depth))
+        if self._index is not None and self._direct is None:
+            found.append(self._index.lookup(context, max_match=MAX_MATCH, limit=limit, depth=depth))
         first = 0
         self._reserve_rows(sum(map(len, found)))
         for each in found:
@@ -279,10 +365,13 @@ class MixtureDrafter:
             first = stop
         return first
 
-    def _reserve_rows(self, count: int) -> None:
+    def _reserve_rows(self, count: int, kept: int = 0) -> None:
+        """Room for so many rows, of which the first are ``kept``."""
         if count > len(self._rows.lengths):
-            self._rows = Rows.room(2 * count, ROW_DEPTH)
-            self._places = places_of(self._rows)
+            rows, known = Rows.room(2 * count, ROW_DEPTH), self._rows
+            rows.tokens[:kept], rows.lengths[:kept] = known.tokens[:kept], known.lengths[:kept]
+            rows.counts[:kept], rows.sources[:kept] = known.counts[:kept], known.sources[:kept]
+            self._rows, self._places = rows, places_of(rows)
             self._room = None
 
 

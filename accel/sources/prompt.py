@@ -150,6 +150,11 @@ class PromptIndex:
         return self._stop
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is neither prompt nor output."""
+        return self._stop == self._start
+
+    @property
     def vocabulary(self) -> int:
         """Token ids are below."""
         return len(self._newest)

@@ -65,10 +65,15 @@ class ContinuationIndex(Protocol):
 
 @runtime_checkable
 class DirectIndex(ContinuationIndex, Protocol):
-    """An index whose lookups write where they are told to.
+    """An index whose lookups write where they are told to, and that compiled code can call.
 
-    Handing an array to compiled code takes a microsecond after a forward, making one as long.
+    entry: int64 [2], the address of a function and its first argument, which the index keeps. It is
+    called as a function of C with seven int64 and returns what ``lookup_into`` does: that argument,
+    the address of the context's tokens (int32), how many they are, the address of ``places``,
+    ``max_match``, ``limit``, ``depth``.
     """
+
+    entry: NDArray[np.int64]
 
     def lookup_into(
         self,

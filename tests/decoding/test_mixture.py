@@ -7,11 +7,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from small_mixture import WEIGHTS, IndexOfText, drafter, paths_of, request_of
 
 from accel.draft_tree import DraftTree, Source
 from accel.replay import replay
 from accel.sources import acceptance, mixture
-from accel.sources.acceptance import PRIOR, Scratch, Weights, hidden_of_near, probabilities_of
+from accel.sources.acceptance import Scratch, hidden_of_near, probabilities_of
 from accel.sources.best_first import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
 from accel.sources.evidence import (
     GROUPS,
@@ -24,40 +25,10 @@ from accel.sources.evidence import (
 )
 from accel.sources.history import History
 from accel.sources.mixture import MixtureDrafter
-from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import Continuations, DraftRequest, Prices
 from accel.sources.recycling import RecyclingTable
 from accel.sources.surroundings import note_surroundings
-from accel.sources.token_shapes import SHAPES, TokenShapes
-
-WORDS = [b"", *(f"{mark}w{i}".encode() for i in range(12) for mark in (" ", "(", ".", ""))]
-WEIGHTS = Weights.load(PRIOR)
-
-
-class IndexOfText:
-    """Continuations in one known text, by the dynamic index."""
-
-    def __init__(self, text):
-        self._index = PromptIndex()
-        self._index.extend(np.asarray(text, np.int32))
-
-    def lookup(self, context, *, max_match=16, limit=64, depth=16):
-        found = self._index.lookup(context, max_match=max_match, limit=limit, depth=depth)
-        found.sources[:] = Source.REPOSITORY
-        return found
-
-
-def drafter(**options):
-    return MixtureDrafter(TokenShapes.of(WORDS), weights=WEIGHTS, **options)
-
-
-def request_of(random, *, index=True):
-    text = random.integers(1, 40, 300)
-    return DraftRequest(
-        prompt=np.concatenate([random.integers(1, 40, 50), text[40:90]]).astype(np.int32),
-        suffix=random.integers(1, 40, 30).astype(np.int32),
-        index=IndexOfText(text) if index else None,
-    )
+from accel.sources.token_shapes import SHAPES
 
 
 def slow_probabilities(counts, totals, state, shapes, last_shape):
@@ -174,13 +145,6 @@ def slow_tree(view, weights, max_nodes):
         tree.append((path, -chance))
         pending = [(path, -chance, conditional)]
     return tree
-
-
-def paths_of(tree):
-    paths = []
-    for token, parent in zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True):
-        paths.append((*(paths[parent] if parent >= 0 else ()), token))
-    return paths
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -303,27 +267,6 @@ def test_what_came_while_nothing_was_drafted_is_known_when_something_is():
         often.commit(DraftTree.empty(), [], np.array([token]))
         once.commit(DraftTree.empty(), [], np.array([token]))
     assert paths_of(once.draft(24)) == paths_of(often.draft(24))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
-    random = np.random.default_rng(seed)
-    request, text = request_of(random), random.integers(1, 40, 60).astype(np.int32)
-    whole, parts = drafter(), drafter()
-    whole.begin(request)
-    parts.begin(request)
-    done = 0
-    while done < len(text):
-        tree, same = whole.draft(24), parts.draft(24)
-        assert paths_of(tree) == paths_of(same)
-        path = tree.accepted_path(text[done:])
-        tokens = text[done : done + len(path) + 1]
-        whole.commit(tree, path, tokens)
-        parts.commit(same.prefix(len(same)), path, tokens)  # not the tree that was drafted
-        done += len(tokens)
-    for name in ("corrections", "information"):
-        assert (getattr(whole.calibration, name) == getattr(parts.calibration, name)).all()
-    assert (whole.calibration.information > 0).any()
 
 
 def test_nothing_to_go_on_is_an_empty_tree():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections import Counter
 from pathlib import Path
@@ -75,7 +76,10 @@ def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
 
 @pytest.mark.parametrize("vocabulary", [5, 70_000])
 @pytest.mark.parametrize("width", [7, 12])
-def test_rows_written_into_given_places_are_those_of_a_lookup(vocabulary: int, width: int) -> None:
+@pytest.mark.parametrize("by_address", [False, True])
+def test_rows_written_into_given_places_are_those_of_a_lookup(
+    vocabulary: int, width: int, by_address: bool
+) -> None:
     rng = np.random.default_rng(vocabulary + width)
     repository = random_files(rng, 12, vocabulary, 60)
     snapshot = Datastore.from_token_files(
@@ -89,7 +93,12 @@ def test_rows_written_into_given_places_are_those_of_a_lookup(vocabulary: int, w
         own = list(repository.values())[rng.integers(len(repository))]
         context = np.concatenate([rng.integers(0, vocabulary, 20), own[:9]]).astype(np.int32)
         wanted = snapshot.lookup(context, max_match=9, limit=min(limit, 100), depth=7)
-        count = snapshot.lookup_into(context, places, max_match=9, limit=limit, depth=7)
+        if by_address:
+            function = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 8)(int(snapshot.entry[0]))
+            given = context.ctypes.data, len(context), places.ctypes.data
+            count = function(int(snapshot.entry[1]), *given, 9, limit, 7)
+        else:
+            count = snapshot.lookup_into(context, places, max_match=9, limit=limit, depth=7)
         assert count == len(wanted)
         assert count > 0
         order = np.argsort(-lengths[:count], kind="stable")
@@ -118,6 +127,12 @@ def test_a_search_that_begins_in_the_heads_finds_the_same(
             context = np.concatenate([rng.integers(0, vocabulary, 20), own[:11]]).astype(np.int32)
             found = rows_of(snapshot, context, REPOSITORY, limit=2000, depth=7)
             assert found == occurrences(files, context, 7)
+        known = np.flatnonzero(segment.known_parts)
+        assert len(known)
+        before = segment.tokens[segment.order - 1]
+        for token in known.tolist():
+            first, last = divmod(int(segment.known_parts[token]), 1 << 32)
+            assert np.flatnonzero(before == token).tolist() == list(range(first, last))
 
 
 @pytest.mark.parametrize("vocabulary", [3, 300, 70_000])
