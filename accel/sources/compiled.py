@@ -2,20 +2,33 @@
 
 Numba keeps compiled code as long as the file of the function is the same, whatever becomes of the
 functions that it calls in other files. After an upgrade that changes just those, old machine code
-would run on new arrays. Functions that call across files are compiled with the stamp of all.
+would run on new arrays. Functions that call across files are compiled with the stamp of all, and an
+index of compiled code that names classes of an older version counts as empty.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Index(IndexDataCacheFile):
+    """Numba reads the types of all that was compiled before it looks whether that is of use."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
+            return {}
 
 
 def compiled_with(
@@ -41,8 +54,13 @@ def compiled_with(
             "forceinline": forceinline,
         }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
-        index = dispatcher._cache._cache_file
-        index._source_stamp = (index._source_stamp, digest.hexdigest())
+        cache = dispatcher._cache
+        stamp = cache._cache_file._source_stamp, digest.hexdigest()
+        cache._cache_file = _Index(
+            cache_path=cache._cache_path,
+            filename_base=cache._impl.filename_base,
+            source_stamp=stamp,
+        )
         compiled: Function = dispatcher
         return compiled
 
