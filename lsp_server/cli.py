@@ -60,6 +60,7 @@ COMMANDS: dict[str, Command] = {
             "edit-draft": Command(
                 "accel.training.edit_draft", "a small model that drafts for edits"
             ),
+            "average": Command("accel.training.average", "one model from the ends of several runs"),
             "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
