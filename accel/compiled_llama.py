@@ -192,8 +192,7 @@ class CompiledLlama(Model):
             self.vocabulary_size,
             self._found,
         )
-        self.was_shared = 1 < self.shared_from <= count and self._pair.is_free()
-        if not self.was_shared:
+        if not (1 < self.shared_from <= count and self._pair.is_free()):
             own = self._by_rows[0]
             return forward(*arguments, False, 0, count, *own, self._pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS

@@ -17,7 +17,7 @@ from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
 from accel.loading import check_folder, find_folder, is_out_of_memory
 from accel.model import Capability, Model
-from accel.opening import DTYPES, choose_settings, cores, experience, open_model, profile
+from accel.opening import DTYPES, choose_settings, cores, open_model, profile
 from accel.order import find_order
 from accel.planner import Planner
 from accel.prompts import Prompt, Snippet, fim_prompt
@@ -93,14 +93,12 @@ class Engine:
         settings = replace(settings, may_share=threads != 1 and cores() > 1)
         torch.set_num_threads(settings.threads)
         opened = open_model(folder, settings.dtype, place, store)
-        costs = profile(opened.model, settings, store)
         engine = cls(
             opened.model,
             tokenizer,
             Planner(
-                costs,
+                profile(opened.model, settings, store),
                 can_pad=_can_pad(opened.model),
-                experience=experience(costs, opened.model, settings, store),
             ),
             name="embedded" if model is None else str(model),
             end_tokens=opened.end_tokens,
@@ -183,15 +181,6 @@ class Engine:
         except (RuntimeError, MemoryError) as error:
             self._refuse_for_memory(rows, session, error)
             raise
-
-    def took(self, rows: int, context: int, seconds: float, told: bool = True) -> float:
-        """A forward of ``rows``, padding left out, was computed; ``told``: it says something about
-        others. Returns what was expected of it, ``seconds`` themselves where it says nothing."""
-        expected_s = self.planner.seconds(rows, context) if told else seconds
-        told_s = seconds if told else None
-        if self.planner.took(rows, context, told_s, self.model.was_shared):
-            self.model.shared_from = self.planner.shared_from
-        return expected_s
 
     def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], TokenArray]:
         """``Model.verify`` after the session's text. Raises OutOfMemory."""

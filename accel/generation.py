@@ -209,13 +209,13 @@ class Generation:
 
     def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray]:
         """One forward, and the walk along what the model chooses."""
-        started, context = time.perf_counter(), self._session.length
+        started, planner, context = time.perf_counter(), self._engine.planner, self._session.length
         count = len(pending) + len(tree) + self._groups.rows
-        found = self._walked(pending, tree, self._engine.planner.padding(count, context))
-        self.statistics.verify_s.append(seconds := time.perf_counter() - started)
-        # Drawing takes time of its own, and plain requests find more in the processor's caches.
-        told = self._greedy is not None and self.request.drafter is not None
-        self._trust.verified(seconds, self._engine.took(count, context, seconds, told))
+        found = self._walked(pending, tree, planner.padding(count, context))
+        self.statistics.verify_s.append(time.perf_counter() - started)
+        # Drawing takes time of its own, which says nothing about the machine's pace.
+        if self._greedy is not None:
+            self._trust.verified(self.statistics.verify_s[-1], planner.seconds(count, context))
         return found
 
     def _walked(

@@ -45,8 +45,6 @@ class Model(ABC):
     shared_from: int = 0
     """Rows from which two threads share a forward, 0 for never, where ``can_share``."""
     can_share: bool = False
-    was_shared: bool = False
-    """Whether two threads shared the last forward."""
     computes_masks: bool = False
     """Whether mask rows can be computed."""
     verifies: bool = False

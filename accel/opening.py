@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from torch import nn
 from accel import attention
 from accel.compiled_llama import CompiledLlama
 from accel.errors import AccelError, UnsupportedModel
-from accel.experience import Experience
 from accel.linear import Linear
 from accel.llama import LlamaModel
 from accel.loading import end_tokens, load_module
@@ -230,7 +228,8 @@ def _time_matrix(matrix: Linear, dtype: torch.dtype) -> Costs:
 def profile(model: Model, settings: Settings, store: Store) -> Costs:
     """t(T) of an opened model, measured once and kept, and again where a busy machine hid whether
     two threads pay. The model is told from how many rows on they do."""
-    shares, key = settings.may_share and model.can_share, "costs/" + _kind(model, settings)
+    shares = settings.may_share and model.can_share
+    key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
     costs = _kept_costs(store.get(key))
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
@@ -241,20 +240,6 @@ def profile(model: Model, settings: Settings, store: Store) -> Costs:
             store.put(key, costs.to_json())
     model.shared_from = costs.shared_from
     return costs
-
-
-def experience(costs: Costs, model: Model, settings: Settings, store: Store) -> Experience:
-    """Corrections of these costs in use, begun with those of earlier processes."""
-    key = "experience/" + _kind(model, settings)
-    corrected = Experience(costs, store.get(key), partial(store.put, key))
-    model.shared_from = corrected.costs.shared_from
-    return corrected
-
-
-def _kind(model: Model, settings: Settings) -> str:
-    """What costs are apart for."""
-    shares = settings.may_share and model.can_share
-    return f"{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
 
 
 def _kept_costs(kept: Any) -> Costs | None:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
-from accel.experience import Experience
 from accel.profile import Costs
 from accel.sources.protocol import Prices
 
@@ -36,71 +35,39 @@ _MOST_REFUSED = 6
 class Planner:
     """Costs of one model in one dtype on one device. Shared by all requests."""
 
-    def __init__(
-        self,
-        costs: Costs,
-        limit: int = 320,
-        *,
-        can_pad: bool = True,
-        experience: Experience | None = None,
-    ) -> None:
+    def __init__(self, costs: Costs, limit: int = 320, *, can_pad: bool = True) -> None:
         """``limit`` is the largest number of rows asked about; ``can_pad`` says that rows without
-        meaning may be added where more rows are faster than fewer; ``experience`` corrects the
-        costs by what forwards take."""
-        self._measured, self._limit, self._can_pad = costs, limit, can_pad
-        self._experience = experience
-        self._tables: dict[tuple[bool, int], tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
-        self._prices: dict[
-            tuple[bool, int, int], tuple[NDArray[np.float64], NDArray[np.float64]]
-        ] = {}
-
-    @property
-    def shared_from(self) -> int:
-        """Rows from which two threads are to share the next forward, 0 for never."""
-        return self._costs(self._explores).shared_from
-
-    def took(self, rows: int, context: int, seconds: float | None, shared: bool) -> bool:
-        """A forward of ``rows``, padding left out, was computed, by two threads if ``shared``;
-        ``seconds`` None where what it took is not to be compared. Returns whether the next one is
-        planned with other costs."""
-        if self._experience is None:
-            return False
-        if self._can_pad:
-            rows += self.padding(rows, context)
-        explored, before = self._experience.explores, self._experience.costs
-        self._experience.took(rows, context, seconds, shared)
-        if self._experience.costs is not before:
-            self._tables.clear()
-            self._prices.clear()
-            return True
-        return self._experience.explores != explored
-
-    def profiled(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` by the profile alone, the same as long as it is kept."""
-        return float(self._measured.by_rows(context, rows)[rows])
+        meaning may be added where more rows are faster than fewer."""
+        self._costs, self._limit, self._can_pad = costs, limit, can_pad
+        self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._prices: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows``, padded to what is fastest."""
-        return float(self._table(context, False)[0][min(rows, self._limit)])
+        return float(self._table(context)[0][min(rows, self._limit)])
 
     def padding(self, rows: int, context: int) -> int:
         """Rows to add so that the forward is faster than without them."""
         if rows > self._limit or not self._can_pad:
             return 0
-        return int(self._table(context, self._explores)[1][rows]) - rows
+        return int(self._table(context)[1][rows]) - rows
 
     def by_rows(self, context: int) -> NDArray[np.float64]:
         """Seconds of forwards by their rows, up to the limit, each padded to what is fastest."""
-        return self._table(context, self._explores)[0]
+        return self._table(context)[0]
 
     def prices(self, pending: int, context: int, trust: float, overhead_s: float) -> Prices:
         """Costs of the steps of trees behind ``pending`` rows, for a drafter that plans."""
-        key = self._explores, context // CONTEXT_STEP, pending
+        key = context // CONTEXT_STEP, pending
         kept = self._prices.get(key)
         if kept is None:
-            seconds = self._table(context, self._explores)[0][pending:] + overhead_s
-            bends = [rows - pending for rows in self._measured.rows]
-            kept = self._prices[key] = seconds, _slopes(seconds, bends)
+            seconds = self._table(context)[0][pending:] + overhead_s
+            counts = np.arange(len(seconds))
+            slopes = np.zeros(len(seconds))
+            for count in counts[:-1]:
+                rises = (seconds[count + 1 :] - seconds[count]) / (counts[count + 1 :] - count)
+                slopes[count] = max(rises.min(), 0.0) + NODE_S
+            kept = self._prices[key] = seconds, slopes
         return Prices(*kept, trust)
 
     def fit(
@@ -114,7 +81,7 @@ class Planner:
         expected = np.empty(count + 1)
         expected[0] = 1.0
         expected[1:] = 1.0 + trust * np.cumsum(tree.probabilities[:count], dtype=np.float64)
-        seconds = self._table(context, self._explores)[0][pending : pending + count + 1]
+        seconds = self._table(context)[0][pending : pending + count + 1]
         chosen = int(np.argmax(expected / (seconds + overhead_s)))
         return tree.prefix(chosen) if chosen < len(tree) else tree
 
@@ -128,38 +95,16 @@ class Planner:
             self.seconds(pending + len(tree), context) - plain_s
         )
 
-    @property
-    def _explores(self) -> bool:
-        return self._experience is not None and self._experience.explores
-
-    def _costs(self, hopeful: bool) -> Costs:
-        if self._experience is None:
-            return self._measured
-        return self._experience.hopeful if hopeful else self._experience.costs
-
-    def _table(self, context: int, hopeful: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Seconds by rows when padded to the best count, and that count."""
-        key = hopeful, context // CONTEXT_STEP
-        table = self._tables.get(key)
+        step = context // CONTEXT_STEP
+        table = self._tables.get(step)
         if table is None:
-            middle = key[1] * CONTEXT_STEP + CONTEXT_STEP // 2
-            plain = self._costs(hopeful).by_rows(middle, self._limit)
-            measured = self._measured.rows if self._can_pad else []
-            table = self._tables[key] = _padded(plain, measured)
+            plain = self._costs.by_rows((step * CONTEXT_STEP) + CONTEXT_STEP // 2, self._limit)
+            measured = self._costs.rows if self._can_pad else []
+            table = _padded(plain, measured)
+            self._tables[step] = table
         return table
-
-
-def _slopes(seconds: NDArray[np.float64], bends: list[int]) -> NDArray[np.float64]:
-    """The least that a node costs beyond each count, on the way to any larger one; 0 at the last.
-
-    Seconds are linear, or a stair, between ``bends``: the least is found at one of them.
-    """
-    last = len(seconds) - 1
-    ends = np.array([*(end for end in bends if 0 < end < last), last])
-    counts = np.arange(last)[:, None]
-    rises = np.full((last, len(ends)), np.inf)
-    np.divide(seconds[ends] - seconds[:-1, None], ends - counts, out=rises, where=ends > counts)
-    return np.append(rises.min(1).clip(0) + NODE_S, 0.0)
 
 
 def _padded(

@@ -38,8 +38,6 @@ class Costs:
 
     ``shared_from``: rows from which two threads share it, 0 for never. ``was_busy``: other
     programs had the cores meanwhile, so that two threads could not show what they bring.
-    ``by_threads``: seconds by one thread and by two, infinite where two were not tried. float64
-    [2, contexts, rows], None where one thread is all there is.
     """
 
     contexts: list[int]
@@ -47,29 +45,6 @@ class Costs:
     seconds: NDArray[np.float64]
     shared_from: int = 0
     was_busy: bool = False
-    by_threads: NDArray[np.float64] | None = None
-
-    def corrected(
-        self,
-        factors: NDArray[np.float64],
-        together: float = 1.0,
-        compared: NDArray[np.float64] | None = None,
-    ) -> Costs:
-        """Costs times ``factors``, float64 [threads, rows], shared from where that pays by those
-        factors or by ``compared``. ``together``: share of the forwards meant for two threads that
-        two compute."""
-        if self.by_threads is None:
-            return replace(self, seconds=self.seconds * factors[0])
-        alone, both = self.by_threads * (factors if compared is None else compared)[:, None]
-        pays = (both < SHARED_GAIN * alone).all(0)
-        alone, both = self.by_threads * factors[:, None]
-        first = len(self.rows)
-        while first and pays[first - 1]:
-            first -= 1
-        seconds = alone.copy()
-        seconds[:, first:] = together * both[:, first:] + (1 - together) * alone[:, first:]
-        shared_from = self.rows[first] if first < len(self.rows) else 0
-        return replace(self, seconds=seconds, shared_from=shared_from)
 
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
         """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
@@ -96,7 +71,6 @@ class Costs:
             "seconds": self.seconds.tolist(),
             "shared_from": self.shared_from,
             "was_busy": self.was_busy,
-            "by_threads": None if self.by_threads is None else self.by_threads.tolist(),
         }
 
     @classmethod
@@ -109,10 +83,7 @@ class Costs:
             int(data["shared_from"]),
             bool(data["was_busy"]),
         )
-        shape = len(costs.contexts), len(costs.rows)
-        if data["by_threads"] is not None:
-            costs.by_threads = np.array(data["by_threads"], np.float64).reshape(2, *shape)
-        if costs.seconds.shape != shape:
+        if costs.seconds.shape != (len(costs.contexts), len(costs.rows)):
             raise ValueError("costs of another shape than their grid")
         if not (costs.rows and costs.contexts and (costs.seconds > 0).all()):
             raise ValueError("costs without a grid, or not above zero")
@@ -162,10 +133,17 @@ def share(model: Model, costs: Costs, budget_s: float) -> Costs:
     if not model.can_share or costs.rows[-1] < LEAST_SHARED:
         return costs
     counts = [count for count in costs.rows if count >= LEAST_SHARED]
-    both = np.full_like(costs.seconds, np.inf)
-    both[:, -len(counts) :] = shared_seconds(model, costs.contexts, counts, budget_s)
-    costs = replace(costs, by_threads=np.stack([costs.seconds, both]))
-    return costs.corrected(np.ones((2, len(costs.rows))))
+    both = shared_seconds(model, costs.contexts, counts, budget_s)
+    alone = costs.seconds[:, -len(counts) :]
+    pays = both < SHARED_GAIN * alone
+    first = len(counts)
+    while first and pays[:, first - 1].all():
+        first -= 1
+    if first == len(counts):
+        return replace(costs, shared_from=0)
+    seconds = costs.seconds.copy()
+    seconds[:, len(costs.rows) - len(counts) + first :] = both[:, first:]
+    return replace(costs, seconds=seconds, shared_from=counts[first])
 
 
 def shared_seconds(

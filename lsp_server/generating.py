@@ -54,7 +54,7 @@ def context_tokens(engine: Engine, job: CompletionJob) -> int:
     most = (engine.max_positions - job.max_tokens) // 4
     if job.context_tokens >= 0:
         return min(job.context_tokens, most)
-    rate = PROBED_ROWS / engine.planner.profiled(PROBED_ROWS, CONTEXT_TOKENS)
+    rate = PROBED_ROWS / engine.planner.seconds(PROBED_ROWS, CONTEXT_TOKENS)
     affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
     return min(affordable, MOST_CONTEXT_TOKENS, most)
 
