@@ -67,6 +67,7 @@ class Generation:
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
         self._priced = self._planning(drafter)
+        self._step_s = OVERHEAD_S if self._priced is None else self._priced.step_s
         penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
         self._prompt_set = np.unique(penalised)
         self._greedy = self._greedy_walk()
@@ -143,11 +144,13 @@ class Generation:
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
         if self._priced is not None and not self._written.rest:
-            prices = planner.prices(pending, context, self._trust.factor, OVERHEAD_S)
+            prices = planner.prices(pending, context, self._trust.factor, self._step_s)
             if self._guesser is not None and self._greedy is not None:
                 prices = prices._replace(masks=True)
             tree = self._priced.draft_within(min(room, len(prices.slopes) - 1), prices)
-            gain_s: float | None = self._priced.saved_s
+            # A plain step, which an accepted token saves, takes less beside its forward.
+            saved = self._trust.factor * float(tree.probabilities.sum())
+            gain_s: float | None = self._priced.saved_s - saved * (self._step_s - OVERHEAD_S)
             tree = self._with_masks(tree)
         else:
             tree = self._healing_draft(drafter, room) if self._written.rest else drafter.draft(room)

@@ -40,7 +40,9 @@ class Planner:
         meaning may be added where more rows are faster than fewer."""
         self._costs, self._limit, self._can_pad = costs, limit, can_pad
         self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
-        self._prices: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._prices: dict[
+            tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
+        ] = {}
 
     def seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows``, padded to what is fastest."""
@@ -58,7 +60,7 @@ class Planner:
 
     def prices(self, pending: int, context: int, trust: float, overhead_s: float) -> Prices:
         """Costs of the steps of trees behind ``pending`` rows, for a drafter that plans."""
-        key = context // CONTEXT_STEP, pending
+        key = context // CONTEXT_STEP, pending, overhead_s
         kept = self._prices.get(key)
         if kept is None:
             seconds = self._table(context)[0][pending:] + overhead_s

@@ -15,7 +15,7 @@ from accel.matmul import BLOCK
 from accel.rows import MaskGroups
 from accel.sources.acceptance import Floats, Weights
 from accel.sources.joint_growth import Ahead, ahead_of, grow_joint_in, note_in, outcome_room
-from accel.sources.mixture import MixtureDrafter
+from accel.sources.mixture import STEP_S, MixtureDrafter
 from accel.sources.pooling import POOLING
 from accel.sources.protocol import DraftRequest, Prices
 from accel.sources.sampler import Tables, noted_room
@@ -35,6 +35,8 @@ class AdaptiveMixture:
     """Drafts as ``mixture`` does, and from what mask rows of the last forward said."""
 
     name = "redraft"
+
+    step_s = STEP_S
 
     def __init__(self, size: int, retrieval: MixtureDrafter, tables: Tables) -> None:
         """``size``: mask rows of a group at most; ``tables`` may be shared by drafters."""

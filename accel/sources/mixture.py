@@ -34,6 +34,9 @@ from accel.sources.protocol import (
 from accel.sources.recycling import RecyclingTable
 from accel.sources.token_shapes import TokenShapes
 
+STEP_S = 3e-4
+"""Time of a step beside its forward, see ``PricedDrafter.step_s``. Trees sized as if it were 0.1 ms
+came out too small, as if 0.5 or more too large."""
 ROWS_PER_SOURCE = 64
 ROW_DEPTH = 32
 FEW_ROWS, FEW_DEPTH = 24, 16
@@ -79,6 +82,8 @@ class MixtureDrafter:
     """
 
     name = "redraft"
+
+    step_s = STEP_S
 
     def __init__(
         self,

@@ -169,8 +169,12 @@ class Prices(NamedTuple):
 class PricedDrafter(Protocol):
     """A drafter with calibrated probabilities, which plans while it drafts.
 
-    ``saved_s``: seconds that its last tree is expected to save, drafting left out.
+    ``step_s``: what a step with a draft takes beside the forward, the draft's own time among it, by
+    which trees are sized: once it is spent, a larger tree is cheap. ``saved_s``: seconds that its
+    last tree is expected to save, drafting left out.
     """
+
+    step_s: float
 
     @property
     def saved_s(self) -> float:

@@ -84,6 +84,7 @@ class ReuseDrafter:
     """
 
     name = "redraft"
+    step_s = 1e-4
 
     def __init__(self, codec: TextCodec, end: tuple[int, ...] = ()) -> None:
         self._codec = codec

@@ -101,7 +101,7 @@ class Planned:
         started = time.perf_counter()
         trust = self._trust.factor
         if isinstance(self._drafter, PricedDrafter):
-            prices = self._planner.prices(1, self._context, trust, OVERHEAD_S)
+            prices = self._planner.prices(1, self._context, trust, self._drafter.step_s)
             tree = self._drafter.draft_within(min(max_nodes, len(prices.slopes) - 1), prices)
         else:
             drafted = self._drafter.draft(max_nodes)
