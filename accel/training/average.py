@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from accel.training.errors import TrainingError
-from accel.training.trainer import Shape
+from accel.training.trainer import Plan, Shape, Trainer
 
 _COPIED = ("tokenizer.json", "tokenizer_config.json")
 
@@ -32,28 +32,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run `redraft train average`; gives the exit status."""
-    average(args.runs, args.out)
-    print(f"model written to {args.out}")
+    held_out = average(args.runs, args.out)
+    print(f"model written to {args.out}; held-out packages {held_out:.3f} bits per byte")
     return 0
 
 
-def average(runs: Sequence[Path], out: Path) -> None:
-    """Write the model with the mean of the float32 weights of runs' checkpoints.
+def average(runs: Sequence[Path], out: Path) -> float:
+    """Write the model with the mean of the float32 weights of runs' checkpoints; returns its bits
+    per byte on the packages that the newest run held out, measured as that run measured itself.
 
     Raises TrainingError where a checkpoint is missing or has another shape.
     """
     states = [_checkpoint(folder) for folder in runs]
     if any(state["shape"] != states[0]["shape"] for state in states):
         raise TrainingError("the runs have different shapes; give runs that continue one another")
-    model = Shape(**states[0]["shape"]).model(0)
+    newest, shape = runs[-1], Shape(**states[0]["shape"])
+    trainer = Trainer(newest, Plan(**states[-1]["plan"]), shape, compiled=False)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in trainer.model.named_parameters():
             parameter.copy_(mean([state["optimizer"]["masters"][name] for state in states]))
-    model.to(torch.bfloat16).save_pretrained(out)
-    newest = runs[-1]
+    trainer.model.to(torch.bfloat16).save_pretrained(out)
     for name in _COPIED:
         shutil.copy(newest / name, out / name)
     _write_data(newest, out, [state["position"]["tokens"] for state in states])
+    return trainer.held_out_bits_per_byte()
 
 
 def mean(weights: Sequence[Tensor]) -> Tensor:

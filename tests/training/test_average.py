@@ -26,7 +26,9 @@ def _run(folder: Path, shift: float) -> Path:
     return run
 
 
-def test_the_weights_are_the_mean_and_what_they_are_is_written_down(tmp_path: Path) -> None:
+def test_the_weights_are_the_mean_and_what_they_are_is_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = _run(tmp_path / "a", 0.0), _run(tmp_path / "b", 0.5)
     out = tmp_path / "out"
     assert main([str(first), str(second), "--out", str(out)]) == 0
@@ -39,6 +41,8 @@ def test_the_weights_are_the_mean_and_what_they_are_is_written_down(tmp_path: Pa
     assert data["sha256"] == sha256((out / "model.safetensors").read_bytes()).hexdigest()
     assert data["average_after_tokens"] == [0, 0]
     assert (out / "tokenizer.json").exists()
+    told = capsys.readouterr().out
+    assert 0.5 < float(told.split("held-out packages ")[1].split()[0]) < 20
 
 
 def test_the_mean_is_reckoned_in_float32() -> None:
