@@ -252,32 +252,10 @@ class _Tree:
 
 def _read_tree(lines: list[tuple[int, ...]], after: list[int]) -> tuple[DraftTree, list[list[int]]]:
     """The lines, each followed by ``after``, as one tree, and the nodes of each."""
-    tokens: list[int] = []
-    parents: list[int] = []
-    children: dict[tuple[int, int], int] = {}
-    paths: list[list[int]] = []
     room = (MOST_ROWS - sum(map(len, lines))) // len(lines)
-    for line in lines:
-        path: list[int] = []
-        for place, token in enumerate([*line, *after[:room]]):
-            parent = path[-1] if path else -1
-            node = children.get((parent, token)) if place < len(line) else None
-            if node is None:
-                node = len(tokens)
-                tokens.append(token)
-                parents.append(parent)
-                if place < len(line):
-                    children[parent, token] = node
-            path.append(node)
-        paths.append(path)
-    count = len(tokens)
-    tree = DraftTree(
-        np.array(tokens, np.int32),
-        np.array(parents, np.int32),
-        np.ones(count, np.float32),
-        np.full(count, Source.MODEL, np.int8),
-    )
-    return tree, paths
+    branches = [np.array([*line, *after[:room]], np.int32) for line in lines]
+    tree = DraftTree.merge(branches, Source.MODEL)
+    return tree, [tree.accepted_path(branch) for branch in branches]
 
 
 def log_softmax(logits: Floats) -> Floats:
