@@ -15,14 +15,14 @@ from accel.greedy import GreedyWalk
 from accel.healing import prune
 from accel.mask_planner import fit_with_masks
 from accel.model import Capability
-from accel.planner import Trust
 from accel.profile import best
 from accel.request import Chunk, GenerationRequest, StoppedBy
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
-from accel.sources.protocol import Drafter, DraftRequest, Guesser, PricedDrafter, Recycler
+from accel.sources.protocol import Drafter, DraftRequest, Guesser, Matcher, PricedDrafter, Recycler
 from accel.statistics import Statistics
 from accel.transcript import Transcript
+from accel.trust import Trust
 from accel.verifier import entropy_tokens, expected_hits, likeliest_tokens, main_branch, walk
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Generation:
         self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
+        self._matcher = drafter if isinstance(drafter, Matcher) else None
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
@@ -139,7 +140,7 @@ class Generation:
         room = self._room(pending)
         if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
-        if self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
+        if self.request.plan and not self._wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
@@ -164,6 +165,13 @@ class Generation:
         self.statistics.draft_s.append(time.perf_counter() - started)
         self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
         return tree
+
+    def _wants_draft(self, plain_s: float) -> bool:
+        """Whether a draft is likely to save more time than it takes."""
+        if self._matcher is None:
+            return self._trust.wants_draft(plain_s)
+        trust = self._trust
+        return trust.asks_for_match() and trust.hopes_for_draft(plain_s, self._matcher.match())
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
         """The drafter where it plans alone: a tree whose every node is verified."""

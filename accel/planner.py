@@ -8,6 +8,7 @@ t is measured and P is what the drafter says, corrected by how far it was right 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
@@ -19,17 +20,6 @@ CONTEXT_STEP = 256
 
 NODE_S = 1e-5
 """Time of drafting one node."""
-
-AROUND_DRAFTS = 1.7
-"""What a draft costs in all for its own time: rows and accepted tokens are laid out and learnt."""
-
-_DECAY = 0.97
-_PRIOR = 3.0
-_NEW_SHARE = 0.05
-"""Of what was just saved, in the running mean."""
-_NEW_PACE, _MOST_PACE = 0.1, 4.0
-_MOST_REFUSED = 6
-"""Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
 
 class Planner:
@@ -64,12 +54,7 @@ class Planner:
         kept = self._prices.get(key)
         if kept is None:
             seconds = self._table(context)[0][pending:] + overhead_s
-            counts = np.arange(len(seconds))
-            slopes = np.zeros(len(seconds))
-            for count in counts[:-1]:
-                rises = (seconds[count + 1 :] - seconds[count]) / (counts[count + 1 :] - count)
-                slopes[count] = max(rises.min(), 0.0) + NODE_S
-            kept = self._prices[key] = seconds, slopes
+            kept = self._prices[key] = seconds, _least_slopes(seconds) + NODE_S
         return Prices(*kept, trust)
 
     def fit(
@@ -109,6 +94,18 @@ class Planner:
         return table
 
 
+@njit(cache=True, nogil=True)
+def _least_slopes(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a node costs at the least beyond each count; never below nothing."""
+    slopes = np.zeros(len(seconds))
+    for count in range(len(seconds) - 1):
+        least = np.inf
+        for more in range(count + 1, len(seconds)):
+            least = min(least, (seconds[more] - seconds[count]) / (more - count))
+        slopes[count] = max(least, 0.0)
+    return slopes
+
+
 def _padded(
     seconds: NDArray[np.float64], measured: list[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -124,66 +121,3 @@ def _padded(
         padded[: count + 1] = seconds[fastest]
         target[: count + 1] = fastest
     return padded, target
-
-
-class Trust:
-    """How far a drafter's probabilities were right in one request, and what drafting costs."""
-
-    def __init__(self) -> None:
-        self._accepted = _PRIOR
-        self._predicted = _PRIOR
-        self._draft_s = 0.0
-        self._saved_s = 0.0
-        self._pace = 1.0
-        self._refused = 0
-        self._waiting = 0
-
-    @property
-    def factor(self) -> float:
-        """Accepted over predicted tokens, near 1 while little is known."""
-        return min(max(self._accepted / self._predicted, 0.02), 1.5)
-
-    def wants_draft(self, plain_s: float) -> bool:
-        """False for some forwards after drafts were refused again and again, unless drafting
-        costs next to nothing."""
-        if self._waiting > 0 and self._draft_s > 0.02 * plain_s * self._pace:
-            self._waiting -= 1
-            return False
-        return True
-
-    def verified(self, seconds: float, expected_s: float) -> None:
-        """A forward took ``seconds`` where the profile says ``expected_s``: a machine is at times
-        half as fast as when it was measured, and what drafts cost is measured now."""
-        pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
-        self._pace += _NEW_PACE * (pace - self._pace)
-
-    def drafted(self, seconds: float, taken: bool, gain_s: float | None = None) -> None:
-        """A draft was made in ``seconds``, and some of it is going to be verified or none.
-
-        ``gain_s`` is the time that it is expected to save: while drafts save less than they cost,
-        on a running mean, they count as refused.
-        """
-        self._draft_s = seconds if not self._draft_s else 0.8 * self._draft_s + 0.2 * seconds
-        if not taken:
-            # Nothing is learnt while nothing is verified, so what was learnt fades.
-            self._fade()
-        pays = taken
-        if gain_s is not None:
-            saved_s = gain_s * self._pace - AROUND_DRAFTS * seconds
-            self._saved_s += _NEW_SHARE * (saved_s - self._saved_s)
-            pays = self._saved_s > 0
-        self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
-        self._waiting = (1 << self._refused) // 2 if not pays else 0
-
-    def learn(self, predicted: float, accepted: int, token_s: float = 0.0) -> None:
-        """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
-        accepted token saves, where ``drafted`` was told what the draft was expected to."""
-        missed = accepted - self.factor * predicted
-        self._saved_s += _NEW_SHARE * missed * token_s * self._pace
-        self._fade()
-        self._accepted += accepted
-        self._predicted += predicted
-
-    def _fade(self) -> None:
-        self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR)
-        self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR)

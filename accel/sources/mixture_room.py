@@ -10,7 +10,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel import lanes
-from accel.draft_tree import TokenArray
+from accel.draft_tree import DraftTree, TokenArray
 from accel.sources import acceptance, best_first, calibration, entry, expansion
 from accel.sources import evidence as evidence_of
 from accel.sources import prompt as prompt_of
@@ -21,7 +21,7 @@ from accel.sources.calibration import learn_from
 from accel.sources.compiled import compiled_with
 from accel.sources.entry import call_entry
 from accel.sources.evidence import MAX_MATCH, Evidence, Rows, Text
-from accel.sources.prompt import link
+from accel.sources.prompt import ending_match, link
 from accel.sources.surroundings import fetch_surroundings
 from accel.sources.token_shapes import TokenShapes
 
@@ -29,6 +29,29 @@ HANDED_NODES = 4096
 """Nodes of the trees that are handed out of one piece of memory."""
 
 NOT_COMMITTED = -1
+
+
+class View(NamedTuple):
+    """What a tree is grown from. ``accepted``: tokens that the last step brought."""
+
+    text: Text
+    rows: Rows
+    shapes: TokenShapes
+    accepted: int
+    evidence: Evidence
+
+
+class Committed(NamedTuple):
+    """A path of the last tree that was right, and what stood behind it, not yet in the text.
+
+    leaf: the path's last node or -1; own: the model's own token or -1.
+    """
+
+    tree: DraftTree
+    path: list[int]
+    tokens: TokenArray
+    leaf: int
+    own: int
 
 
 class Handed(NamedTuple):
@@ -156,6 +179,25 @@ def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
         )
     link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
     return stop + count
+
+
+@compiled_with(calibration, prompt_of)
+def match_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
+    """``commit_in`` what the last step brought, ``own`` alone where ``nodes`` is 0, which ended at
+    ``stop``. Returns ``prompt.ending_match`` of the text then, ``NOT_COMMITTED`` where that
+    failed."""
+    tokens, previous, newest, _, _, spelt = room.text
+    if nodes:
+        stop = commit_in(room, nodes, leaf, own, stop)
+        if stop < 0:
+            return NOT_COMMITTED
+    elif stop < len(tokens) and own < len(newest):
+        added = np.full(1, own, np.int32)
+        link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+        stop += 1
+    else:
+        return NOT_COMMITTED
+    return ending_match(tokens, previous, stop)
 
 
 @compiled_with(entry, evidence_of)

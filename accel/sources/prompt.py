@@ -21,6 +21,9 @@ SEPARATOR = -1
 MAX_VISITED = 4096
 """Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
 
+LONGEST_ENDING, MOST_ENDINGS = 16, 64
+"""Tokens of a match, and matches looked at, where only the longest is wanted."""
+
 
 @njit(nogil=True, cache=True, forceinline=True)
 def link(
@@ -42,6 +45,33 @@ def link(
         if token >= 0:
             previous[position] = newest[token]
             newest[token] = position
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> int:
+    """Tokens of the longest run that ends as the text up to ``stop`` does, and ended so before,
+    ``LONGEST_ENDING`` at most."""
+    longest, visited = 0, 0
+    position = previous[stop - 1] if stop > 0 else -1
+    while position >= 0 and visited < MOST_ENDINGS and longest < LONGEST_ENDING:
+        length = 1
+        while (
+            length < LONGEST_ENDING
+            and length <= position
+            and tokens[position - length] == tokens[stop - 1 - length]
+            and tokens[position - length] >= 0
+        ):
+            length += 1
+        longest = max(longest, length)
+        visited += 1
+        position = previous[position]
+    return longest
+
+
+@njit(nogil=True, cache=True)
+def _ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> int:
+    """``ending_match`` for who is not compiled."""
+    return ending_match(tokens, previous, stop)
 
 
 @njit(nogil=True, cache=True)
@@ -134,6 +164,10 @@ class PromptIndex:
     def grew_to(self, stop: int) -> None:
         """Compiled code has linked what was added, up to ``stop``."""
         self._stop = stop
+
+    def ending_match(self) -> int:
+        """Tokens of the longest run that ends as the text does, and ended so before."""
+        return int(_ending_match(self._tokens, self._previous, self._stop))
 
     def interrupt(self) -> None:
         """What follows does not continue what stands here."""
@@ -253,3 +287,4 @@ def warm_up() -> None:
     index = PromptIndex()
     index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
     index.lookup(index.context, max_match=4, limit=4, depth=4)
+    index.ending_match()

@@ -187,6 +187,18 @@ class PricedDrafter(Protocol):
         ...
 
 
+@runtime_checkable
+class Matcher(Protocol):
+    """A drafter that tells cheaply, before a draft, how much it has to go by.
+
+    Asked for at most once before each ``draft``, and where none follows.
+    """
+
+    def match(self) -> int:
+        """Tokens of the longest run that ends as the text does and stands in it earlier."""
+        ...
+
+
 class Drafter(Protocol):
     """Makes draft trees for one line of requests. Used by one thread.
 

@@ -22,7 +22,8 @@ from accel.sources.best_first import WIDE, describe, write_path
 from accel.sources.calibration import depth_group
 from accel.sources.evidence import MAX_CANDIDATES, forget, gather
 from accel.sources.guesses import likeliest, sample
-from accel.sources.mixture import MixtureDrafter, View
+from accel.sources.mixture import MixtureDrafter
+from accel.sources.mixture_room import View
 from accel.sources.pooling import (
     DEPTHS,
     FEATURES,

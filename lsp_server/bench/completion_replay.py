@@ -11,10 +11,11 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.generation import OVERHEAD_S
-from accel.planner import Planner, Trust
+from accel.planner import Planner
 from accel.replay import replay
-from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest, PricedDrafter
+from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest, Matcher, PricedDrafter
 from accel.statistics import Statistics
+from accel.trust import Trust
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
 from lsp_server.bench.measurement import Measurement, Projection
@@ -96,7 +97,7 @@ class Planned:
 
     def draft(self, max_nodes: int) -> DraftTree:
         """What pays of the tree within."""
-        if not self._trust.wants_draft(self._planner.seconds(1, self._context)):
+        if not self._wants_draft(self._planner.seconds(1, self._context)):
             return DraftTree.empty()
         started = time.perf_counter()
         trust = self._trust.factor
@@ -109,9 +110,17 @@ class Planned:
         self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
         return tree
 
+    def _wants_draft(self, plain_s: float) -> bool:
+        """As the engine decides it."""
+        if isinstance(self._drafter, Matcher):
+            trust, matcher = self._trust, self._drafter
+            return trust.asks_for_match() and trust.hopes_for_draft(plain_s, matcher.match())
+        return self._trust.wants_draft(plain_s)
+
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within and note how far the probabilities were right."""
-        self._trust.learn(float(tree.probabilities.sum()), len(path))
+        if len(tree):
+            self._trust.learn(float(tree.probabilities.sum()), len(path))
         self._drafter.commit(tree, path, tokens)
         self._context += len(tokens)
 

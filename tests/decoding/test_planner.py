@@ -8,8 +8,9 @@ import torch
 from tiny_models import open_engine, save
 
 from accel.draft_tree import DraftTree, Source
-from accel.planner import Planner, Trust
+from accel.planner import Planner
 from accel.profile import Costs, best, measure
+from accel.trust import Trust
 
 
 def tree_of(probabilities: list[float]) -> DraftTree:
