@@ -11,6 +11,8 @@ probability; nothing is thrown away.
 from __future__ import annotations
 
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,11 +250,12 @@ class ReuseDrafter:
 
     def _learn(self, events: NDArray[np.int32]) -> None:
         before = list(self._renames), self._shift
-        for event, first, second, third, fourth in events.tolist():
+        for event, group in groupby(events.tolist(), key=itemgetter(0)):
             if event == EVENT_REJOINED:
-                self._learn_change(first, second, third, fourth)
+                self._learn_changes([change for _, *change in group])
             else:
-                self._unlearn(first)
+                for _, row, *_ in group:
+                    self._unlearn(row)
         if (self._renames, self._shift) == before:
             return
         pool = self._pool
@@ -264,22 +267,30 @@ class ReuseDrafter:
         if self._shift:
             self._rewrite(rows_of.SHIFTED, start, self._renames, self._shift)
 
-    def _learn_change(self, left: int, joined: int, written: int, resumed: int) -> None:
+    def _learn_changes(self, changes: list[list[int]]) -> None:
+        """What was replaced by what, and how far the text is indented since the last of these."""
         text, output_start = self._pool.tokens, self._pool.output_start
-        if left <= joined <= len(self._original):
-            rule = learn_rename(
-                self._text(text[max(written - _SIDE, output_start) : written]),
-                self._text(self._original[left:joined]),
-                self._text(text[written:resumed]),
-                self._text(self._original[joined : joined + _SIDE]),
-            )
-            if rule is not None and rule not in self._renames:
-                old, new = rule
-                others = [rule for rule in self._renames if rule[0] != old]
-                self._renames = [*others[-7:], (old, new)]
-        if joined < len(self._original):
+        for left, joined, written, resumed in changes:
+            if left <= joined <= len(self._original) and (left < joined or written < resumed):
+                self._learn_rename(
+                    self._text(text[max(written - _SIDE, output_start) : written]),
+                    self._text(self._original[left:joined]),
+                    self._text(text[written:resumed]),
+                    self._text(self._original[joined : joined + _SIDE]),
+                )
+        inside = [
+            (joined, resumed) for _, joined, _, resumed in changes if joined < len(self._original)
+        ]
+        if inside:
+            joined, resumed = inside[-1]
             written_indent = self._indent(text[output_start:resumed])
             self._shift = written_indent - self._indent(self._original[: max(joined, 0)])
+
+    def _learn_rename(self, left: str, old: str, new: str, right: str) -> None:
+        rule = learn_rename(left, old, new, right)
+        if rule is not None and rule not in self._renames:
+            others = [known for known in self._renames if known[0] != rule[0]]
+            self._renames = [*others[-7:], rule]
 
     def _unlearn(self, row: int) -> None:
         for kind in (rows_of.RENAMED, rows_of.SHIFTED):
