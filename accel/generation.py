@@ -60,10 +60,11 @@ class Generation:
         ends = request.stop_tokens | engine.end_tokens
         self._ends = frozenset[int]() if request.ignore_end else ends
         self._written = Transcript(request, engine.tokenizer, self._ends)
-        self._trust = Trust()
+        # Where tokens are drawn, logits of all rows are computed, whether the walk comes to them.
+        self._trust = Trust(is_cautious=not request.sampling.greedy)
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
-        self._matcher = drafter if isinstance(drafter, Matcher) else None
+        self._match = drafter.match if isinstance(drafter, Matcher) else None
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
@@ -140,7 +141,8 @@ class Generation:
         room = self._room(pending)
         if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
-        if self.request.plan and not self._wants_draft(planner.seconds(pending, context)):
+        plain_s = planner.seconds(pending, context)
+        if self.request.plan and not self._trust.wants_draft(plain_s, self._match):
             return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
@@ -165,13 +167,6 @@ class Generation:
         self.statistics.draft_s.append(time.perf_counter() - started)
         self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
         return tree
-
-    def _wants_draft(self, plain_s: float) -> bool:
-        """Whether a draft is likely to save more time than it takes."""
-        if self._matcher is None:
-            return self._trust.wants_draft(plain_s)
-        trust = self._trust
-        return trust.asks_for_match() and trust.hopes_for_draft(plain_s, self._matcher.match())
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
         """The drafter where it plans alone: a tree whose every node is verified."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 AROUND_DRAFTS = 1.7
 """What a draft costs in all for its own time: rows and accepted tokens are laid out and learnt."""
 
@@ -30,7 +32,9 @@ _MOST_REFUSED = 6
 class Trust:
     """How far a drafter's probabilities were right in one request, and what drafting costs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_cautious: bool = False) -> None:
+        """``is_cautious``: every draft has to promise enough by its match, where there is one."""
+        self._is_cautious = is_cautious
         self._accepted = _PRIOR
         self._predicted = _PRIOR
         self._brought = self._hoped = _MATCH_PRIOR
@@ -48,31 +52,35 @@ class Trust:
         """Accepted over predicted tokens, near 1 while little is known."""
         return min(max(self._accepted / self._predicted, 0.02), 1.5)
 
-    def wants_draft(self, plain_s: float) -> bool:
-        """False for some forwards after drafts were refused again and again, unless drafting
-        costs next to nothing."""
-        if self._waiting > 0 and self._draft_s > 0.02 * plain_s * self._pace:
-            self._waiting -= 1
-            return False
-        return True
+    def wants_draft(self, plain_s: float, match: Callable[[], int] | None = None) -> bool:
+        """Whether the next draft is likely to save time, where a plain step takes ``plain_s``.
 
-    def asks_for_match(self) -> bool:
-        """Whether to ask a ``protocol.Matcher``, which takes a thirtieth of a small forward: less
-        often while there is nothing to hope for."""
+        Without ``match``: not for some forwards after drafts were refused again and again, unless
+        they cost next to nothing. ``match`` is that of a ``protocol.Matcher``. Until drafts of this
+        request have saved more than they cost, and when they no longer do, they are made where
+        such matches bring enough, as far as they brought it in this request.
+        """
+        self._hopes = 0.0
+        if match is None:
+            if self._waiting > 0 and self._draft_s > 0.02 * plain_s * self._pace:
+                self._waiting -= 1
+                return False
+            return True
+        if self._saved_s > 0 and not self._is_cautious:
+            return True
+        return self._hopes_for(plain_s, match)
+
+    def _hopes_for(self, plain_s: float, match: Callable[[], int]) -> bool:
         if self._unasked > 0:
             self._unasked -= 1
             return False
-        return True
-
-    def hopes_for_draft(self, plain_s: float, match: int) -> bool:
-        """``wants_draft`` of a drafter that tells its ``match``, see ``protocol.Matcher``: whether
-        what such matches bring, corrected by what they brought in this request, pays a draft."""
-        self._hopes = BY_MATCH[min(match, len(BY_MATCH) - 1)]
+        self._hopes = BY_MATCH[min(match(), len(BY_MATCH) - 1)]
         hoped_s = self._hopes * (self._brought / self._hoped) * plain_s * self._pace
         if hoped_s > WHOLE_COST * self._usual_s:
             self._hopeless = 0
             return True
         self._note_hopes(0.0, 0.0)
+        # Asking takes a thirtieth of a small forward: less often while there is nothing to hope.
         self._hopeless += 1
         self._unasked = min(self._hopeless // _HOPELESS, _MOST_UNASKED)
         return False

@@ -97,7 +97,8 @@ class Planned:
 
     def draft(self, max_nodes: int) -> DraftTree:
         """What pays of the tree within."""
-        if not self._wants_draft(self._planner.seconds(1, self._context)):
+        match = self._drafter.match if isinstance(self._drafter, Matcher) else None
+        if not self._trust.wants_draft(self._planner.seconds(1, self._context), match):
             return DraftTree.empty()
         started = time.perf_counter()
         trust = self._trust.factor
@@ -109,13 +110,6 @@ class Planned:
             tree = self._planner.fit(drafted, 1, self._context, trust, OVERHEAD_S)
         self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
         return tree
-
-    def _wants_draft(self, plain_s: float) -> bool:
-        """As the engine decides it."""
-        if isinstance(self._drafter, Matcher):
-            trust, matcher = self._trust, self._drafter
-            return trust.asks_for_match() and trust.hopes_for_draft(plain_s, matcher.match())
-        return self._trust.wants_draft(plain_s)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within and note how far the probabilities were right."""

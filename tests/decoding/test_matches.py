@@ -94,48 +94,67 @@ def test_only_the_newest_places_are_looked_at():
     assert longest_ending(text) == 3
 
 
-def test_drafts_are_hoped_for_where_they_pay():
+def test_drafts_are_made_where_they_are_likely_to_pay():
     """On a forward of 0.3 ms behind a longer match alone, on one of 30 ms behind any."""
-    small, large = Trust(), Trust()
-    wanted = [match for match in range(20) if small.hopes_for_draft(3e-4, match)]
+    wanted = [match for match in range(20) if Trust().wants_draft(3e-4, lambda m=match: m)]
     assert wanted == list(range(4, 20))
-    assert all(large.hopes_for_draft(3e-2, match) for match in range(20))
+    assert all(Trust().wants_draft(3e-2, lambda m=match: m) for match in range(20))
+
+
+def drafted(trust, match, accepted, gain_s):
+    if trust.wants_draft(4e-4, lambda: match):
+        trust.drafted(USUAL_DRAFT_S, taken=True, gain_s=gain_s)
+        trust.learn(3.0, accepted)
+
+
+def test_while_drafts_pay_nobody_asks():
+    trust = Trust()
+    drafted(trust, 9, 8, gain_s=5e-3)
+    assert trust.wants_draft(4e-4, lambda: pytest.fail("asked"))
+    for _ in range(40):
+        drafted(trust, 9, 0, gain_s=0.0)
+    assert not trust.wants_draft(4e-4, lambda: 0)
+
+
+def test_who_is_cautious_asks_although_drafts_pay():
+    trust = Trust(is_cautious=True)
+    drafted(trust, 9, 8, gain_s=5e-3)
+    assert not trust.wants_draft(4e-4, lambda: 0)
+    assert trust.wants_draft(4e-4, lambda: 9)
 
 
 def test_what_matches_bring_is_learnt_in_the_request():
     rich, poor = Trust(), Trust()
-    for trust, accepted in ((rich, 8), (poor, 0)):
-        for _ in range(20):
-            trust.hopes_for_draft(4e-4, 5)
-            trust.drafted(USUAL_DRAFT_S, taken=True)
-            trust.learn(3.0, accepted)
-    assert rich.hopes_for_draft(4e-4, 2)
-    assert not Trust().hopes_for_draft(4e-4, 2)
-    assert not poor.hopes_for_draft(4e-4, 9)
-    for _ in range(60):
-        poor.hopes_for_draft(4e-4, 0)
-    assert poor.hopes_for_draft(4e-4, 9), "what was learnt fades while nothing is drafted"
+    for _ in range(8):
+        drafted(rich, 5, 8, gain_s=0.0)
+        drafted(poor, 5, 0, gain_s=0.0)
+    assert rich.wants_draft(4e-4, lambda: 2)
+    assert not Trust().wants_draft(4e-4, lambda: 2)
+    assert not poor.wants_draft(4e-4, lambda: 5)
+    for _ in range(100):
+        poor.wants_draft(4e-4, lambda: 0)
+    assert wants_at_last(poor, 5), "what was learnt fades while nothing is drafted"
+
+
+def wants_at_last(trust, match):
+    """Asked until the trust looks at the match again."""
+    return any(trust.wants_draft(4e-4, lambda: match) for _ in range(10))
 
 
 def test_a_single_slow_draft_does_not_end_drafting():
     trust = Trust()
-    trust.hopes_for_draft(4e-4, 9)
-    trust.drafted(1.0, taken=True)
+    trust.wants_draft(4e-4, lambda: 9)
+    trust.drafted(1.0, taken=True, gain_s=0.0)
     trust.learn(4.0, 4)
-    assert trust.hopes_for_draft(4e-4, 9)
+    assert trust.wants_draft(4e-4, lambda: 9)
 
 
 def test_questions_become_rare_where_nothing_is_hoped_for():
-    trust, asked = Trust(), 0
+    trust, asked = Trust(), []
     for _ in range(200):
-        if trust.asks_for_match():
-            asked += 1
-            assert not trust.hopes_for_draft(4e-4, 0)
-    assert 25 < asked < 60
-    while not trust.asks_for_match():
-        pass
-    assert trust.hopes_for_draft(4e-4, 9)
-    assert all(trust.asks_for_match() for _ in range(3))
+        assert not trust.wants_draft(4e-4, lambda: asked.append(0) or 0)
+    assert 25 < len(asked) < 60
+    assert wants_at_last(trust, 9)
 
 
 def test_longer_matches_bring_more():
