@@ -60,7 +60,7 @@ class Generation:
         ends = request.stop_tokens | engine.end_tokens
         self._ends = frozenset[int]() if request.ignore_end else ends
         self._written = Transcript(request, engine.tokenizer, self._ends)
-        # Where tokens are drawn, logits of all rows are computed, whether the walk comes to them.
+        # Where tokens are drawn, a draft costs more: logits of all its rows are computed.
         self._trust = Trust(is_cautious=not request.sampling.greedy)
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None

@@ -126,7 +126,7 @@ class MixtureDrafter:
         self._accepted = 0
         if not self._prompt.is_empty:
             self._reserve_rows(ROWS_PER_SOURCE * LAYERS)
-            self._room_for(USUAL_NODES, self._free)
+            self._room_for(USUAL_NODES, self._prices)
 
     def match(self) -> int:
         """See ``protocol.Matcher``: one call of compiled code, a tenth of what a draft takes."""
