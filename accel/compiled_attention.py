@@ -149,10 +149,10 @@ def write_shares(
     """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
     multiple of ``BLOCK``; returns the sum.
 
-    mask: float32 [.., end - past], whose negative columns are left out.
+    mask: float32 [.., >= end - past], whose negative columns are left out.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
-    for column in range(mask.shape[1]):
+    for column in range(end - past):
         score = scores[row, past + column]
         scores[row, past + column] = BLOCKED if mask[mask_row, column] < 0 else score
     for column in range(end, columns):
@@ -181,6 +181,7 @@ def attend(
     keys: Packed,
     values: Packed,
     mask: Floats,
+    above: int,
     past: int,
     shape: Shape,
     head: int,
@@ -190,13 +191,14 @@ def attend(
     """Write what the queries of one head of keys take from the values. keys, values: of it.
 
     queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
-    columns from ``past`` on]; attended: [rows, heads * depth].
+    columns from ``past`` on], in which ``above`` rows stand before the first; attended: [rows,
+    heads * depth]. Columns of rows behind a part's last are not looked at: no row attends a later
+    one.
     """
-    rows, end = len(mask), past + mask.shape[1]
+    rows = len(mask)
     group = shape.heads // shape.kv_heads
     depth = keys.shape[1]
     pair = shape.depth // depth
-    blocks = (end + BLOCK - 1) // BLOCK
     scores, shares, taken = room.scores, room.shares, room.taken
     width = attended.shape[1]
     whole = rows * group
@@ -204,6 +206,8 @@ def attend(
     for part in range(parts):
         first = whole * part // parts
         count = whole * (part + 1) // parts - first
+        end = past + above + (first + count - 1) // group + 1
+        blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
         for i in range(count):
             row = (first + i) // group

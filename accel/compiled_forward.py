@@ -2,8 +2,8 @@
 
 With nine million parameters a forward reads 18 MB, which takes a core half a millisecond; calling
 some two hundred operations of a library takes longer. Activations are fp32 throughout. Two threads
-may compute a forward. Of many rows each takes half through all layers, and they meet where a
-layer's keys and values are written. Of fewer rows that would be to read all weights twice: each
+may compute a forward. Of many rows each takes half through all layers; a row attends none that is
+behind it, so the second waits for the first where a layer's keys and values are written. Of fewer rows that would be to read all weights twice: each
 takes half of the columns of every matrix, half of the rows of attention alone, and they meet after
 each. A row's numbers depend neither on the other rows of a forward nor on the thread.
 """
@@ -32,7 +32,7 @@ from accel.compiled_paths import Paths, PathScratch, add_path
 from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, load, smaller, store
 from accel.matmul import BLOCK, Packed, multiply, narrow, wide
-from accel.meeting import linger, meet_where
+from accel.meeting import follow_where, linger, meet_where
 from accel.sources.compiled import compiled_with
 
 MEETINGS = 6
@@ -259,8 +259,8 @@ def forward(
     tokens it chose.
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
-    thread computes the others: sides 0 and 1 meet after every layer's keys and values, and at the
-    end, by the numbers after ``number``. ``by_columns`` the rows are those of attention alone, and
+    thread computes the others: side 1 waits for the keys and values of side 0 in every layer, and
+    both meet at the end, by the numbers after ``number``. ``by_columns`` the rows are those of attention alone, and
     each side has its own ``x``, ``normed`` and ``gate_up``.
     """
     is_shared = last - first < len(tokens)
@@ -299,13 +299,14 @@ def forward(
         number = meet_where(by_columns, meeting, side, number)
         keys, values, place = kept.keys[layer], kept.values[layer], past + first
         place_rows(own_qkv, own_offsets, place, past, shape, rotations, keys, values, queries)
-        number = meet_where(is_shared, meeting, side, number)
+        number = follow_where(is_shared, meeting, side, number)
         for head in range(shape.kv_heads):
             attend(
                 queries,
                 key_words[layer, head],
                 value_words[layer, head],
                 own_mask,
+                first,
                 past,
                 shape,
                 head,

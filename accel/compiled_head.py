@@ -2,7 +2,8 @@
 
 A row's logits are only needed when the walk comes to its node, and of those only which is the
 largest. Rows are computed in blocks: the node that the walk has come to and its likeliest
-descendants. Logits exist for some columns at a time, in the first level of caches. Two threads
+descendants, more of them where the walk left a block behind it, since a small block takes as long
+to read the head as to compute. Logits exist for some columns at a time, in the first level of caches. Two threads
 compute half of the vocabulary each, meet after every block and then walk alike. Logits of mask rows
 are written whole, beside the first block.
 """
@@ -22,8 +23,8 @@ from accel.matmul import BLOCK, Packed, multiply
 from accel.meeting import meet
 from accel.sources.compiled import compiled_with
 
-HEAD_ROWS = 16
-"""Rows of a block at most."""
+FIRST_ROWS, HEAD_ROWS = 16, 32
+"""Rows of the first block and of later ones at most."""
 
 COLUMNS = 8 * BLOCK
 """Logits of a row at a time."""
@@ -178,7 +179,8 @@ def walk(
     while True:
         if places[node + 1] < 0:
             turn = 1 - turn
-            chosen = choose_rows(node, parents, places, HEAD_ROWS)
+            most = FIRST_ROWS if count == 0 else HEAD_ROWS
+            chosen = choose_rows(node, parents, places, most)
             for row in range(rows):
                 if places[row] >= 0:
                     for i in range(width):

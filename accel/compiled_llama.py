@@ -27,6 +27,9 @@ COLUMN_ROWS = 15
 """Rows up to which two threads take half of the columns each, and half of the rows where there are
 more: 8 rows of all products 311 us by one thread, 192 by two."""
 
+UNEVEN = 64
+"""The first thread begins a row's time earlier, and its rows attend those of the second not."""
+
 _NO_PARENTS = np.empty(0, np.int32)
 
 SMALL_BYTES = 600_000_000
@@ -197,8 +200,9 @@ class CompiledLlama(Model):
             return forward(*arguments, False, 0, count, *own, self._pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS
         sides = self._by_columns if by_columns else self._by_rows
+        half = count // 2 if by_columns else count // 2 + 1 + count // UNEVEN
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count
-        return self._pair.run(forward, (*arguments, by_columns), count, sides, meetings)
+        return self._pair.run(forward, (*arguments, by_columns), half, count, sides, meetings)
 
     def _make_sides(self, columns: int, masks: int, rows: int) -> None:
         """Room for activations, which two threads share where each computes some of the rows, but

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from accel.draft_tree import DraftTree, TokenArray
+from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest, OutOfMemory
 from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
@@ -25,6 +26,7 @@ from accel.rows import Rows, chain_rows, tree_rows
 from accel.session import Session
 from accel.store import Store, fingerprint
 from accel.tokenizer import Tokenizer
+from accel.verifier import expected_hits
 
 DType = Literal["auto", "fp32", "bf16"]
 
@@ -107,6 +109,7 @@ class Engine:
         )
         engine.path = opened.path
         engine.fim_order = engine._find_order(store)
+        engine._take_a_step()
         return engine
 
     @property
@@ -218,6 +221,20 @@ class Engine:
             budget=min(budget, self.max_positions - 1),
             order=self.fim_order,
         )
+
+    def _take_a_step(self) -> None:
+        """Load the compiled form of what steps with drafts call: some 40 ms, for which the first
+        request would wait."""
+        if not self.takes_trees:
+            return
+        cache = self.model.new_cache(PREFILL_STEP)
+        siblings = DraftTree.chain(np.zeros(2, np.int32), Source.MODEL)
+        siblings.parents[:] = -1
+        with torch.inference_mode():
+            self.model.forward(tree_rows(np.zeros(1, np.int32), siblings), cache)
+        cache.keep([0, 2])
+        expected_hits(siblings, [1])
+        self.planner.prices(1, 0, 1.0, 0.0)
 
     def _prefill_rows(self, chunk: TokenArray) -> Rows:
         """Rows whose logits nobody wants, their number in steps where rows may be added: a new

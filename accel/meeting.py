@@ -70,9 +70,7 @@ _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == 
 
 
 @compiled_with(lanes)
-def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
-    """Wait until the other side (0 or 1) comes to the meeting of this number, or has broken."""
-    _publish(meeting, side * _APART, number)
+def _wait(meeting: NDArray[np.int64], side: int, number: int) -> None:
     looks = 0
     while _look(meeting, (1 - side) * _APART) < number and not _look(meeting, _BROKEN):
         _pause()
@@ -84,10 +82,27 @@ def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
 
 
 @compiled_with(lanes)
+def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
+    """Wait until the other side (0 or 1) comes to the meeting of this number, or has broken."""
+    _publish(meeting, side * _APART, number)
+    _wait(meeting, side, number)
+
+
+@compiled_with(lanes)
 def meet_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
     """Meet by the number after ``number`` where something is shared; returns that number."""
     if is_shared:
         meet(meeting, side, number + 1)
+    return number + 1
+
+
+@compiled_with(lanes)
+def follow_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
+    """``meet_where``, but that side 0 waits for nobody: what side 1 makes is not for it."""
+    if is_shared and side == 0:
+        _publish(meeting, 0, number + 1)
+    elif is_shared:
+        _wait(meeting, 1, number + 1)
     return number + 1
 
 
@@ -122,6 +137,7 @@ def break_off(meeting: NDArray[np.int64]) -> None:
 __all__ = [
     "PATIENCE",
     "break_off",
+    "follow_where",
     "is_broken",
     "late",
     "linger",

@@ -61,9 +61,9 @@ class Rows:
 
     tokens: int32 [T], writable; offsets: int32 [T], position of every row counted from the first;
     mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere; all rows attend the
-    committed text. ``is_chain`` when every row follows the one before it. Logits are wanted from
-    row ``logits_from`` on. mask_places: int32 [M], place of every mask row in its group; these rows
-    begin at ``masks_from``, and their tokens count for nothing.
+    committed text, and none a later row. ``is_chain`` when every row follows the one before it.
+    Logits are wanted from row ``logits_from`` on. mask_places: int32 [M], place of every mask row
+    in its group; these rows begin at ``masks_from``, and their tokens count for nothing.
     """
 
     tokens: TokenArray

@@ -57,12 +57,13 @@ class ThreadPair:
         self,
         function: Callable[..., Result],
         arguments: tuple[Any, ...],
+        half: int,
         rows: int,
         own: list[tuple[Any, ...]],
         meetings: int,
     ) -> Result:
         """Call ``function(*arguments, first, last, *own[side], meeting, side, number)`` for the
-        halves of ``rows`` at once; it meets at most ``meetings`` times by the numbers after
+        first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by the numbers after
         ``number``. Returns what it returned to the calling thread.
 
         Raises RuntimeError when the second thread failed.
@@ -72,7 +73,7 @@ class ThreadPair:
             parts = self._mailbox, self.meeting
             threading.Thread(target=_serve, args=parts, name="rows", daemon=True).start()
             weakref.finalize(self, self._mailbox.put, None)
-        half, number = rows // 2, self._number
+        number = self._number
         self._mailbox.put(
             lambda: function(*arguments, half, rows, *own[1], self.meeting, 1, number)
         )

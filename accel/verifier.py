@@ -95,15 +95,12 @@ def expected_hits(tree: DraftTree, path: list[int]) -> float:
 def _expected_hits(
     parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
 ) -> float:
-    hits = 0.0
-    for step in range(len(path) + 1):
-        node = path[step - 1] if step else -1
-        below = 0.0
-        for child in range(node + 1, len(parents)):
-            if parents[child] == node:
-                below += probabilities[child]
-        reach = max(probabilities[node], 1e-9) if step else 1.0
-        hits += min(below / reach, 1.0)
+    below = np.zeros(len(parents) + 1)
+    for node in range(len(parents)):
+        below[parents[node] + 1] += probabilities[node]
+    hits = min(below[0], 1.0)
+    for node in path:
+        hits += min(below[node + 1] / max(probabilities[node], 1e-9), 1.0)
     return hits
 
 

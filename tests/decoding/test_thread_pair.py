@@ -68,11 +68,11 @@ def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
 
     for waits in (2, 4, 8):
         assert pair.is_free()
-        pair.run(halves, (), 9, [(), ()], 1)
+        pair.run(halves, (), 4, 9, [(), ()], 1)
         assert [pair.is_free() for _ in range(waits)] == [False] * waits
     is_late = False
     assert pair.is_free()
-    pair.run(halves, (), 9, [(), ()], 1)
+    pair.run(halves, (), 4, 9, [(), ()], 1)
     assert pair.is_free()
 
 
@@ -88,7 +88,7 @@ def test_a_failing_partner_does_not_keep_the_other_waiting(
 
     pair = ThreadPair()
     with pytest.raises(RuntimeError, match="second thread"):
-        pair.run(halves, (), 9, [(), ()], 1)
+        pair.run(halves, (), 4, 9, [(), ()], 1)
     assert not pair.is_free()
 
 
@@ -99,7 +99,7 @@ def test_the_partner_ends_with_its_owner() -> None:
 
     partners: list[threading.Thread] = []
     pair = ThreadPair()
-    pair.run(halves, (), 2, [(), ()], 1)
+    pair.run(halves, (), 1, 2, [(), ()], 1)
     del pair
     others = [thread for thread in partners if thread is not threading.current_thread()]
     assert len(others) == 1
