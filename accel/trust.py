@@ -7,13 +7,14 @@ from collections.abc import Callable
 AROUND_DRAFTS = 1.7
 """What a draft costs in all for its own time: rows and accepted tokens are laid out and learnt."""
 
-BY_MATCH = (0.45, 0.7, 1.3, 2.0, 2.7, 4.0, 4.0, 4.0, 4.0, 6.0)
-"""Accepted tokens of a draft where the text's end stands earlier for 0, 1, .. tokens, on code that
-models of nine million parameters write."""
+BY_MATCH = (0.8, 1.1, 1.6, 2.2, 2.7, 3.0, 3.2, 3.7, 3.9, 6.0)
+"""Accepted tokens of a draft where the text's end stands earlier for 0, 1, .. tokens, as
+``redraft train matches`` finds them: lines that the embedded model fills into installed
+packages."""
 
-WHOLE_COST = 2.5
+WHOLE_COST = 3.0
 """What a draft has to save to be made, in its own time: as much again goes for wider rows behind
-cold caches and for learning, and half as much for doubt."""
+cold caches and for learning, and as much for doubt."""
 
 USUAL_DRAFT_S = 2.5e-4
 """What a draft takes, until one was timed."""
@@ -40,8 +41,7 @@ class Trust:
         self._brought = self._hoped = _MATCH_PRIOR
         self._hopes = 0.0
         self._hopeless = self._unasked = 0
-        self._usual_s = USUAL_DRAFT_S
-        self._draft_s = 0.0
+        self._draft_s = USUAL_DRAFT_S
         self._saved_s = 0.0
         self._pace = 1.0
         self._refused = 0
@@ -76,7 +76,7 @@ class Trust:
             return False
         self._hopes = BY_MATCH[min(match(), len(BY_MATCH) - 1)]
         hoped_s = self._hopes * (self._brought / self._hoped) * plain_s * self._pace
-        if hoped_s > WHOLE_COST * self._usual_s:
+        if hoped_s > WHOLE_COST * self._draft_s:
             self._hopeless = 0
             return True
         self._note_hopes(0.0, 0.0)
@@ -97,9 +97,8 @@ class Trust:
         ``gain_s`` is the time that it is expected to save: while drafts save less than they cost,
         on a running mean, they count as refused.
         """
-        self._draft_s = seconds if not self._draft_s else 0.8 * self._draft_s + 0.2 * seconds
         # One slow draft, after which none is made, would never be corrected.
-        self._usual_s += 0.2 * (min(seconds, 2 * self._usual_s) - self._usual_s)
+        self._draft_s += 0.2 * (min(seconds, 2 * self._draft_s) - self._draft_s)
         if not taken:
             # Nothing is learnt while nothing is verified, so what was learnt fades.
             self._fade()

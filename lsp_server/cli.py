@@ -65,6 +65,9 @@ COMMANDS: dict[str, Command] = {
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
             ),
+            "matches": Command(
+                "lsp_server.bench.matches", "what drafts bring where a text's end stands earlier"
+            ),
             "copy-weights": Command(
                 "accel.training.copy_weights", "what edit drafting knows of places to copy from"
             ),

@@ -10,7 +10,7 @@ import argparse
 import ast
 import random
 import site
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
     rng = random.Random(args.seed)
-    texts = list(_texts(tokenizer, args.packages.split(), args.per_package, rng))
+    texts = list(texts_of(tokenizer, args.packages.split(), args.per_package, rng))
     rng.shuffle(texts)
     candidates = args.nodes * CANDIDATES_OF_NODE
     room = Examples.room(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
@@ -92,10 +92,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _texts(
-    tokenizer: Tokenizer, packages: list[str], per_package: int, rng: random.Random
+def texts_of(
+    tokenizer: Tokenizer,
+    packages: list[str],
+    per_package: int,
+    rng: random.Random,
+    part_of: Callable[[Body], Body] = lambda body: body,
 ) -> Iterator[tuple[DraftRequest, TokenArray]]:
-    """Requests with their answers. Raises BenchError for a package that is not installed."""
+    """Requests with their answers, which are ``part_of`` bodies of functions. Raises BenchError for
+    a package that is not installed."""
     from accel.sources.protocol import DraftRequest
 
     common = _common(tokenizer, packages)
@@ -104,7 +109,7 @@ def _texts(
         tokens = dict(zip(files, tokenizer.encode_batch(list(files.values())), strict=True))
         whole = Segment.from_files(tokens)
         bodies = [body for path, text in files.items() for body in bodies_of(path, text)]
-        for body in rng.sample(bodies, min(per_package, len(bodies))):
+        for body in map(part_of, rng.sample(bodies, min(per_package, len(bodies)))):
             before, after = tokenizer.encode(body.before), tokenizer.encode(body.after)
             own = {path: ids for path, ids in (("<", before), (">", after)) if len(ids)}
             dead = np.array([path == body.path for path in whole.paths], np.bool_)
