@@ -3,9 +3,9 @@
 A row's logits are only needed when the walk comes to its node, and of those only which is the
 largest. Rows are computed in blocks: the node that the walk has come to and its likeliest
 descendants, more of them where the walk left a block behind it, since a small block takes as long
-to read the head as to compute. Logits exist for some columns at a time, in the first level of caches. Two threads
-compute half of the vocabulary each, meet after every block and then walk alike. Logits of mask rows
-are written whole, beside the first block.
+to read the head as to compute. Logits exist for some columns at a time, in the first level of
+caches. Two threads compute half of the vocabulary each, meet after every block and then walk alike.
+Logits of mask rows are written whole, beside the first block.
 """
 
 from __future__ import annotations
@@ -218,6 +218,7 @@ def walk(
 
 __all__ = [
     "COLUMNS",
+    "FIRST_ROWS",
     "HEAD_ROWS",
     "Found",
     "WalkRoom",

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.compiled_attention import Kept, Room, Shape, move
-from accel.compiled_forward import MEETINGS, Scratch, Weights, forward
+from accel.compiled_forward import MEETINGS, forward
 from accel.compiled_head import Found, WalkRoom
+from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
@@ -21,6 +22,7 @@ from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
+from accel.standing_by import Job
 from accel.thread_pair import ThreadPair
 
 COLUMN_ROWS = 15
@@ -195,14 +197,17 @@ class CompiledLlama(Model):
             self.vocabulary_size,
             self._found,
         )
-        if not (1 < self.shared_from <= count and self._pair.is_free()):
-            own = self._by_rows[0]
-            return forward(*arguments, False, 0, count, *own, self._pair.meeting, 0, 0)
+        own, job, pair = self._sides, self._job, self._pair
+        if not (1 < self.shared_from <= count and pair.is_free()):
+            return forward(*arguments, False, False, job, 0, count, *own[0], pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS
-        sides = self._by_columns if by_columns else self._by_rows
         half = count // 2 if by_columns else count // 2 + 1 + count // UNEVEN
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count
-        return self._pair.run(forward, (*arguments, by_columns), half, count, sides, meetings)
+        # Who stands by knows neither mask rows nor where to write logits.
+        stands_by = not masks and not len(logits)
+        constants = (cache.kept, self._rotations, self._scratch) if stands_by else None
+        shared = (*arguments, by_columns, stands_by, job)
+        return pair.run(forward, shared, half, count, own, meetings, constants)
 
     def _make_sides(self, columns: int, masks: int, rows: int) -> None:
         """Room for activations, which two threads share where each computes some of the rows, but
@@ -221,8 +226,11 @@ class CompiledLlama(Model):
             )
             for _ in range(2)
         )
-        self._by_rows = [(self._scratch, *first), (self._scratch, *second)]
-        self._by_columns = [(self._scratch, *first), (other_scratch, *second)]
+        self._sides = [
+            (self._scratch, self._scratch, *first),
+            (self._scratch, other_scratch, *second),
+        ]
+        self._job = Job.room(rows)
         self._walk_room = first[2]
         self._most = columns, masks, rows
 

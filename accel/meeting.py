@@ -25,10 +25,19 @@ _APART = 16
 """Numbers that different threads write stand in lines of their own."""
 
 _LATE, _BROKEN = 2 * _APART, 3 * _APART
+_JOB, _TAKEN, _DONE = 4 * _APART, 5 * _APART, 6 * _APART
+_CALLED, _ELSEWHERE = 7 * _APART, 8 * _APART
 
 PATIENCE = 20_000
 """Looks at the other's number before the core is given away, some 300 us: waking the other takes
 less, losing its core costs it more."""
+
+STANDS_BY = 70_000
+"""Looks before a thread that stands by goes to sleep, some 2 ms: a few plain steps between
+drafts."""
+
+_LOOKS_AT_ONCE = 256
+"""Looks of a thread that stands by before it lets others have its core, should they wait."""
 
 
 @intrinsic
@@ -114,9 +123,65 @@ def linger(side: int) -> None:
         _pause()
 
 
+@compiled_with(lanes)
+def publish_job(meeting: NDArray[np.int64], job: int) -> None:
+    """Say that a job of this number, larger than all before, may be taken."""
+    _publish(meeting, _JOB, job)
+
+
+@compiled_with(lanes)
+def stand_by(meeting: NDArray[np.int64]) -> bool:
+    """Wait for a job, and take it. False when none comes for some time, or the thread that waits is
+    wanted elsewhere."""
+    for look in range(STANDS_BY):
+        is_there = _look(meeting, _JOB) > meeting[_TAKEN]
+        # A job may be for the call that the thread is wanted for, so this is looked at after it.
+        if _look(meeting, _ELSEWHERE) or _look(meeting, _BROKEN):
+            break
+        if is_there:
+            meeting[_TAKEN] = _look(meeting, _JOB)
+            return True
+        if look % _LOOKS_AT_ONCE == _LOOKS_AT_ONCE - 1:
+            _give_away()
+        _pause()
+    return False
+
+
+@compiled_with(lanes)
+def note_done(meeting: NDArray[np.int64]) -> None:
+    """The job that was taken is done, and what it was told may be written over."""
+    _publish(meeting, _DONE, meeting[_TAKEN])
+
+
+@compiled_with(lanes)
+def await_done(meeting: NDArray[np.int64]) -> None:
+    """Wait until the job that was published last is done, or the other side has broken."""
+    looks = 0
+    while _look(meeting, _DONE) < meeting[_JOB] and not _look(meeting, _BROKEN):
+        _pause()
+        looks += 1
+        if looks > PATIENCE:
+            _give_away()
+
+
+def call_for(meeting: NDArray[np.int64], job: int) -> None:
+    """Note that a job of this number is going to be published."""
+    meeting[_CALLED] = job
+
+
+def is_called_for(meeting: NDArray[np.int64]) -> bool:
+    """Whether a job is published, or going to be, that was not taken."""
+    return bool(meeting[_CALLED] > meeting[_TAKEN])
+
+
+def want_elsewhere(meeting: NDArray[np.int64], is_wanted: bool) -> None:
+    """Whether the thread that stands by is wanted for something else."""
+    meeting[_ELSEWHERE] = is_wanted
+
+
 def new_meeting() -> NDArray[np.int64]:
     """What two threads share. int64."""
-    return np.zeros(4 * _APART, np.int64)
+    return np.zeros(9 * _APART, np.int64)
 
 
 def late(meeting: NDArray[np.int64]) -> int:
@@ -136,12 +201,19 @@ def break_off(meeting: NDArray[np.int64]) -> None:
 
 __all__ = [
     "PATIENCE",
+    "await_done",
     "break_off",
+    "call_for",
     "follow_where",
     "is_broken",
+    "is_called_for",
     "late",
     "linger",
     "meet",
     "meet_where",
     "new_meeting",
+    "note_done",
+    "publish_job",
+    "stand_by",
+    "want_elsewhere",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-VERSION = 6
+VERSION = 7
 
 
 class Store:

@@ -1,18 +1,28 @@
 """Two threads that compute halves of the rows of a forward.
 
-Both run one compiled function and meet in it, see ``accel.meeting``. The second thread sleeps
-between forwards. On a busy machine it may lose its core in the middle, and the first waits for it:
-after such a wait the first works alone for some forwards, for longer each time it happens again.
+Both run one compiled function and meet in it, see ``accel.meeting``. Between forwards the second
+thread stands by in that function for some time, see ``accel.standing_by``, and then sleeps. On a
+busy machine it may lose its core in the middle, and the first waits for it: after such a wait the
+first works alone for some forwards, for longer each time it happens again.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from accel.meeting import break_off, is_broken, late, new_meeting
+from accel.meeting import (
+    break_off,
+    call_for,
+    is_broken,
+    is_called_for,
+    late,
+    new_meeting,
+    want_elsewhere,
+)
 
 Result = TypeVar("Result")
 
@@ -23,14 +33,52 @@ _LONGEST = 8
 class _Mailbox:
     """What the thread sees; it knows nothing of its owner, who may be forgotten meanwhile."""
 
-    def __init__(self) -> None:
-        self.full = threading.Lock()
-        self.full.acquire()
-        self.call: Callable[[], Any] | None = None
+    def __init__(self, meeting: Any) -> None:
+        self.meeting = meeting
+        self._full = threading.Lock()
+        self._full.acquire()
+        self._call: Callable[[], Any] | None = None
+        self._constants: tuple[Any, ...] | None = None
+        """What the call goes by that the thread is in, or about to be, and stands by in."""
+        self._guard = threading.Lock()
 
-    def put(self, call: Callable[[], Any] | None) -> None:
-        self.call = call
-        self.full.release()
+    def hand_over(self, constants: tuple[Any, ...], job: int) -> bool:
+        """Whether the thread takes a job from where it stands by; it goes by ``constants``."""
+        with self._guard:
+            kept = self._constants
+            stands_by = kept is not None and all(map(operator.is_, kept, constants))
+            if stands_by:
+                call_for(self.meeting, job)
+            return stands_by
+
+    def put(
+        self, call: Callable[[], Any] | None, constants: tuple[Any, ...] | None = None, job: int = 0
+    ) -> None:
+        """Have the thread make a call, and stand by in it where there are ``constants``; None ends
+        the thread."""
+        with self._guard:
+            self._call, self._constants = call, constants
+            if constants is not None:
+                call_for(self.meeting, job)
+            want_elsewhere(self.meeting, True)
+            self._full.release()
+
+    def take(self) -> Callable[[], Any] | None:
+        """The next call; sleeps until there is one."""
+        self._full.acquire()
+        with self._guard:
+            want_elsewhere(self.meeting, False)
+            call, self._call = self._call, None
+            return call
+
+    def may_sleep(self) -> bool:
+        """Whether the thread has nothing to do; it no longer stands by then."""
+        with self._guard:
+            if self._call is None and is_called_for(self.meeting):
+                return False
+            if self._call is None:
+                self._constants = None
+            return True
 
 
 class ThreadPair:
@@ -61,22 +109,27 @@ class ThreadPair:
         rows: int,
         own: list[tuple[Any, ...]],
         meetings: int,
+        constants: tuple[Any, ...] | None = None,
     ) -> Result:
         """Call ``function(*arguments, first, last, *own[side], meeting, side, number)`` for the
-        first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by the numbers after
-        ``number``. Returns what it returned to the calling thread.
+        first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by
+        the numbers after ``number``. Returns what it returned to the calling thread.
+
+        With ``constants``, all that does not come with a ``standing_by.Job``, the function is made
+        for standing by: it is called by the second thread where that does not do so already.
 
         Raises RuntimeError when the second thread failed.
         """
         if self._mailbox is None:
-            self._mailbox = _Mailbox()
-            parts = self._mailbox, self.meeting
-            threading.Thread(target=_serve, args=parts, name="rows", daemon=True).start()
+            self._mailbox = _Mailbox(self.meeting)
+            threading.Thread(target=_serve, args=(self._mailbox,), name="rows", daemon=True).start()
             weakref.finalize(self, self._mailbox.put, None)
-        number = self._number
-        self._mailbox.put(
-            lambda: function(*arguments, half, rows, *own[1], self.meeting, 1, number)
-        )
+        meeting, number, mailbox = self.meeting, self._number, self._mailbox
+        if constants is None or not mailbox.hand_over(constants, number + 1):
+            mailbox.put(
+                lambda: function(*arguments, half, rows, *own[1], meeting, 1, number),
+                *(constants, number + 1),
+            )
         result = function(*arguments, 0, half, *own[0], self.meeting, 0, number)
         self._number += meetings
         if is_broken(self.meeting):
@@ -90,15 +143,13 @@ class ThreadPair:
         return result
 
 
-def _serve(mailbox: _Mailbox, meeting: Any) -> None:
+def _serve(mailbox: _Mailbox) -> None:
     try:
-        while True:
-            mailbox.full.acquire()
-            call, mailbox.call = mailbox.call, None
-            if call is None:
-                return
+        while (call := mailbox.take()) is not None:
             call()
+            while not mailbox.may_sleep():
+                call()
             del call
     except BaseException:
-        break_off(meeting)
+        break_off(mailbox.meeting)
         raise

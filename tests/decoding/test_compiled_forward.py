@@ -11,8 +11,8 @@ import torch
 from tiny_models import Oracle, open_engine, reference_module, reference_tokens, save
 
 from accel.compiled_attention import write_shares
-from accel.compiled_forward import gate
 from accel.compiled_llama import CompiledLlama
+from accel.compiled_parts import gate
 from accel.draft_tree import DraftTree, Source
 from accel.generation import GenerationRequest
 from accel.loading import DEFAULT_MODEL, load_module

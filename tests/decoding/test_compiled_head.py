@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_models import VOCABULARY, Oracle, open_engine, save
 
-from accel.compiled_head import COLUMNS, HEAD_ROWS, choose_rows, likeliest_tokens
+from accel.compiled_head import COLUMNS, FIRST_ROWS, choose_rows, likeliest_tokens
 from accel.compiled_llama import CompiledLlama
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.generation import GenerationRequest
@@ -100,7 +100,7 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         path, tokens = model.verify(rows, tree, cache)
         assert (path, tokens.tolist()) == expected, f"seed {seed}"
         longest = max(longest, len(expected[0]))
-    assert longest > HEAD_ROWS, f"seed {seed}"
+    assert longest > FIRST_ROWS, f"seed {seed}"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])

@@ -1,0 +1,205 @@
+"""The parts of the compiled forward: what it holds, and what each of its steps does to rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel import compiled_attention, compiled_paths, lanes, matmul
+from accel.compiled_attention import Floats, Shape, Stored, keep_key, keep_value, rotate
+from accel.compiled_paths import PathScratch, add_path
+from accel.lanes import LANES, everywhere, exponential, load, smaller, store
+from accel.matmul import BLOCK, Packed, multiply, narrow, wide
+from accel.sources.compiled import compiled_with
+
+
+class Weights(NamedTuple):
+    """Matrices are ``matmul.packed``, those of layers with the layer as first index.
+
+    embedding: stored [vocabulary, width]; norms: float32 [layers, width], the last [width].
+    """
+
+    embedding: Stored
+    attention_norm: Floats
+    qkv: Packed
+    output: Packed
+    mlp_norm: Floats
+    gate_up: Packed
+    down: Packed
+    norm: Floats
+    head: Packed
+
+
+class Scratch(NamedTuple):
+    """Room for the activations of some rows."""
+
+    x: Floats
+    added: Floats
+    normed: Stored
+    qkv: Floats
+    queries: Stored
+    attended: Stored
+    gate_up: Floats
+    gated: Stored
+
+    @classmethod
+    def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
+        """Room for ``rows`` rows."""
+        width = weights.embedding.shape[1]
+        dtype = weights.embedding.dtype
+        attended = shape.heads * shape.depth
+        qkv, hidden = weights.qkv.shape[1] * BLOCK, weights.gate_up.shape[1] * BLOCK
+        wide_rows = (rows, weights.output.shape[1] * BLOCK)
+        return cls(
+            x=np.empty((rows, width), np.float32),
+            added=np.empty(wide_rows, np.float32),
+            normed=np.empty((rows, width), dtype),
+            qkv=np.empty((rows, qkv), np.float32),
+            queries=np.empty((rows * shape.heads, shape.depth), dtype),
+            attended=np.empty((rows, attended), dtype),
+            gate_up=np.empty((rows, hidden), np.float32),
+            gated=np.empty((rows, hidden // 2), dtype),
+        )
+
+
+@compiled_with(matmul, fastmath=True)
+def add_and_normalise(
+    x: Floats, added: Floats, rows: int, weight: Floats, eps: float, normed: Stored
+) -> None:
+    """Add to the residual stream; write its root mean square norm."""
+    width = x.shape[1]
+    for row in range(rows):
+        total = np.float32(0)
+        for i in range(width):
+            value = x[row, i] + added[row, i]
+            x[row, i] = value
+            total += value * value
+        scale = np.float32(1) / np.sqrt(total / np.float32(width) + np.float32(eps))
+        for i in range(width):
+            normed[row, i] = narrow(x[row, i] * scale * weight[i], normed)
+
+
+@compiled_with(lanes)
+def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
+    """silu of the first half times the second, of columns from ``first`` to before ``last`` of
+    gated. gate_up: [rows, >= 2 * width]."""
+    rows, width = gated.shape
+    one, zero = everywhere(np.float32(1)), everywhere(np.float32(0))
+    most = everywhere(np.float32(87))
+    for row in range(rows):
+        start = row * gate_up.shape[1]
+        for i in range(first, last, LANES):
+            value, other = load(gate_up, start + i), load(gate_up, start + width + i)
+            share = value / (one + exponential(smaller(zero - value, most)))
+            store(gated, row * width + i, share * other)
+
+
+@compiled_with(lanes, matmul, compiled_attention)
+def place_rows(
+    qkv: Floats,
+    offsets: NDArray[np.int32],
+    place: int,
+    past: int,
+    shape: Shape,
+    rotations: Floats,
+    keys: Stored,
+    values: Stored,
+    queries: Stored,
+) -> None:
+    """Turn queries and keys of projected rows by their positions; write the keys and values of one
+    layer from ``place`` on, and the queries as ``attend`` takes them."""
+    heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
+    rows, group = len(offsets), heads // kv_heads
+    width = qkv.shape[1]
+    for row in range(rows):
+        position = past + offsets[row]
+        for head in range(heads):
+            to = (head // group * rows + row) * group + head % group
+            rotate(qkv, row * width + head * depth, rotations, position, queries, to * depth)
+        for head in range(kv_heads):
+            start = (heads + head) * depth
+            rotate(qkv, row * width + start, rotations, position, qkv, row * width + start)
+            keep_key(keys[head], place + row, qkv[row, start : start + depth])
+            start += kv_heads * depth
+            keep_value(values[head], place + row, qkv[row, start : start + depth])
+
+
+class Parts(NamedTuple):
+    """First and last block, not included, that a side takes of every matrix."""
+
+    qkv: tuple[int, int]
+    output: tuple[int, int]
+    gate: tuple[int, int]
+    up: tuple[int, int]
+    down: tuple[int, int]
+    head: tuple[int, int]
+
+
+@compiled_with()
+def part_of(blocks: int, is_halved: bool, side: int) -> tuple[int, int]:
+    """What a side takes of some blocks: all where not halved."""
+    half = (blocks + 1) // 2 if is_halved else blocks
+    return (0, half) if side == 0 else (half, blocks)
+
+
+@compiled_with()
+def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
+    """What a side takes of all matrices: the whole where not ``by_columns``."""
+    whole = 0 if not by_columns else side
+    gates = weights.gate_up.shape[1] // 2
+    gate = part_of(gates, by_columns, whole)
+    return Parts(
+        part_of(weights.qkv.shape[1], by_columns, whole),
+        part_of(weights.output.shape[1], by_columns, whole),
+        gate,
+        (gates + gate[0], gates + gate[1]),
+        part_of(weights.down.shape[1], by_columns, whole),
+        part_of(len(weights.head), by_columns, whole),
+    )
+
+
+@compiled_with(matmul)
+def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats, added: Floats) -> None:
+    """Begin the residual stream, to which nothing is added yet."""
+    for row in range(len(tokens)):
+        for i in range(embedding.shape[1]):
+            x[row, i] = wide(embedding[tokens[row], i])
+            added[row, i] = 0
+
+
+@compiled_with(lanes, matmul, compiled_paths)
+def project(
+    inputs: Stored,
+    matrices: Packed,
+    layer: int,
+    output: Floats,
+    blocks: tuple[int, int],
+    first_mask: int,
+    masks: int,
+    downs: Packed,
+    ups: Packed,
+    path_scratch: PathScratch,
+) -> None:
+    """Rows through some ``blocks`` of a layer's matrix, and mask rows through their path beside
+    it."""
+    first, last = blocks
+    matrix = matrices[layer, first:last]
+    multiply(inputs, 0, len(inputs), matrix, last - first, matrix.shape[1], output, first * BLOCK)
+    if masks > 0:
+        down, up = downs[layer], ups[layer]
+        add_path(inputs, first_mask, masks, down, up, path_scratch, output, first, last)
+
+
+__all__ = [
+    "Parts",
+    "Scratch",
+    "Weights",
+    "add_and_normalise",
+    "embed",
+    "gate",
+    "parts_of",
+    "place_rows",
+    "project",
+]
