@@ -117,20 +117,20 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
     """
     if stands_by and side == 0:
         hand_over(
-            *(job, tokens, offsets, mask, past, parents, walks, by_columns, last),
-            *(first_mask, meeting, number),
+            *(job, tokens, offsets, mask, past, parents, len(logits), walks, by_columns),
+            *(last, first_mask, meeting, number),
         )
     while True:
         if stands_by and side == 1:
             if not stand_by(meeting):
                 return 0
-            tokens, offsets, mask, parents = rows_of(job)
+            tokens, offsets, mask, parents, logits = rows_of(job)
             numbers = job.numbers
             past, first, last = numbers[PAST], numbers[FIRST], numbers[ROWS]
             walks, by_columns = numbers[WALKS] > 0, numbers[BY_COLUMNS] > 0
             first_mask, number = numbers[FIRST_MASK], numbers[NUMBER]
         scratch = column_scratch if by_columns else row_scratch
-        is_shared = last - first < len(tokens)
+        is_shared = by_columns or last - first < len(tokens)
         begin, end = (0, len(tokens)) if by_columns else (first, last)
         rows = end - begin
         x, added, normed = scratch.x[begin:end], scratch.added[begin:end], scratch.normed[begin:end]

@@ -22,12 +22,15 @@ from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
-from accel.standing_by import Job
+from accel.standing_by import LOGIT_ROWS, Job
 from accel.thread_pair import ThreadPair
 
 COLUMN_ROWS = 15
 """Rows up to which two threads take half of the columns each, and half of the rows where there are
 more: 8 rows of all products 311 us by one thread, 192 by two."""
+
+WOKEN_ROWS = 6
+"""Rows below which it takes longer to wake the second thread than it saves."""
 
 UNEVEN = 64
 """The first thread begins a row's time earlier, and its rows attend those of the second not."""
@@ -138,8 +141,15 @@ class CompiledLlama(Model):
 
     def forward_with_masks(self, rows: Rows, cache: KVCache) -> tuple[Tensor, Tensor]:
         wanted, masks = len(rows) - rows.logits_from, len(rows.mask_places)
-        logits = np.empty((wanted, len(self._weights.head) * BLOCK), np.float32)
-        self._compute(rows, cache, logits, _NO_PARENTS, False)
+        assert isinstance(cache, CompiledCache)
+        self._make_room(len(rows), masks, cache)
+        if masks or wanted > LOGIT_ROWS:
+            logits = np.empty((wanted, len(self._weights.head) * BLOCK), np.float32)
+            self._compute(rows, cache, logits, _NO_PARENTS, False)
+        else:
+            logits = self._job.logits[:wanted]
+            self._compute(rows, cache, logits, _NO_PARENTS, False)
+            logits = logits.copy()
         states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
         return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
@@ -172,7 +182,6 @@ class CompiledLlama(Model):
         """``compiled_forward.forward``, by two threads where that pays."""
         assert isinstance(cache, CompiledCache)
         count, masks = len(rows), len(rows.mask_places)
-        cache.reserve(count)
         self._make_room(count, masks, cache)
         mask_inputs = self._mask_inputs[:0]
         if masks:
@@ -198,13 +207,14 @@ class CompiledLlama(Model):
             self._found,
         )
         own, job, pair = self._sides, self._job, self._pair
-        if not (1 < self.shared_from <= count and pair.is_free()):
+        # Who stands by knows neither mask rows nor where to write many logits.
+        stands_by = not masks and len(logits) <= LOGIT_ROWS
+        least = self.shared_from if stands_by else max(self.shared_from, WOKEN_ROWS)
+        if not (self.shared_from and least <= count and pair.is_free()):
             return forward(*arguments, False, False, job, 0, count, *own[0], pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS
-        half = count // 2 if by_columns else count // 2 + 1 + count // UNEVEN
+        half = (count + 1) // 2 if by_columns else count // 2 + 1 + count // UNEVEN
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count
-        # Who stands by knows neither mask rows nor where to write logits.
-        stands_by = not masks and not len(logits)
         constants = (cache.kept, self._rotations, self._scratch) if stands_by else None
         shared = (*arguments, by_columns, stands_by, job)
         return pair.run(forward, shared, half, count, own, meetings, constants)
@@ -230,11 +240,12 @@ class CompiledLlama(Model):
             (self._scratch, self._scratch, *first),
             (self._scratch, other_scratch, *second),
         ]
-        self._job = Job.room(rows)
+        self._job = Job.room(rows, len(self._weights.head) * BLOCK)
         self._walk_room = first[2]
         self._most = columns, masks, rows
 
     def _make_room(self, rows: int, masks: int, cache: CompiledCache) -> None:
+        cache.reserve(rows)
         columns, most_masks, most_rows = self._most
         if cache.capacity > columns or masks > most_masks or rows > most_rows:
             self._make_sides(

@@ -234,7 +234,7 @@ def profile(model: Model, settings: Settings, store: Store) -> Costs:
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
         if shares:
-            costs = share(model, costs, 0.4)
+            costs = share(model, costs, 1.5)
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
         if _can_be_kept(settings.threads):
             store.put(key, costs.to_json())

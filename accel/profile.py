@@ -20,13 +20,11 @@ from accel.rows import chain_rows, tree_rows
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 CONTEXTS = (256, 2048)
 
-LEAST_SHARED = 4
-"""Fewer rows cost little more than reading the weights, which two threads do hardly faster (221 and
-184 us), and waking the second takes what is won."""
-
 BETWEEN_S = 3e-4
-"""Time between forwards of two threads, as drafting takes it: the second thread falls asleep and is
-woken at each."""
+"""Time between forwards of two threads, as drafting takes it. The second thread stands by."""
+
+WARM_AFTER = 4
+"""Forwards of two threads after which both have what they need in their caches."""
 
 SHARED_GAIN = 0.9
 """Share of one thread's time that two may take at most."""
@@ -125,24 +123,23 @@ def measure(
 
 
 def share(model: Model, costs: Costs, budget_s: float) -> Costs:
-    """The costs where two threads share forwards of as many rows as pay.
+    """The costs where two threads share forwards of as many rows as pay, in the mean of contexts.
 
     Two threads are timed by the clock on the wall, since what a busy machine takes from one of
     them is paid for.
     """
-    if not model.can_share or costs.rows[-1] < LEAST_SHARED:
+    if not model.can_share:
         return costs
-    counts = [count for count in costs.rows if count >= LEAST_SHARED]
+    counts = costs.rows
     both = shared_seconds(model, costs.contexts, counts, budget_s)
-    alone = costs.seconds[:, -len(counts) :]
-    pays = both < SHARED_GAIN * alone
+    pays = (both / costs.seconds).mean(0) < SHARED_GAIN
     first = len(counts)
-    while first and pays[:, first - 1].all():
+    while first and pays[first - 1]:
         first -= 1
     if first == len(counts):
         return replace(costs, shared_from=0)
     seconds = costs.seconds.copy()
-    seconds[:, len(costs.rows) - len(counts) + first :] = both[:, first:]
+    seconds[:, first:] = both[:, first:]
     return replace(costs, seconds=seconds, shared_from=counts[first])
 
 
@@ -151,7 +148,7 @@ def shared_seconds(
 ) -> NDArray[np.float64]:
     """Least seconds of forwards by two threads, infinite where there was no time to look. float64
     [contexts, counts]."""
-    before, model.shared_from = model.shared_from, 2
+    before, model.shared_from = model.shared_from, 1
     model.shares_patiently(True)
     least = np.full((len(contexts), len(counts)), np.inf)
     try:
@@ -161,7 +158,8 @@ def shared_seconds(
             for timer, row in zip(timers, least, strict=True):
                 for j, count in enumerate(counts):
                     if time.perf_counter() - started < 4 * budget_s:
-                        row[j] = min(row[j], timer.seconds(count), timer.seconds(count))
+                        again = (timer.seconds(count) for _ in range(WARM_AFTER))
+                        row[j] = min(row[j], *again)
     finally:
         model.shared_from = before
         model.shares_patiently(False)
@@ -259,14 +257,14 @@ def main() -> None:
         )
         assert model is not None
         costs = measure(model, 3.0)
-        counts = [count for count in costs.rows if count >= LEAST_SHARED]
+        counts = costs.rows
         both = shared_seconds(model, costs.contexts, counts, 3.0)
         chosen = share(model, costs, 1.0).shared_from
         print(f"{name}: two threads from {chosen} rows on (0: never)")
         print("context  rows  one thread  two, by the wall  of one row  two of one row")
         for context, alone, shared in zip(costs.contexts, costs.seconds, both, strict=True):
             for count, one in zip(costs.rows, alone, strict=True):
-                two = shared[counts.index(count)] if count in counts else np.nan
+                two = shared[counts.index(count)]
                 ratios = one / alone[0], two / alone[0]
                 print(
                     f"{context:7} {count:5} {one * 1e3:11.3f} {two * 1e3:17.3f}"

@@ -18,14 +18,18 @@ from accel.draft_tree import TokenArray
 from accel.meeting import await_done, publish_job
 from accel.sources.compiled import compiled_with
 
-PAST, ROWS, PARENTS, WALKS, BY_COLUMNS, FIRST, FIRST_MASK, NUMBER = range(8)
+PAST, ROWS, PARENTS, LOGITS, WALKS, BY_COLUMNS, FIRST, FIRST_MASK, NUMBER = range(9)
+
+LOGIT_ROWS = 16
+"""Rows at most whose logits are written."""
 
 
 class Job(NamedTuple):
     """What changes from one forward to the next.
 
     numbers: int64, at ``PAST``, ``ROWS`` and so on; tokens, offsets, parents: int32 [rows]; mask:
-    float32 [rows * rows]. Of a forward without mask rows, whose logits nobody wants.
+    float32 [rows * rows]; logits: float32 [LOGIT_ROWS, >= vocabulary], where they are written. Of a
+    forward without mask rows.
     """
 
     numbers: NDArray[np.int64]
@@ -33,16 +37,18 @@ class Job(NamedTuple):
     offsets: TokenArray
     parents: TokenArray
     mask: Floats
+    logits: Floats
 
     @classmethod
-    def room(cls, rows: int) -> Job:
+    def room(cls, rows: int, vocabulary: int) -> Job:
         """Room for forwards of ``rows`` rows."""
         return cls(
-            np.zeros(8, np.int64),
+            np.zeros(9, np.int64),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
             np.empty(rows * rows, np.float32),
+            np.empty((LOGIT_ROWS, vocabulary), np.float32),
         )
 
 
@@ -54,6 +60,7 @@ def hand_over(
     mask: Floats,
     past: int,
     parents: TokenArray,
+    logits: int,
     walks: bool,
     by_columns: bool,
     first: int,
@@ -70,23 +77,25 @@ def hand_over(
     job.parents[: len(parents)] = parents
     numbers = job.numbers
     numbers[PAST], numbers[ROWS], numbers[PARENTS] = past, rows, len(parents)
-    numbers[WALKS], numbers[BY_COLUMNS] = walks, by_columns
+    numbers[LOGITS], numbers[WALKS], numbers[BY_COLUMNS] = logits, walks, by_columns
     numbers[FIRST], numbers[FIRST_MASK], numbers[NUMBER] = first, first_mask, number
     publish_job(meeting, number + 1)
 
 
 @compiled_with()
-def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray]:
-    """Tokens, offsets, mask and parents that were handed over."""
+def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray, Floats]:
+    """Tokens, offsets, mask and parents that were handed over, and where logits are written."""
     rows, parents = job.numbers[ROWS], job.numbers[PARENTS]
     mask = job.mask[: rows * rows].reshape(rows, rows)
-    return job.tokens[:rows], job.offsets[:rows], mask, job.parents[:parents]
+    logits = job.logits[: job.numbers[LOGITS]]
+    return job.tokens[:rows], job.offsets[:rows], mask, job.parents[:parents], logits
 
 
 __all__ = [
     "BY_COLUMNS",
     "FIRST",
     "FIRST_MASK",
+    "LOGIT_ROWS",
     "NUMBER",
     "PAST",
     "ROWS",

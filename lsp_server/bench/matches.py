@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     for request, _ in texts:
         observe(engine, drafter, request, args.tokens, brought, asked)
     print("match  drafts  accepted each")
-    for match, (total, count) in enumerate(zip(brought, asked, strict=True)):
+    for match, (total, count) in enumerate(zip(brought.tolist(), asked.tolist(), strict=True)):
         print(f"{match:5}  {count:6}  {total / max(count, 1):13.2f}")
     return 0
 
