@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import torch
 from tiny_models import save
 
 from accel.compiled_llama import CompiledCache, CompiledLlama
+from accel.draft_tree import DraftTree, Source
 from accel.loading import load_module
 from accel.meeting import meet
 from accel.profile import Costs, share
-from accel.rows import Rows, chain_rows
+from accel.rows import Rows, chain_rows, tree_rows
 from accel.thread_pair import ThreadPair
 
 CPU = torch.device("cpu")
@@ -53,6 +55,36 @@ def test_two_threads_compute_what_one_does(folder: Path, dtype: torch.dtype) -> 
         assert torch.equal(alone, shared), count
         for part, wanted in zip(cache.kept, expected.kept, strict=True):
             assert (part == wanted).all(), count
+
+
+def test_whoever_stands_by_computes_what_it_is_told(folder: Path) -> None:
+    """Two caches by turns, one row and many, walks and logits, right after one another and after
+    the second thread fell asleep."""
+    seed = int(np.random.default_rng().integers(2**31))
+    random = np.random.default_rng(seed)
+    model = CompiledLlama.from_module(load_module(folder, torch.bfloat16, CPU, "eager"))
+    assert model is not None
+    model.shares_patiently(True)
+    caches = [model.new_cache(64), model.new_cache(64)]
+    for number in range(200):
+        cache = caches[int(random.random() < 0.2)]
+        if cache.length > 80:
+            cache.trim(3)
+        count = int(random.integers(0, 40) if random.random() < 0.3 else random.integers(0, 3))
+        tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
+        rows = tree_rows(random.integers(0, 256, 1).astype(np.int32), tree)
+        model.shared_from = 0
+        path, tokens = model.verify(rows, tree, cache)
+        logits = model.forward(rows, cache)
+        model.shared_from = 1
+        time.sleep(float(random.choice([0, 0, 0, 1e-4, 2e-3, 4e-3])))
+        told = f"seed {seed}, forward {number} of {count + 1} rows"
+        if random.random() < 0.3:
+            assert torch.equal(model.forward(rows, cache), logits), told
+        found, chosen = model.verify(rows, tree, cache)
+        assert found == path, told
+        assert chosen.tolist() == tokens.tolist(), told
+        cache.keep([0, *(node + 1 for node in path)])
 
 
 def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
