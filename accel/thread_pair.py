@@ -40,7 +40,8 @@ class _Mailbox:
         self._call: Callable[[], Any] | None = None
         self._constants: tuple[Any, ...] | None = None
         """What the call goes by that the thread is in, or about to be, and stands by in."""
-        self._guard = threading.Lock()
+        # Whoever holds it may collect garbage, the owner among it, which puts the last call.
+        self._guard = threading.RLock()
 
     def hand_over(self, constants: tuple[Any, ...], job: int) -> bool:
         """Whether the thread takes a job from where it stands by; it goes by ``constants``."""
@@ -130,7 +131,7 @@ class ThreadPair:
                 lambda: function(*arguments, half, rows, *own[1], meeting, 1, number),
                 *(constants, number + 1),
             )
-        result = function(*arguments, 0, half, *own[0], self.meeting, 0, number)
+        result = function(*arguments, 0, half, *own[0], meeting, 0, number)
         self._number += meetings
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")
