@@ -33,7 +33,8 @@ WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""
 
 UNEVEN = 64
-"""The first thread begins a row's time earlier, and its rows attend those of the second not."""
+"""The first thread begins earlier by the time of a row, and its rows do not attend those of the
+second: it takes one row more, and another for each of so many."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
@@ -160,6 +161,8 @@ class CompiledLlama(Model):
             self._mask_logits = np.empty((masks, self._mask_logits.shape[1]), np.float32)
         self._masks_from = rows.masks_from
         parents = np.array(tree.parents, np.int32)
+        assert isinstance(cache, CompiledCache)
+        self._make_room(len(rows), masks, cache)
         count = self._compute(rows, cache, self._mask_logits[:masks], parents, True)
         room = self._walk_room
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
@@ -179,10 +182,9 @@ class CompiledLlama(Model):
         parents: TokenArray,
         walks: bool,
     ) -> int:
-        """``compiled_forward.forward``, by two threads where that pays."""
+        """``compiled_forward.forward``, by two threads where that pays. There is room for it."""
         assert isinstance(cache, CompiledCache)
         count, masks = len(rows), len(rows.mask_places)
-        self._make_room(count, masks, cache)
         mask_inputs = self._mask_inputs[:0]
         if masks:
             last_place = len(self._mask_inputs) - 1

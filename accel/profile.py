@@ -257,14 +257,12 @@ def main() -> None:
         )
         assert model is not None
         costs = measure(model, 3.0)
-        counts = costs.rows
-        both = shared_seconds(model, costs.contexts, counts, 3.0)
+        both = shared_seconds(model, costs.contexts, costs.rows, 3.0)
         chosen = share(model, costs, 1.0).shared_from
         print(f"{name}: two threads from {chosen} rows on (0: never)")
         print("context  rows  one thread  two, by the wall  of one row  two of one row")
         for context, alone, shared in zip(costs.contexts, costs.seconds, both, strict=True):
-            for count, one in zip(costs.rows, alone, strict=True):
-                two = shared[counts.index(count)]
+            for count, one, two in zip(costs.rows, alone, shared, strict=True):
                 ratios = one / alone[0], two / alone[0]
                 print(
                     f"{context:7} {count:5} {one * 1e3:11.3f} {two * 1e3:17.3f}"

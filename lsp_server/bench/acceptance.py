@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PACKAGES = (
     "accelerate anyio attr cattrs fontTools fsspec huggingface_hub hypothesis jinja2 markdown_it "
     "mpl_toolkits mpmath networkx pathspec peft pluggy psutil pydantic pygls pyparsing torchgen "
-    "tqdm typer watchdog"
+    "tqdm watchdog"
 )
 """Those of the development environment that are neither cases nor the bulk of common code."""
 
