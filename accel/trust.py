@@ -12,9 +12,9 @@ BY_MATCH = (0.8, 1.0, 1.4, 2.0, 2.4, 2.7, 2.9, 3.3, 3.5, 5.7)
 ``redraft train matches`` finds them: lines that the embedded model fills into installed
 packages."""
 
-WHOLE_COST = 3.0
+WHOLE_COST = 2.5
 """What a draft has to save to be made, in its own time: as much again goes for wider rows behind
-cold caches and for learning, and as much for doubt."""
+cold caches and for learning, and half as much for doubt."""
 
 USUAL_DRAFT_S = 2.5e-4
 """What a draft takes, until one was timed."""
