@@ -25,9 +25,10 @@ from accel.rows import Rows, chain_rows
 from accel.standing_by import LOGIT_ROWS, Job
 from accel.thread_pair import ThreadPair
 
-COLUMN_ROWS = 15
+COLUMN_ROWS = 64
 """Rows up to which two threads take half of the columns each, and half of the rows where there are
-more: 8 rows of all products 311 us by one thread, 192 by two."""
+more: 16, 24, 32 and 48 rows 452, 666, 860 and 1,291 us, half of the rows each 527, 711, 878 and
+1,333."""
 
 WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""

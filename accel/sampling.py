@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
+from accel.drawing import draw
 from accel.errors import InvalidRequest
 
 Logits = NDArray[np.float32]
@@ -61,9 +62,16 @@ def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> 
     scores = penalised(logits, sampling.repetition_penalty, seen)
     if sampling.greedy:
         return int(scores.argmax())
-    candidates = nucleus(scores, sampling)
-    noise = gumbel(sampling.seed, place, candidates)
-    return int(candidates[(scores[candidates] / sampling.temperature + noise).argmax()])
+    return int(
+        draw(
+            scores,
+            sampling.temperature,
+            sampling.top_k,
+            sampling.top_p,
+            np.uint64(sampling.seed & _MASK),
+            np.uint64(place & _MASK),
+        )
+    )
 
 
 def penalised(logits: Logits, penalty: float, seen: TokenArray) -> Logits:

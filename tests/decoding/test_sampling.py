@@ -69,6 +69,42 @@ def test_noise_of_neighbouring_places_is_independent() -> None:
     assert abs(off_diagonal) < 0.01
 
 
+def slow_draw(scores: np.ndarray, sampling: Sampling, place: int) -> int:
+    candidates = nucleus(scores, sampling)
+    noise = gumbel(sampling.seed, place, candidates)
+    return int(candidates[(scores[candidates] / sampling.temperature + noise).argmax()])
+
+
+def test_compiled_draws_equal_those_that_sort_all_tokens() -> None:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    for _ in range(1500):
+        size = int(random.choice([1, 3, 17, 300, 8192], p=[0.1, 0.2, 0.3, 0.35, 0.05]))
+        scores = random.normal(0, random.choice([0.1, 1, 3, 10]), size).astype(np.float32)
+        if random.random() < 0.3:  # excluded tokens
+            scores[1:][random.random(size - 1) < 0.5] = -np.inf
+        if random.random() < 0.3:  # ties
+            scores = np.round(scores)
+        sampling = Sampling(
+            float(random.choice([0.05, 0.2, 1, 1.7, 5])),
+            int(random.choice([0, 1, 5, 50])),
+            float(random.choice([1, 0.999, 0.95, 0.5, 1e-6])),
+            seed=int(random.integers(-5, 1 << 40)),
+        )
+        place = int(random.integers(0, 10_000))
+        expected = slow_draw(scores, sampling, place)
+        assert choose(scores, sampling, NONE, place) == expected, (size, sampling, place)
+
+
+def test_next_to_no_temperature_takes_the_likeliest() -> None:
+    for temperature in (1e-12, 1e-40, 1e-300):
+        for scores in ([1.0, 3.0, 2.0], [-3.0, -1.0, -2.0]):
+            sampling = Sampling(temperature, top_p=0.9)
+            assert choose(np.array(scores, np.float32), sampling, NONE, 4) == np.argmax(scores)
+            assert choose(np.array(scores, np.float32), Sampling(temperature), NONE, 4) == 1
+
+
 def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
     return float(((counts - expected) ** 2 / expected).sum())
 
