@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 from functools import lru_cache
@@ -14,6 +13,7 @@ from cattrs import Converter
 from lsp_server.daemon.hub import Hub
 from lsp_server.errors import ProtocolError
 from lsp_server.framing import MessageSplitter
+from lsp_server.garbage import settle
 from lsp_server.protocol import make_converter
 from lsp_server.server import RedraftServer
 
@@ -118,5 +118,4 @@ def warm_up() -> None:
     for sample in _SAMPLES:
         structured = server.protocol.structure_message({"jsonrpc": "2.0", **sample})
         json.dumps(structured, default=server.protocol._serialize_message)
-    gc.collect()
-    gc.freeze()
+    settle()

@@ -18,6 +18,7 @@ from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
 from lsp_server.completion.fitting import LineFitter
 from lsp_server.framing import Frame
+from lsp_server.garbage import settle
 from lsp_server.generating import (
     OnSpans,
     Steps,
@@ -117,6 +118,7 @@ class EngineService:
             self._engine = Engine.load(self._model, **self._options)
             self._fitter = LineFitter(self._engine)
             self._warm_up()
+            settle()
 
     def _warm_up(self) -> None:
         """Load what is compiled now: the first request would wait for it."""

@@ -24,6 +24,7 @@ from lsp_server.bench.datastores import CaseDatastores, TokenFiles
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
 from lsp_server.bench.tolerance import Tolerance
+from lsp_server.garbage import settle
 
 if TYPE_CHECKING:
     from accel.session import Session
@@ -149,6 +150,7 @@ def decode_cases(
             for name in tolerance.left(decoders):
                 with tolerance.of(name):
                     decoders[name](_shortened(task))
+            settle()
         names = tolerance.left(decoders)
         turn = number % len(names)
         measured: dict[str, Measurement] = {}

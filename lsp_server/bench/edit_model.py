@@ -23,6 +23,7 @@ from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, tell_files
 from lsp_server.bench.tolerance import Tolerance
+from lsp_server.garbage import settle
 
 WARM_UP_TOKENS = 8
 
@@ -146,6 +147,7 @@ def decode_edits(
                 with tolerance.of(name):
                     decoders[name](EditTask(task.prompt, index, WARM_UP_TOKENS))
             warm = True
+            settle()
         names = tolerance.left(decoders)
         turn = number % len(names)
         edited: dict[str, tuple[Edited, float]] = {}
