@@ -25,7 +25,7 @@ _NEW_SHARE = 0.05
 """Of what was just saved, in the running mean."""
 _NEW_PACE, _MOST_PACE = 0.1, 4.0
 _MATCH_PRIOR, _MATCH_DECAY = 6.0, 0.9
-_HOPELESS, _MOST_UNASKED = 4, 7
+_MOST_UNASKED = 7
 _MOST_REFUSED = 6
 """Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
@@ -80,9 +80,9 @@ class Trust:
             self._hopeless = 0
             return True
         self._note_hopes(0.0, 0.0)
-        # Asking takes a thirtieth of a small forward: less often while there is nothing to hope.
+        # Asking takes a tenth of a small forward: less often while there is nothing to hope.
         self._hopeless += 1
-        self._unasked = min(self._hopeless // _HOPELESS, _MOST_UNASKED)
+        self._unasked = min(self._hopeless, _MOST_UNASKED)
         return False
 
     def verified(self, seconds: float, expected_s: float) -> None:
