@@ -52,6 +52,8 @@ USUAL_NODES, USUAL_PRICES = 64, 512
 LAYERS = 3
 """Sources that one index may have."""
 
+_NOTHING = np.empty(0, np.int32)
+
 
 class MixtureDrafter:
     """Drafts from prompt, output, text after the cursor, an index and earlier requests.
@@ -133,13 +135,10 @@ class MixtureDrafter:
         if not self._accepted:
             return self._first_match
         nodes, leaf, own = self._coming()
-        count, added = 0, self._undrafted
-        if self._committed is not None and not added:
-            count = len(self._committed.tokens)
-        elif self._committed is None and len(added) == 1 and len(added[0]) == 1:
-            own, count = int(added[0][0]), 1
-        if count and self._room is not None and self._room_text is self._prompt.tokens_with(0):
-            found = match_in(self._room, nodes, leaf, own, self._prompt.stop)
+        added = np.concatenate([_NOTHING, *self._undrafted])
+        count = len(added) + (0 if self._committed is None else len(self._committed.tokens))
+        if self._room is not None and self._room_text is self._prompt.tokens_with(0):
+            found = match_in(self._room, nodes, leaf, own, added, self._prompt.stop)
             if found != NOT_COMMITTED:
                 self._committed = None
                 self._undrafted.clear()

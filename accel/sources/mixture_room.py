@@ -182,22 +182,22 @@ def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
 
 
 @compiled_with(calibration, prompt_of)
-def match_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
-    """``commit_in`` what the last step brought, ``own`` alone where ``nodes`` is 0, which ended at
-    ``stop``. Returns ``prompt.ending_match`` of the text then, ``NOT_COMMITTED`` where that
-    failed."""
+def match_in(room: Any, nodes: int, leaf: int, own: int, added: TokenArray, stop: int) -> int:
+    """``commit_in`` what the last step with a draft brought, nothing where ``nodes`` is 0, and add
+    the tokens of steps without one since. Returns ``prompt.ending_match`` of the text then,
+    ``NOT_COMMITTED`` where that failed."""
     tokens, previous, newest, _, _, spelt = room.text
+    if stop + nodes + 1 + len(added) > len(tokens):
+        return NOT_COMMITTED
+    for token in added:
+        if token >= len(newest):
+            return NOT_COMMITTED
     if nodes:
         stop = commit_in(room, nodes, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED
-    elif stop < len(tokens) and own < len(newest):
-        added = np.full(1, own, np.int32)
-        link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
-        stop += 1
-    else:
-        return NOT_COMMITTED
-    return ending_match(tokens, previous, stop)
+    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+    return ending_match(tokens, previous, stop + len(added))
 
 
 @compiled_with(entry, evidence_of)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small_mixture import drafter, request_of
 
+from accel.draft_tree import DraftTree
 from accel.planner import Planner
 from accel.profile import Costs
 from accel.sources.prompt import LONGEST_ENDING, MOST_ENDINGS
@@ -74,6 +75,35 @@ def test_asking_changes_no_tree():
         tokens = np.array([*left.tokens[path], random.integers(1, 40)], np.int32)
         asked.commit(left, path, tokens)
         silent.commit(right, path, tokens)
+
+
+def test_asking_after_steps_without_drafts_adds_all_that_came_since():
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    request = request_of(random)
+    asked, silent = drafter(), drafter()
+    asked.begin(request)
+    silent.begin(request)
+    written = request.prompt.tolist()
+    nothing = DraftTree.empty()
+    for step in range(60):
+        left, right = asked.draft(12), silent.draft(12)
+        assert left.tokens.tolist() == right.tokens.tolist()
+        assert left.probabilities.tolist() == right.probabilities.tolist()
+        node = int(random.integers(len(left))) if len(left) else -1
+        path = path_to(left, node)
+        tokens = np.array([*left.tokens[path], random.integers(1, 40)], np.int32)
+        asked.commit(left, path, tokens)
+        silent.commit(right, path, tokens)
+        written += tokens.tolist()
+        for _ in range(step % 4):
+            plain = random.integers(1, 40, 1).astype(np.int32)
+            asked.commit(nothing, [], plain)
+            silent.commit(nothing, [], plain)
+            written.append(int(plain[0]))
+        suffix = request.suffix.tolist()
+        assert asked.match() == longest_ending([*suffix, -1, *written]), f"step {step}"
 
 
 def test_matches_end_with_the_text_before_the_cursor():
