@@ -82,7 +82,7 @@ class Trust:
         self._note_hopes(0.0, 0.0)
         # Asking takes a tenth of a small forward: less often while there is nothing to hope.
         self._hopeless += 1
-        self._unasked = min(self._hopeless, _MOST_UNASKED)
+        self._unasked = min(2 * self._hopeless, _MOST_UNASKED)
         return False
 
     def verified(self, seconds: float, expected_s: float) -> None:
