@@ -1,8 +1,8 @@
 """The draw of ``sampling.choose``, compiled: sorting a vocabulary takes longer than a forward of a
 small model.
 
-Of all tokens few can be the outcome. Below the least mass that a token of the nucleus may have none
-is sorted, and noise is only computed where its cheap upper bound may win.
+Of all tokens few can be the outcome. Those that are too light for the nucleus are not sorted, and
+noise is only computed where its cheap upper bound may win.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 _NO_MASS = -50.0
 """Powers of e that add nothing to a sum of 1 and more, even ten thousand of them."""
+
+_STEPS = 200
+"""Into which powers of e down to that are counted."""
 
 _MOST_NOISE = 37.5
 """Of a number below 1 with 53 bits."""
@@ -49,6 +52,7 @@ def _nucleus(
     """The fewest most probable tokens whose mass reaches ``top_p`` of those with scores from
     ``least`` on, most probable first."""
     masses = np.zeros(len(scores))
+    steps = np.zeros(_STEPS)
     highest = np.float64(scores.max()) / temperature
     total = 0.0
     for token in range(len(scores)):
@@ -56,9 +60,14 @@ def _nucleus(
         if scores[token] >= least and power > _NO_MASS:
             masses[token] = np.exp(power)
             total += masses[token]
-    # Lighter tokens hold less than what the nucleus leaves out, all of them together.
-    lightest = (1 - top_p) * total / len(scores)
-    heavy = np.flatnonzero(masses >= max(lightest, 1e-300))
+            steps[int(power / _NO_MASS * _STEPS)] += masses[token]
+    # Only as many steps down from the highest score are sorted as hold enough, and one more.
+    step, held = 0, steps[0]
+    while step < _STEPS - 1 and held < top_p * total:
+        step += 1
+        held += steps[step]
+    lightest = np.exp(_NO_MASS * (step + 2) / _STEPS)
+    heavy = np.flatnonzero(masses >= lightest)
     heavy = heavy[np.argsort(-scores[heavy], kind="mergesort")]
     mass = 0.0
     for count in range(len(heavy)):
