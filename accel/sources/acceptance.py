@@ -11,6 +11,7 @@ packages (``accel.training.acceptance``) and know no token ids, so they hold for
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,8 +74,9 @@ class Weights(NamedTuple):
     escape_shape: Floats
 
     @classmethod
+    @cache
     def load(cls, file: Path = PRIOR) -> Weights:
-        """The weights in ``file``."""
+        """The weights in ``file``, read once."""
         with np.load(file) as stored:
             return cls(*(stored[name].astype(np.float32) for name in cls._fields))
 

@@ -201,7 +201,7 @@ def _measured(column: Column, args: argparse.Namespace, rows: list[str]) -> Docu
             if value is not None:
                 command += [f"--{name.replace('_', '-')}", str(value)]
         if column.bench == "completion":
-            command += ["--share-prompts", "--repetition-penalty", str(args.repetition_penalty)]
+            command += ["--repetition-penalty", str(args.repetition_penalty)]
         if args.max_tokens and "--max-tokens" in column.options:
             command += ["--max-tokens", str(args.max_tokens)]
         parser = argparse.ArgumentParser()

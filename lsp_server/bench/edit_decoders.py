@@ -11,7 +11,8 @@ from accel.sampling import Sampling
 from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.edit_model import EditDecoder, EngineEdits, HfEdits
 from lsp_server.bench.hf_peers import HF_MODES, OTHER_DTYPE, HfPeers
-from lsp_server.bench.methods import PLAIN
+from lsp_server.bench.methods import ORACLE, PLAIN
+from lsp_server.bench.oracle import OracleEdits
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ def make_decoders(
         if name in HF_MODES:
             peer = peers.in_dtype(peers.dtype)
             made.methods[name] = HfEdits(peer, HF_MODES[name], engine, sampling)
+        elif name == ORACLE:
+            made.methods[name] = OracleEdits(engine, max_nodes=args.max_nodes, sampling=sampling)
         else:
             made.methods[name] = EngineEdits(
                 engine, method, max_nodes=args.max_nodes, sampling=sampling

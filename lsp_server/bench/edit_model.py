@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -130,7 +130,8 @@ def decode_edits(
     done: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Measurement, str]]:
     """Every decoder on every case, with the text it wrote; which one begins changes from case to
-    case. Groups are bins of the reuse rate of what ``plain`` wrote, unless ``group_of`` is given.
+    case. Each begins with a few tokens that are not measured, as in ``decode_cases``. Groups are
+    bins of the reuse rate of what ``plain`` wrote, unless ``group_of`` is given.
 
     Cases whose prompt leaves no room for an answer are left out. ``plain`` must be a decoder.
     Decoders that fail with ``tolerance`` are left out from there on.
@@ -145,7 +146,7 @@ def decode_edits(
         if not warm:
             for name in tolerance.left(decoders):
                 with tolerance.of(name):
-                    decoders[name](EditTask(task.prompt, index, WARM_UP_TOKENS))
+                    decoders[name](_shortened(task))
             warm = True
             settle()
         names = tolerance.left(decoders)
@@ -153,6 +154,7 @@ def decode_edits(
         edited: dict[str, tuple[Edited, float]] = {}
         for name in [*names[turn:], *names[:turn]]:
             with tolerance.of(name):
+                decoders[name](_shortened(task))
                 started = time.perf_counter()
                 edited[name] = decoders[name](task), time.perf_counter() - started
         in_order = {name: edited[name] for name in names if name in edited}
@@ -163,6 +165,10 @@ def decode_edits(
             measurement.identical_hf = same_text(texts, name, hf_plain)
             yield measurement, text
         done()
+
+
+def _shortened(task: EditTask) -> EditTask:
+    return replace(task, max_tokens=WARM_UP_TOKENS)
 
 
 def make_task(

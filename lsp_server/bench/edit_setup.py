@@ -89,13 +89,13 @@ def chosen_methods(
     from accel.sampling import Sampling
     from lsp_server.bench.edit_ablation import ablation_methods
     from lsp_server.bench.edit_methods import EditMethod, edit_methods
-    from lsp_server.bench.methods import HF_METHODS, MethodSetup, choose
+    from lsp_server.bench.methods import HF_METHODS, ORACLE, MethodSetup, choose
     from lsp_server.bench.tolerance import Tolerance
 
     tolerance = tolerance or Tolerance()
     draft = drafts.get("our")
     builders = {**edit_methods(draft), **ablation_methods(drafts)}
-    known = [*builders, *([] if args.target == "replay" else HF_METHODS)]
+    known = [*builders, *([] if args.target == "replay" else (*HF_METHODS, ORACLE))]
     skipped = choose(args.skip, known, "--skip")
     sampling = Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
     setup = MethodSetup(

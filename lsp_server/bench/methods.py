@@ -29,6 +29,9 @@ what they draft, as published."""
 OURS = PLANNED
 PLAIN_DECODING = (PLAIN, "hf-generate")
 
+ORACLE = "oracle"
+"""Drafts that are always right, of real edits: no method, but what one could reach at most."""
+
 HF_METHODS = ("hf-generate", "hf-prompt-lookup", "standard-sd")
 """Methods that transformers' own ``generate`` decodes where there is a model."""
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lsp_server.bench.measurement import Measurement, hardly_repeats, pair_ratio, summarise
-from lsp_server.bench.methods import OURS, PLAIN, PLAIN_DECODING
+from lsp_server.bench.methods import ORACLE, OURS, PLAIN, PLAIN_DECODING
 from lsp_server.version import VERSION
 
 STANDARD_OUTPUT = "-"
@@ -77,7 +77,7 @@ def _peers(methods: dict[str, Any]) -> dict[str, float]:
     return {
         name: fields["tokens_per_s"]
         for name, fields in methods.items()
-        if name not in (*OURS, *PLAIN_DECODING) and "unavailable" not in fields
+        if name not in (*OURS, *PLAIN_DECODING, ORACLE) and "unavailable" not in fields
     }
 
 

@@ -16,7 +16,15 @@ from accel.sampling import Sampling
 from accel.sources.fastcoder import FastCoderDrafter
 from lsp_server.bench import completion
 from lsp_server.bench.cases import load_completion_cases
-from lsp_server.bench.completion_model import EngineDecoder, make_task
+from lsp_server.bench.completion_model import (
+    WARM_UP_TOKENS,
+    Decoded,
+    Decoder,
+    EngineDecoder,
+    Task,
+    decode_cases,
+    make_task,
+)
 from lsp_server.bench.completion_repocoder import Prompts, RepoCoderDecoder
 from lsp_server.bench.datastores import CaseDatastores
 from lsp_server.errors import BenchError
@@ -185,6 +193,34 @@ def test_a_shared_session_computes_a_prompt_once(cases: Path, model: Path) -> No
         assert other.statistics.prompt_tokens_reused == 0
         texts = [each.tokens.tolist() for each in (first, second, other)]
         assert texts[0] == texts[1] == texts[2]
+
+
+def test_each_decoder_begins_with_tokens_that_are_not_measured(cases: Path, model: Path) -> None:
+    engine = open_engine(model)
+    plainly = EngineDecoder(engine, lambda: None, plan=False, max_nodes=0, sampling=Sampling())
+    calls: list[tuple[str, int]] = []
+
+    def noting(name: str) -> Decoder:
+        def decode(task: Task) -> Decoded:
+            calls.append((name, task.max_tokens))
+            return plainly(task)
+
+        return decode
+
+    measured = decode_cases(
+        load_completion_cases(cases)[:2],
+        {name: noting(name) for name in ("plain", "other")},
+        CaseDatastores(engine.tokenizer, {}),
+        engine,
+        stop="length",
+        max_tokens=TOKENS,
+        left_only=True,
+    )
+    assert [len(each.tokens) for each in measured] == 4 * [TOKENS]
+    pairs = [calls[i : i + 2] for i in range(2, len(calls), 2)]
+    names = [name for name, _ in calls[2::2]]
+    assert names == ["plain", "other", "other", "plain"]
+    assert pairs == [[(name, WARM_UP_TOKENS), (name, TOKENS)] for name in names]
 
 
 def test_what_is_missing_is_said(cases: Path, model: Path, small: Path, tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def test_max_tokens_and_nodes_are_kept(cases, tmp_path, capsys):
     ("options", "reason"),
     [
         (["--methods", "unheard-of"], "no such method"),
+        (["--methods", "oracle"], "no such method"),
         (["--methods", "draft-model"], "--draft-model"),
         (["--max-nodes", "0"], "give 1 or more"),
         (["--pass-at-1"], "--target model"),
@@ -186,3 +187,14 @@ def test_both_instructions_apart(tmp_path, capsys):
         "descriptive": 3,
         "lazy": 3,
     }
+
+
+def test_the_oracle_shows_what_drafting_could_reach(cases, tmp_path, capsys):
+    options = ("--target", "model", "--no-hf", "--one-dtype", "--common", "none")
+    document = bench(
+        cases, tmp_path / "out.json", *options, "--methods", "oracle,redraft", "--max-tokens", "48"
+    )
+    oracle, redraft = document["methods"]["oracle"], document["methods"]["redraft"]
+    assert oracle["identical"] == redraft["identical"] == 3
+    assert oracle["forwards"] == 3 <= redraft["forwards"], "one forward holds a whole answer"
+    assert document["best_peer"] is None, "nobody's method"
