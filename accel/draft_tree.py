@@ -38,13 +38,15 @@ class DraftTree:
     whole path to the node is accepted; sources: int8 [n], values of :class:`Source`.
 
     A tree built best first stays a valid tree when cut after any number of nodes, which is what a
-    planner does (``prefix``).
+    planner does (``prefix``). ``is_chain``: whoever made it says that every node follows
+    the one before it, which spares a look.
     """
 
     tokens: TokenArray
     parents: TokenArray
     probabilities: NDArray[np.float32]
     sources: NDArray[np.int8]
+    is_chain: bool = False
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -64,6 +66,14 @@ class DraftTree:
             np.power(np.float32(acceptance), np.arange(1, count + 1, dtype=np.float32)),
             np.full(count, source, np.int8),
         )
+
+    @classmethod
+    def shared_chain(cls, tokens: TokenArray, source: Source) -> DraftTree:
+        """One branch of certain tokens, ``SHARED`` at most, whose other parts it shares with all
+        such: nobody may write to them. Behind a forward ``chain`` takes five times as long."""
+        count = len(tokens)
+        sources = _OF_SOURCES[source]
+        return cls(tokens, _PARENTS[:count], _CERTAIN[:count], sources[:count], is_chain=True)
 
     @classmethod
     def merge(cls, branches: list[TokenArray], source: Source) -> DraftTree:
@@ -131,3 +141,6 @@ _EMPTY = DraftTree(
     np.empty(0, np.float32),
     np.empty(0, np.int8),
 )
+SHARED = 512
+_PARENTS, _CERTAIN = np.arange(-1, SHARED - 1, dtype=np.int32), np.ones(SHARED, np.float32)
+_OF_SOURCES = [np.full(SHARED, source, np.int8) for source in Source]

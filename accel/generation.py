@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from accel.choice import Choice
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.greedy import GreedyWalk
 from accel.healing import prune
@@ -60,11 +61,11 @@ class Generation:
         ends = request.stop_tokens | engine.end_tokens
         self._ends = frozenset[int]() if request.ignore_end else ends
         self._written = Transcript(request, engine.tokenizer, self._ends)
-        # Where tokens are drawn, a draft costs more: logits of all its rows are computed.
-        self._trust = Trust(is_cautious=not request.sampling.greedy)
+        self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
-        self._match = drafter.match if isinstance(drafter, Matcher) else None
+        self._matcher = drafter if isinstance(drafter, Matcher) and request.plan else None
+        self._choice = Choice(self._trust, draws=not request.sampling.greedy)
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
@@ -141,8 +142,12 @@ class Generation:
         room = self._room(pending)
         if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
-        plain_s = planner.seconds(pending, context)
-        if self.request.plan and not self._trust.wants_draft(plain_s, self._match):
+        if self._matcher is not None and not self._written.rest:
+            chain = self._choice.draft(self._matcher, planner.chains(pending, context), room)
+            if chain is not None:
+                self.statistics.drafted(self._choice.took_s, bool(len(chain)))
+                return chain
+        elif self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
@@ -165,7 +170,10 @@ class Generation:
             gain_s = None if self._groups.rows else saved_s
         elapsed_cpu = time.thread_time() - started_cpu
         self.statistics.draft_s.append(time.perf_counter() - started)
-        self._trust.drafted(elapsed_cpu, bool(len(tree) or self._groups.rows), gain_s)
+        is_taken = bool(len(tree) or self._groups.rows)
+        self._trust.drafted(elapsed_cpu, is_taken, gain_s)
+        if not is_taken:
+            self._choice.learn(0, 0)
         return tree
 
     def _planning(self, drafter: object) -> PricedDrafter | None:
@@ -333,6 +341,8 @@ class Generation:
         session.keep_path(pending, path, taken)
         self.statistics.record(tree, path, count)
         if len(tree):
+            self._choice.learn(len(tree), len(path))
+        if len(tree) and not self._choice.is_chain:
             plain_s = self._engine.planner.seconds(len(pending), session.length) + OVERHEAD_S
             self._trust.learn(expected_hits(tree, path), len(path), plain_s)
         if self.request.drafter is not None and count:

@@ -11,12 +11,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel.choice import CHANCES, MOST_NODES, Chain, Chains
 from accel.draft_tree import DraftTree
 from accel.profile import Costs
 from accel.sources.protocol import Prices
 
 CONTEXT_STEP = 256
 """Contexts are rounded to this, so that few tables are made."""
+
+BESIDE_S = 3e-5
+"""Time of a plain step beside its forward, which an accepted token saves too."""
 
 NODE_S = 1e-5
 """Time of drafting one node."""
@@ -30,6 +34,7 @@ class Planner:
         meaning may be added where more rows are faster than fewer."""
         self._costs, self._limit, self._can_pad = costs, limit, can_pad
         self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._chains: dict[tuple[int, int], Chains] = {}
         self._prices: dict[
             tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
         ] = {}
@@ -56,6 +61,22 @@ class Planner:
             seconds = self._table(context)[0][pending:] + overhead_s
             kept = self._prices[key] = seconds, _least_slopes(seconds) + NODE_S
         return Prices(*kept, trust)
+
+    def chains(self, pending: int, context: int) -> Chains:
+        """The chain that saves most behind ``pending`` rows, by the length of its match."""
+        key = context // CONTEXT_STEP, pending
+        kept = self._chains.get(key)
+        if kept is None:
+            seconds = self._table(context)[0][pending : pending + MOST_NODES + 1]
+            plain_s = float(seconds[0]) + BESIDE_S
+            right = np.cumsum(CHANCES[:, : len(seconds) - 1], axis=1)
+            saved = right * plain_s - (seconds[1:] - seconds[0])
+            best = [
+                Chain(node + 1, float(right[match, node]), float(saved[match, node]))
+                for match, node in enumerate(saved.argmax(axis=1).tolist())
+            ]
+            kept = self._chains[key] = Chains(plain_s, best)
+        return kept
 
     def fit(
         self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float

@@ -100,6 +100,8 @@ def tree_rows(
     count = nodes + masks
     if not padding and count == len(pending):
         return chain_rows(pending, len(pending) - 1)
+    if not padding and not masks and tree.is_chain:
+        return chain_rows(np.concatenate([pending, tree.tokens]), len(pending) - 1)
     tokens, offsets, mask, places, is_chain = _tree_layout(
         np.asarray(pending, np.int32),
         np.asarray(tree.tokens, np.int32),

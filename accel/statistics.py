@@ -27,6 +27,8 @@ class Statistics:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     draft_s: list[float] = field(default_factory=list)
+    asked_s: float = 0.0
+    """Time of looking for something to draft where nothing was found."""
     learn_s: float = 0.0
     """Time in which the drafter took note of what was accepted."""
     verify_s: list[float] = field(default_factory=list)
@@ -37,6 +39,13 @@ class Statistics:
         default_factory=list, repr=False, compare=False
     )
     """Sources of a tree's nodes, the nodes that became text, and how many tokens more."""
+
+    def drafted(self, seconds: float, found: bool) -> None:
+        """Looking for a draft took so long."""
+        if found:
+            self.draft_s.append(seconds)
+        else:
+            self.asked_s += seconds
 
     def record(self, tree: DraftTree, path: list[int], token_count: int) -> None:
         """Count one forward that committed ``token_count`` tokens, the first of them drafted."""
@@ -70,7 +79,8 @@ class Statistics:
     @property
     def drafting_share(self) -> float:
         """Share of decoding time in which the next forward waited for the drafter."""
-        return (sum(self.draft_s) + self.learn_s) / self.decode_s if self.decode_s else 0.0
+        spent = sum(self.draft_s) + self.asked_s + self.learn_s
+        return spent / self.decode_s if self.decode_s else 0.0
 
     def draft_us(self, percentile: float) -> float:
         """Percentile of drafting time per step, in microseconds."""

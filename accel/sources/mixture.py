@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, TokenArray
+from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.sources import calibration, expansion, prompt
 from accel.sources.acceptance import Floats, Scratch, Weights
+from accel.sources.beside import found_beside, write_rows
 from accel.sources.best_first import MAX_DEPTH, Frontier, Tree
 from accel.sources.calibration import Calibration
 from accel.sources.evidence import MAX_MATCH, Evidence, Rows, places_of
@@ -25,13 +26,7 @@ from accel.sources.mixture_room import (
     room_of,
 )
 from accel.sources.prompt import PromptIndex
-from accel.sources.protocol import (
-    ContinuationIndex,
-    Continuations,
-    DirectIndex,
-    DraftRequest,
-    Prices,
-)
+from accel.sources.protocol import ContinuationIndex, DirectIndex, DraftRequest, Prices
 from accel.sources.recycling import RecyclingTable
 from accel.sources.token_shapes import TokenShapes
 
@@ -85,7 +80,8 @@ class MixtureDrafter:
         self._history = history
         self._recycling = recycling
         self._workspace = ""
-        self._accepted = self._first_match = 0
+        self._accepted = 0
+        self._match = 0, 0
         self._direct: DirectIndex | None = None
         self._entry = np.zeros(2, np.int64)
         self._rows = Rows.room(0, ROW_DEPTH)
@@ -103,7 +99,7 @@ class MixtureDrafter:
         self._reads_few = False
         self._handed = Handed.room(0)
         self._handed_nodes = 0
-        self._drafted = DraftTree.empty()
+        self._drafted = self._chain = DraftTree.empty()
         self._saved = np.zeros(1)
         self._committed: Committed | None = None
         self._undrafted: list[TokenArray] = []
@@ -128,18 +124,32 @@ class MixtureDrafter:
             self._reserve_rows(ROWS_PER_SOURCE * LAYERS)
             self._room_for(USUAL_NODES, self._prices)
         # Behind the first forward the same takes ten times as long.
-        self._first_match = self._prompt.ending_match()
+        self._match = self._prompt.ending_match()
 
     def match(self) -> int:
         """See ``protocol.Matcher``: one call of compiled code, a tenth of what a draft takes."""
-        if not self._accepted:
-            return self._first_match
+        if self._accepted:
+            self._match = self._match_now()
+        return self._match[0]
+
+    def chain(self, nodes: int) -> DraftTree:
+        """See ``protocol.Matcher``."""
+        length, place = self._match
+        if not length:
+            return DraftTree.empty()
+        source = Source.PROMPT if place >= self._prompt.start else Source.SUFFIX
+        self._chain = DraftTree.shared_chain(self._prompt.following(place, nodes), source)
+        return self._chain
+
+    def _match_now(self) -> tuple[int, int]:
+        """Length of the longest match, and where stands what followed it."""
         nodes, leaf, own = self._coming()
-        added = np.concatenate([_NOTHING, *self._undrafted])
+        undrafted = self._undrafted
+        added = undrafted[0] if len(undrafted) == 1 else np.concatenate([_NOTHING, *undrafted])
         count = len(added) + (0 if self._committed is None else len(self._committed.tokens))
         if self._room is not None and self._room_text is self._prompt.tokens_with(0):
             found = match_in(self._room, nodes, leaf, own, added, self._prompt.stop)
-            if found != NOT_COMMITTED:
+            if found[0] != NOT_COMMITTED:
                 self._committed = None
                 self._undrafted.clear()
                 self._prompt.grew_to(self._prompt.stop + count)
@@ -279,7 +289,7 @@ class MixtureDrafter:
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
         the next draft."""
-        if not len(tree):
+        if not len(tree) or tree is self._chain:
             self._accepted = len(tokens)
             self._undrafted.append(tokens)
             return
@@ -349,33 +359,15 @@ class MixtureDrafter:
         if not has_history and not has_index and self._recycling is None:
             return 0
         self._catch_up()
-        context = self._prompt.context[-MAX_MATCH:]
-        found: list[Continuations] = []
-        if self._history is not None and has_history:
-            found.append(
-                self._history.lookup(
-                    self._workspace,
-                    context,
-                    max_match=MAX_MATCH,
-                    limit=limit,
-                    depth=depth,
-                )
-            )
-        if self._recycling is not None and len(context):
-            found.append(self._recycling.rows(int(context[-1]), depth))
-        if self._index is not None and self._direct is None:
-            found.append(self._index.lookup(context, max_match=MAX_MATCH, limit=limit, depth=depth))
-        first = 0
+        found = found_beside(
+            *(self._prompt.context[-MAX_MATCH:], self._history, self._workspace),
+            *(self._recycling, self._index if has_index else None),
+            max_match=MAX_MATCH,
+            limit=limit,
+            depth=depth,
+        )
         self._reserve_rows(sum(map(len, found)))
-        for each in found:
-            stop = first + len(each)
-            self._rows.tokens[first:stop, :depth] = each.tokens
-            self._rows.tokens[first:stop, depth:] = -1
-            self._rows.lengths[first:stop] = each.lengths
-            self._rows.counts[first:stop] = each.counts
-            self._rows.sources[first:stop] = each.sources
-            first = stop
-        return first
+        return write_rows(self._rows, found, depth)
 
     def _reserve_rows(self, count: int, kept: int = 0) -> None:
         """Room for so many rows, of which the first are ``kept``."""

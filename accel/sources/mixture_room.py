@@ -182,20 +182,22 @@ def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
 
 
 @compiled_with(calibration, prompt_of)
-def match_in(room: Any, nodes: int, leaf: int, own: int, added: TokenArray, stop: int) -> int:
-    """``commit_in`` what the last step with a draft brought, nothing where ``nodes`` is 0, and add
+def match_in(
+    room: Any, nodes: int, leaf: int, own: int, added: TokenArray, stop: int
+) -> tuple[int, int]:
+    """``commit_in`` what the last step with a tree brought, nothing where ``nodes`` is 0, and add
     the tokens of steps without one since. Returns ``prompt.ending_match`` of the text then,
-    ``NOT_COMMITTED`` where that failed."""
+    ``NOT_COMMITTED`` as its length where that failed."""
     tokens, previous, newest, _, _, spelt = room.text
     if stop + nodes + 1 + len(added) > len(tokens):
-        return NOT_COMMITTED
+        return NOT_COMMITTED, 0
     for token in added:
         if token >= len(newest):
-            return NOT_COMMITTED
+            return NOT_COMMITTED, 0
     if nodes:
         stop = commit_in(room, nodes, leaf, own, stop)
         if stop < 0:
-            return NOT_COMMITTED
+            return NOT_COMMITTED, 0
     link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
     return ending_match(tokens, previous, stop + len(added))
 

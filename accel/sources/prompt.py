@@ -48,10 +48,10 @@ def link(
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> int:
+def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> tuple[int, int]:
     """Tokens of the longest run that ends as the text up to ``stop`` does, and ended so before,
-    ``LONGEST_ENDING`` at most."""
-    longest, visited = 0, 0
+    ``LONGEST_ENDING`` at most, and what stands behind the newest of such: where it begins."""
+    longest, behind, visited = 0, stop, 0
     position = previous[stop - 1] if stop > 0 else -1
     while position >= 0 and visited < MOST_ENDINGS and longest < LONGEST_ENDING:
         length = 1
@@ -62,14 +62,15 @@ def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> int:
             and tokens[position - length] >= 0
         ):
             length += 1
-        longest = max(longest, length)
+        if length > longest:
+            longest, behind = length, position + 1
         visited += 1
         position = previous[position]
-    return longest
+    return longest, behind
 
 
 @njit(nogil=True, cache=True)
-def _ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> int:
+def _ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> tuple[int, int]:
     """``ending_match`` for who is not compiled."""
     return ending_match(tokens, previous, stop)
 
@@ -165,9 +166,18 @@ class PromptIndex:
         """Compiled code has linked what was added, up to ``stop``."""
         self._stop = stop
 
-    def ending_match(self) -> int:
-        """Tokens of the longest run that ends as the text does, and ended so before."""
-        return int(_ending_match(self._tokens, self._previous, self._stop))
+    def ending_match(self) -> tuple[int, int]:
+        """Tokens of the longest run that ends as the text does, and ended so before, and where
+        stands what followed it last."""
+        return _ending_match(self._tokens, self._previous, self._stop)
+
+    def following(self, place: int, count: int) -> TokenArray:
+        """At most ``count`` tokens from ``place`` on, int32, up to the text's end or a separator;
+        where they reach the end, the run is taken to go on as it did."""
+        found = self._tokens[place : min(place + count, self._stop)]
+        if place < self._start and SEPARATOR in found:
+            return found[: int(np.argmax(found == SEPARATOR))].copy()
+        return np.resize(found, count) if len(found) < count else found.copy()
 
     def interrupt(self) -> None:
         """What follows does not continue what stands here."""

@@ -198,6 +198,11 @@ class Matcher(Protocol):
         """Tokens of the longest run that ends as the text does and stands in it earlier."""
         ...
 
+    def chain(self, nodes: int) -> DraftTree:
+        """Instead of ``draft``: what followed the newest run of the last ``match``, ``nodes``
+        tokens at most (prompt lookup). A tenth of what a tree takes."""
+        ...
+
 
 class Drafter(Protocol):
     """Makes draft trees for one line of requests. Used by one thread.

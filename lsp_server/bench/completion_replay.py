@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from accel.choice import Choice
 from accel.draft_tree import DraftTree, TokenArray
 from accel.generation import OVERHEAD_S
 from accel.planner import Planner
@@ -87,18 +88,24 @@ class Planned:
         self._drafter = drafter
         self._planner = planner
         self._trust = Trust()
+        self._choice = Choice(self._trust)
         self._context = 0
 
     def begin(self, request: DraftRequest) -> None:
         """Begin within, trusting the drafter as far as any."""
         self._drafter.begin(request)
         self._trust = Trust()
+        self._choice = Choice(self._trust)
         self._context = len(request.prompt)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """What pays of the tree within."""
-        match = self._drafter.match if isinstance(self._drafter, Matcher) else None
-        if not self._trust.wants_draft(self._planner.seconds(1, self._context), match):
+        if isinstance(self._drafter, Matcher):
+            chains = self._planner.chains(1, self._context)
+            chain = self._choice.draft(self._drafter, chains, max_nodes)
+            if chain is not None:
+                return chain
+        elif not self._trust.wants_draft(self._planner.seconds(1, self._context)):
             return DraftTree.empty()
         started = time.perf_counter()
         trust = self._trust.factor
@@ -109,11 +116,15 @@ class Planned:
             drafted = self._drafter.draft(max_nodes)
             tree = self._planner.fit(drafted, 1, self._context, trust, OVERHEAD_S)
         self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
+        if not len(tree):
+            self._choice.learn(0, 0)
         return tree
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within and note how far the probabilities were right."""
         if len(tree):
+            self._choice.learn(len(tree), len(path))
+        if len(tree) and not self._choice.is_chain:
             self._trust.learn(float(tree.probabilities.sum()), len(path))
         self._drafter.commit(tree, path, tokens)
         self._context += len(tokens)

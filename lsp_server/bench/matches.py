@@ -1,8 +1,9 @@
 """``redraft train matches``: what drafts bring where the text's end stands in it earlier.
 
 The model fills in lines of functions of installed packages, and at every token the default drafter
-is asked for its match and its tree, of which the tokens that follow take some.
-``accel.trust.BY_MATCH`` is the table that this prints. Nothing of the benches' cases takes part.
+is asked for its match, its chain and its tree, of which the tokens that follow take some.
+``FIRST``, ``NEXT`` and ``MORE`` of ``accel.choice`` are the columns that this prints. Nothing of
+the benches' cases takes part.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print how many tokens a draft brings by the length of its match. Raises BenchError."""
+    from accel.choice import FIRST
     from accel.engine import Engine
     from accel.sources import shapes_of
     from accel.sources.mixture import MixtureDrafter
-    from accel.trust import BY_MATCH
 
     engine = Engine.load(args.model)
     drafter = MixtureDrafter(shapes_of(engine.tokenizer))
@@ -55,13 +56,34 @@ def run(args: argparse.Namespace) -> int:
         rng,
         lambda body: hole_in(body, rng),
     )
-    brought, asked = np.zeros(len(BY_MATCH)), np.zeros(len(BY_MATCH), np.int64)
+    found = Found.room(len(FIRST))
     for request, _ in texts:
-        observe(engine, drafter, request, args.tokens, brought, asked)
-    print("match  drafts  accepted each")
-    for match, (total, count) in enumerate(zip(brought.tolist(), asked.tolist(), strict=True)):
-        print(f"{match:5}  {count:6}  {total / max(count, 1):13.2f}")
+        observe(engine, drafter, request, args.tokens, found)
+    print("match   asked  first   next   more")
+    for match, asked in enumerate(found.asked.tolist()):
+        right, times = found.right[match], max(asked, 1)
+        following = right[1:].sum() / max(right[:-1].sum(), 1)
+        more = found.more[match] / times
+        print(f"{match:5}  {asked:6}  {right[0] / times:5.2f}  {following:5.2f}  {more:5.2f}")
     return 0
+
+
+class Found(NamedTuple):
+    """What was seen by the length of the match, the last place for all longer ones.
+
+    asked: int64 [matches], how often; right: int64 [matches, NODES], chains that were right up to
+    each node; more: int64 [matches], accepted tokens of trees beyond those of chains that pay.
+    """
+
+    asked: NDArray[np.int64]
+    right: NDArray[np.int64]
+    more: NDArray[np.int64]
+
+    @classmethod
+    def room(cls, matches: int) -> Found:
+        """Nothing seen."""
+        whole = np.zeros(matches, np.int64)
+        return cls(whole, np.zeros((matches, NODES), np.int64), whole.copy())
 
 
 def hole_in(body: Body, rng: random.Random) -> Body:
@@ -80,17 +102,11 @@ def hole_in(body: Body, rng: random.Random) -> Body:
 
 
 def observe(
-    engine: Engine,
-    drafter: MixtureDrafter,
-    request: DraftRequest,
-    tokens: int,
-    brought: NDArray[np.float64],
-    asked: NDArray[np.int64],
+    engine: Engine, drafter: MixtureDrafter, request: DraftRequest, tokens: int, found: Found
 ) -> None:
-    """Add the tokens that drafts bring at every token of what the model writes, and how often, by
-    the length of the match; the last place stands for all longer ones. float64, int64 [matches].
+    """Add what drafts bring at every token of what the model writes.
 
-    A text that loops is left out: there drafts are soon made at every step.
+    A text that loops is left out: there chains are right for as long as they are.
     """
     from accel.draft_tree import DraftTree
     from accel.request import GenerationRequest
@@ -106,11 +122,14 @@ def observe(
     request = replace(request, prompt=prompt.text, suffix=prompt.suffix_tokens, given=prompt.tokens)
     drafter.begin(request)
     for place in range(len(written)):
-        match = min(drafter.match(), len(brought) - 1)
-        prices = engine.planner.prices(1, len(request.prompt) + place, 1.0, drafter.step_s)
+        match, context = min(drafter.match(), len(found.asked) - 1), len(request.prompt) + place
+        right = accepted_of(drafter.chain(NODES), written[place:])
+        nodes = engine.planner.chains(1, context).best[match].nodes if match else 0
+        prices = engine.planner.prices(1, context, 1.0, drafter.step_s)
         tree = drafter.draft_within(min(NODES, len(prices.slopes) - 1), prices)
-        brought[match] += accepted_of(tree, written[place:])
-        asked[match] += 1
+        found.asked[match] += 1
+        found.right[match, :right] += 1
+        found.more[match] += accepted_of(tree, written[place:]) - min(right, nodes)
         drafter.commit(DraftTree.empty(), [], written[place : place + 1])
 
 

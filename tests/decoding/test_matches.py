@@ -7,15 +7,12 @@ import pytest
 from small_mixture import drafter, request_of
 
 from accel.draft_tree import DraftTree
-from accel.planner import Planner
-from accel.profile import Costs
 from accel.sources.prompt import LONGEST_ENDING, MOST_ENDINGS
 from accel.sources.protocol import DraftRequest
-from accel.trust import BY_MATCH, USUAL_DRAFT_S, Trust
 
 
-def longest_ending(text):
-    """Of all earlier ends, the one that has most in common with the end of the text."""
+def common_endings(text):
+    """What every earlier end has in common with the end of the text, longest at most."""
     text = list(text)
     common = [0]
     for end in range(1, len(text)):
@@ -23,7 +20,27 @@ def longest_ending(text):
         while length < min(end, LONGEST_ENDING) and text[end - 1 - length] == text[-1 - length]:
             length += 1
         common.append(length)
-    return max(common)
+    return common
+
+
+def longest_ending(text):
+    """Of all earlier ends, the one that has most in common with the end of the text."""
+    return max(common_endings(text))
+
+
+def followed(text, count):
+    """What followed the newest of the longest, taken to go on where it reaches the end."""
+    text, common = list(text), common_endings(text)
+    place = max(end for end, length in enumerate(common) if length == max(common))
+    if not max(common):
+        return []
+    found = []
+    for k in range(count):
+        token = text[place + k] if place + k < len(text) else found[place + k - len(text)]
+        if token < 0:
+            break
+        found.append(token)
+    return found
 
 
 def path_to(tree, node):
@@ -124,96 +141,38 @@ def test_only_the_newest_places_are_looked_at():
     assert longest_ending(text) == 3
 
 
-def test_drafts_are_made_where_they_are_likely_to_pay():
-    """On a forward of 0.3 ms behind a longer match alone, on one of 30 ms behind any."""
-    wanted = [match for match in range(20) if Trust().wants_draft(3e-4, lambda m=match: m)]
-    assert wanted == list(range(4, 20))
-    assert all(Trust().wants_draft(3e-2, lambda m=match: m) for match in range(20))
+@pytest.mark.parametrize("seed", range(8))
+def test_a_chain_is_what_followed_the_newest_of_the_longest_matches(seed):
+    """Trees, chains and nothing by turns, some of them right; a text that begins to loop."""
+    random = np.random.default_rng(seed)
+    asked, other = drafter(), drafter()
+    request = request_of(random, index=bool(seed % 2))
+    asked.begin(request)
+    other.begin(request)
+    text = [*request.suffix.tolist(), -1, *request.prompt.tolist()]
+    for step in range(80):
+        assert asked.match() == longest_ending(text), f"seed {seed}, step {step}"
+        kind, path, tree = random.integers(3), [], DraftTree.empty()
+        if kind == 1:
+            tree = asked.chain(int(random.integers(1, 12)))
+            wanted = followed(text, 12)[: len(tree)]
+            assert tree.tokens.tolist() == wanted, f"seed {seed}, step {step}"
+            assert tree.parents.tolist() == list(range(-1, len(tree) - 1))
+        elif kind == 2:
+            tree = asked.draft(8)
+        if len(tree) and random.random() < 0.7:
+            path = path_to(tree, random.integers(len(tree)))
+        own = text[-3] if step > 40 and text[-3] >= 0 else int(random.integers(1, 40))
+        tokens = np.array([*tree.tokens[path], own], np.int32)
+        asked.commit(tree, path, tokens)
+        other.commit(DraftTree.empty(), [], tokens)
+        text += tokens.tolist()
+    left, right = asked.draft(12), other.draft(12)
+    assert set(left.tokens.tolist()) & set(right.tokens.tolist())
 
 
-def drafted(trust, match, accepted, gain_s):
-    if trust.wants_draft(4e-4, lambda: match):
-        trust.drafted(USUAL_DRAFT_S, taken=True, gain_s=gain_s)
-        trust.learn(3.0, accepted)
-
-
-def test_while_drafts_pay_nobody_asks():
-    trust = Trust()
-    drafted(trust, 9, 8, gain_s=5e-3)
-    assert trust.wants_draft(4e-4, lambda: pytest.fail("asked"))
-    for _ in range(40):
-        drafted(trust, 9, 0, gain_s=0.0)
-    assert not trust.wants_draft(4e-4, lambda: 0)
-
-
-def test_who_is_cautious_asks_although_drafts_pay():
-    trust = Trust(is_cautious=True)
-    drafted(trust, 9, 8, gain_s=5e-3)
-    assert not trust.wants_draft(4e-4, lambda: 0)
-    for _ in range(2):
-        assert not trust.wants_draft(4e-4, lambda: pytest.fail("asked again at once"))
-    assert trust.wants_draft(4e-4, lambda: 9)
-
-
-def test_whoever_has_nothing_to_hope_asks_less_and_less_often():
-    trust, asked = Trust(), []
-    for step in range(30):
-        trust.wants_draft(4e-4, lambda at=step: asked.append(at) or 0)
-    assert asked == [0, 3, 8, 15, 23]
-    while not trust.wants_draft(4e-4, lambda: 9):
-        pass
-    trust.drafted(USUAL_DRAFT_S, taken=True, gain_s=0.0)
-    trust.learn(3.0, 0)
-    first = len(asked)
-    for step in range(4):
-        trust.wants_draft(4e-4, lambda at=step: asked.append(at) or 0)
-    assert asked[first:] == [0, 3], "a match found begins the count anew"
-
-
-def test_what_matches_bring_is_learnt_in_the_request():
-    rich, poor = Trust(), Trust()
-    for _ in range(8):
-        drafted(rich, 5, 8, gain_s=0.0)
-        drafted(poor, 5, 0, gain_s=0.0)
-    assert rich.wants_draft(4e-4, lambda: 2)
-    assert not Trust().wants_draft(4e-4, lambda: 2)
-    assert not poor.wants_draft(4e-4, lambda: 5)
-    for _ in range(100):
-        poor.wants_draft(4e-4, lambda: 0)
-    assert wants_at_last(poor, 5), "what was learnt fades while nothing is drafted"
-
-
-def wants_at_last(trust, match):
-    """Asked until the trust looks at the match again."""
-    return any(trust.wants_draft(4e-4, lambda: match) for _ in range(10))
-
-
-def test_a_single_slow_draft_does_not_end_drafting():
-    trust = Trust()
-    trust.wants_draft(4e-4, lambda: 9)
-    trust.drafted(1.0, taken=True, gain_s=0.0)
-    trust.learn(4.0, 4)
-    assert trust.wants_draft(4e-4, lambda: 9)
-
-
-def test_questions_become_rare_where_nothing_is_hoped_for():
-    trust, asked = Trust(), []
-    for _ in range(200):
-        assert not trust.wants_draft(4e-4, lambda: asked.append(0) or 0)
-    assert 25 < len(asked) < 60
-    assert wants_at_last(trust, 9)
-
-
-def test_longer_matches_bring_more():
-    assert list(BY_MATCH) == sorted(BY_MATCH)
-
-
-def test_slopes_are_the_least_that_more_nodes_cost():
-    random = np.random.default_rng(0)
-    rows = [1, 2, 4, 8, 16, 32]
-    costs = Costs([256], rows, np.sort(random.random((1, len(rows)))))
-    prices = Planner(costs, limit=32).prices(1, 100, 1.0, 0.1)
-    seconds = prices.seconds
-    for count in range(len(seconds) - 1):
-        rises = [(seconds[more] - seconds[count]) / (more - count) for more in range(count + 1, 32)]
-        assert prices.slopes[count] == pytest.approx(max(min(rises), 0) + 1e-5)
+def test_without_a_match_a_chain_is_empty():
+    asked = drafter()
+    asked.begin(DraftRequest(np.array([1, 2, 3], np.int32)))
+    assert asked.match() == 0
+    assert not len(asked.chain(5))

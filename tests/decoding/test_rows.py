@@ -41,3 +41,17 @@ def test_a_chain_attends_what_is_before() -> None:
     rows = chain_rows(np.array([4, 5, 6], np.int32), 3)
     assert rows.is_chain
     assert np.array_equal(rows.mask == 0, np.tril(np.ones((3, 3), bool)))
+
+
+def test_a_chain_that_is_known_to_be_one_is_laid_out_as_any() -> None:
+    tokens = np.array([7, 8, 9, 7], np.int32)
+    for pending in ([3], [1, 2, 3]):
+        first = np.array(pending, np.int32)
+        known = tree_rows(first, DraftTree.shared_chain(tokens, Source.PROMPT))
+        plain = tree_rows(first, DraftTree.chain(tokens, Source.PROMPT))
+        assert known.is_chain
+        assert plain.is_chain
+        assert known.logits_from == plain.logits_from == len(pending) - 1
+        for name in ("tokens", "offsets", "mask", "mask_places"):
+            assert np.array_equal(getattr(known, name), getattr(plain, name)), name
+        assert known.masks_from == 0, "there are none"

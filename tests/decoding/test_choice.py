@@ -1,0 +1,141 @@
+"""Whether a step drafts nothing, a chain or a tree, and how long chains are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accel.choice import CHANCES, FIRST, MORE, MOST_NODES, NEXT, RUNS, Choice, Draft
+from accel.draft_tree import DraftTree, Source
+from accel.planner import BESIDE_S, Planner
+from accel.profile import Costs
+from accel.trust import Trust
+
+FAST = Planner(Costs([256], [1, 4, 8, 16, 64], np.array([[0.17, 0.2, 0.26, 0.46, 1.4]]) * 1e-3))
+SLOW = Planner(Costs([256], [1, 4, 8, 16, 64], np.array([[20.0, 20.1, 20.3, 20.8, 23.0]]) * 1e-3))
+
+
+class Matches:
+    """A drafter whose matches are given."""
+
+    def __init__(self, *matches: int) -> None:
+        self._matches = list(matches)
+        self.asked: list[int] = []
+
+    def match(self) -> int:
+        self.asked.append(self._matches[0])
+        return self._matches.pop(0) if len(self._matches) > 1 else self._matches[0]
+
+    def chain(self, nodes: int) -> DraftTree:
+        return DraftTree.chain(np.arange(nodes, dtype=np.int32), Source.PROMPT)
+
+
+def kinds(planner: Planner, choice: Choice | None = None) -> list[Draft]:
+    chains = planner.chains(1, 300)
+    return [(choice or Choice(Trust())).of(match, chains)[0] for match in range(20)]
+
+
+def test_a_fast_forward_gets_chains_and_a_slow_one_trees() -> None:
+    assert kinds(FAST) == [Draft.NOTHING, *[Draft.CHAIN] * 19]
+    assert kinds(SLOW) == [Draft.TREE] * 20
+
+
+def test_where_tokens_are_drawn_a_chain_has_to_promise_more() -> None:
+    drawn = [
+        match
+        for match in range(20)
+        if Choice(Trust(), draws=True).of(match, FAST.chains(1, 300))[0] == Draft.CHAIN
+    ]
+    assert drawn == list(range(drawn[0], 20))
+    assert 1 < drawn[0] < 6
+
+
+@pytest.mark.parametrize("pending", [1, 3])
+def test_chains_are_those_that_save_most(pending: int) -> None:
+    random = np.random.default_rng(5)
+    rows = [1, 2, 4, 8, 16, 32, 80]
+    costs = Costs([256], rows, np.sort(random.random((1, len(rows)))) * 1e-3)
+    planner = Planner(costs)
+    seconds = planner.by_rows(300)[pending:]
+    plain_s = seconds[0] + BESIDE_S
+    for chances, best in zip(CHANCES, planner.chains(pending, 300).best, strict=True):
+        saved = [
+            chances[:nodes].sum() * plain_s - (seconds[nodes] - seconds[0])
+            for nodes in range(1, MOST_NODES + 1)
+        ]
+        assert best.nodes == 1 + int(np.argmax(saved))
+        assert best.saved_s == pytest.approx(max(saved))
+        assert best.accepted == pytest.approx(chances[: best.nodes].sum())
+
+
+def test_longer_matches_and_runs_promise_more() -> None:
+    assert list(FIRST) == sorted(FIRST)
+    assert list(NEXT) == sorted(NEXT)
+    assert all(more > 0 for more in MORE)
+    assert (np.diff(CHANCES[1 : len(FIRST)].sum(1)) > 0).all()
+    assert (np.diff(CHANCES[len(FIRST) :].sum(1)) > 0).all()
+    assert (np.diff(CHANCES, axis=1) <= 0).all()
+
+
+def test_a_run_that_goes_on_gets_longer_chains() -> None:
+    choice, chains = Choice(Trust()), FAST.chains(1, 300)
+    lengths = []
+    for _ in range(6):
+        kind, nodes = choice.of(16, chains)
+        assert kind == Draft.CHAIN
+        lengths.append(nodes)
+        choice.learn(nodes, nodes)
+    assert lengths == sorted(lengths)
+    assert lengths[-1] == MOST_NODES > 4 * lengths[0]
+    choice.learn(lengths[-1], 3)
+    assert choice.of(16, chains)[1] == lengths[0], "it broke off"
+    choice.learn(RUNS[0] * 4, RUNS[0] * 4)
+    assert choice.of(1, chains)[1] < lengths[0], "behind a short match a run says nothing"
+
+
+def test_what_drafts_bring_is_learnt_in_the_request() -> None:
+    chains = FAST.chains(1, 300)
+    poor = Choice(Trust())
+    for _ in range(12):
+        poor.of(3, chains)
+        poor.learn(3, 0)
+    assert poor.of(1, chains)[0] == Draft.NOTHING
+    for _ in range(60):
+        poor.of(0, chains)
+    assert poor.of(1, chains)[0] == Draft.CHAIN, "what was learnt fades while nothing is drafted"
+
+
+def test_questions_become_rare_where_nothing_is_hoped_for() -> None:
+    choice, chains = Choice(Trust()), FAST.chains(1, 300)
+    nothing = Matches(0)
+    for _ in range(100):
+        tree = choice.draft(nothing, chains, 8)
+        assert tree is not None
+        assert not len(tree)
+    assert 10 < len(nothing.asked) < 30
+    some = Matches(9)
+    while not choice.is_chain:
+        choice.draft(some, chains, 8)
+    assert len(some.asked) == 1
+
+
+def test_a_chain_keeps_to_the_room_and_is_timed() -> None:
+    choice = Choice(Trust())
+    tree = choice.draft(Matches(9), FAST.chains(1, 300), 2)
+    assert tree is not None
+    assert len(tree) == 2
+    assert choice.is_chain
+    assert 0 < choice.took_s < 1
+    assert choice.draft(Matches(9), SLOW.chains(1, 300), 2) is None
+    assert not choice.is_chain
+
+
+def test_slopes_are_the_least_that_more_nodes_cost():
+    random = np.random.default_rng(0)
+    rows = [1, 2, 4, 8, 16, 32]
+    costs = Costs([256], rows, np.sort(random.random((1, len(rows)))))
+    prices = Planner(costs, limit=32).prices(1, 100, 1.0, 0.1)
+    seconds = prices.seconds
+    for count in range(len(seconds) - 1):
+        rises = [(seconds[more] - seconds[count]) / (more - count) for more in range(count + 1, 32)]
+        assert prices.slopes[count] == pytest.approx(max(min(rises), 0) + 1e-5)
