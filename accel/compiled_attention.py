@@ -3,6 +3,10 @@
 Scores are products of few queries with a matrix of depth x position, what queries take is a
 product of few rows of shares with a matrix of position x depth. Query heads that share a head of
 keys are rows of the same product.
+
+In a tree other rows stand between a node and what it attends, in plain decoding none do. Both give
+the same bits: values are added in the order of their positions, where a share of next to nothing
+changes nothing, and shares are summed so that no order matters (``lanes.no_sums``).
 """
 
 from __future__ import annotations
@@ -15,14 +19,18 @@ from numpy.typing import NDArray
 from accel import lanes, matmul
 from accel.lanes import (
     LANES,
+    SECOND_FIRST,
+    add_to,
     everywhere,
-    exponential,
     highest,
     larger,
     load,
     multiply_add,
+    no_sums,
+    power_of_two,
     store,
-    total,
+    store_in_order,
+    sum_of,
 )
 from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, narrow
 from accel.rows import BLOCKED
@@ -31,6 +39,8 @@ from accel.sources.compiled import compiled_with
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
 """Numbers as the model's dtype has them: float32, or the bits of bf16 as int16."""
+
+LOG2_E = float(np.log2(np.e))
 
 QUERIES = 2 * TILE_ROWS
 """Queries whose scores are held at once."""
@@ -52,7 +62,7 @@ class Kept(NamedTuple):
     keys: [layers, kv_heads, capacity / 32, depth, 32], for each block of positions a matrix of
     depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. Of bf16, pairs along
     depth (keys) and position (values) stand together: int16 with half the third-last and twice
-    the last size.
+    the last size. Values' pairs stand as ``lanes.store_in_order`` has shares.
     """
 
     keys: Stored
@@ -99,17 +109,23 @@ def keep_key(keys: Stored, place: int, vector: Floats) -> None:
             keys[block, i, column + odd] = narrow(vector[pair * i + odd], keys)
 
 
-@compiled_with(matmul)
+@compiled_with(lanes)
+def _place_in_pair(place: int, pair: int) -> int:
+    """Where a position's value stands in its pair, see ``lanes.SECOND_FIRST``."""
+    return place % pair if pair == 1 else place % 2 ^ SECOND_FIRST
+
+
+@compiled_with(lanes, matmul)
 def keep_value(values: Stored, place: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     pair = values.shape[2] // BLOCK
-    row, odd = place // pair, place % pair
+    row, odd = place // pair, _place_in_pair(place, pair)
     for block in range(len(vector) // BLOCK):
         for i in range(BLOCK):
             values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
 
 
-@compiled_with(matmul)
+@compiled_with(lanes, matmul)
 def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kept.keys, kept.values
@@ -117,7 +133,7 @@ def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
     for row in range(len(sources)):
         source, target = sources[row], first + row
         column, place = source % BLOCK * pair, target % BLOCK * pair
-        old, new = source % pair, target % pair
+        old, new = _place_in_pair(source, pair), _place_in_pair(target, pair)
         for layer in range(keys.shape[0]):
             for head in range(keys.shape[1]):
                 taken, given = (
@@ -162,17 +178,15 @@ def write_shares(
     for column in range(BLOCK, columns, BLOCK):
         first = larger(first, load(scores, start + column))
         second = larger(second, load(scores, start + column + LANES))
-    scale = everywhere(np.float32(scaling))
-    shift = everywhere(-highest(larger(first, second)) * np.float32(scaling))
-    first = second = everywhere(np.float32(0))
-    for column in range(0, columns, BLOCK):
-        share = exponential(multiply_add(load(scores, start + column), scale, shift))
-        store(shares, to + column, share)
-        first = first + share
-        share = exponential(multiply_add(load(scores, start + column + LANES), scale, shift))
-        store(shares, to + column + LANES, share)
-        second = second + share
-    return total(first + second)
+    power = np.float32(scaling * LOG2_E)
+    scale = everywhere(power)
+    shift = everywhere(-highest(larger(first, second)) * power)
+    sums = no_sums(shares)
+    for column in range(0, columns, LANES):
+        share = power_of_two(multiply_add(load(scores, start + column), scale, shift))
+        store_in_order(shares, to + column, share)
+        sums = add_to(sums, share)
+    return np.float32(sum_of(sums, columns // LANES))
 
 
 @compiled_with(lanes, matmul)

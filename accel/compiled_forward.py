@@ -6,7 +6,8 @@ may compute a forward. Of many rows each takes half through all layers; a row at
 behind it, so the second waits for the first where a layer's keys and values are written. Of fewer
 rows that would be to read all weights twice: each takes half of the columns of every matrix, half
 of the rows of attention alone, and they meet after each. A row's numbers depend neither on the
-other rows of a forward nor on the thread.
+other rows of a forward, nor on the thread, nor on where the rows stand that it attends: to the last
+bit they are those of plain decoding, so the text is, in bf16 and where tokens are drawn, too.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
+from accel.lanes import MOST_SUMMED
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
@@ -94,7 +95,7 @@ class CompiledLlama(Model):
         self.dtype = base.embed_tokens.weight.dtype
         self.device = base.embed_tokens.weight.device
         self.vocabulary_size = module.lm_head.weight.shape[0]
-        self.max_positions = config.max_position_embeddings
+        self.max_positions = min(config.max_position_embeddings, MOST_SUMMED)
         depth = attention.head_dim
         self._shape = Shape(
             heads=attention.q_proj.weight.shape[0] // depth,

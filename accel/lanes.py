@@ -20,7 +20,7 @@ LANES = 16
 
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
-_HALVES = ir.VectorType(I16, LANES)
+_HALVES, _DOUBLES = ir.VectorType(I16, LANES), ir.VectorType(ir.DoubleType(), LANES)
 
 
 class BFloat(ir.types.Type):
@@ -46,10 +46,19 @@ def _features() -> set[str]:
 FEATURES = _features()
 HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
 
+SECOND_FIRST = 1 if HAS_BF16 else 0
+"""The processor's dot product of pairs adds the second product before the first."""
+
 
 class _LanesType(types.Type):
     def __init__(self) -> None:
         super().__init__("Lanes")
+
+
+class _SumsType(types.Type):
+    def __init__(self, *, is_fixed: bool) -> None:
+        self.is_fixed = is_fixed
+        super().__init__("FixedSums" if is_fixed else "Sums")
 
 
 _LANES = _LanesType()
@@ -59,6 +68,12 @@ _LANES = _LanesType()
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, FLOATS)
+
+
+@register_model(_SumsType)
+class _SumsModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, WORDS if kind.is_fixed else _DOUBLES)
 
 
 def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
@@ -121,6 +136,29 @@ def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
         given = arguments[2] if wide else rounded(builder, arguments[2])
         kind = FLOATS if wide else _HALVES
+        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=4 if wide else 2)
+        return context.get_dummy_value()
+
+    return types.void(array, at, value), generate
+
+
+_SWAPPED = ir.Constant(WORDS, [place ^ 1 for place in range(LANES)])
+
+
+@intrinsic
+def store_in_order(_context: Any, array: Any, at: Any, value: Any) -> Any:
+    """``store`` for a product that is to be summed in the order of the numbers: of each pair of
+    bf16 the second stands first, see ``SECOND_FIRST``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = array.dtype == types.float32
+        element = F32 if wide else I16
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        given, kind = arguments[2], FLOATS if wide else _HALVES
+        if not wide:
+            given = rounded(builder, given)
+            if SECOND_FIRST:
+                given = builder.shuffle_vector(given, given, _SWAPPED)
         builder.store(given, builder.bitcast(place, kind.as_pointer()), align=4 if wide else 2)
         return context.get_dummy_value()
 
@@ -197,30 +235,88 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     return _LANES(a, b, c), generate
 
 
+_FIXED_POINT = 19
+_GRID = 1.5 * 2.0 ** (23 - _FIXED_POINT)
+"""Added to a number from 0 to 1 it leaves, in the lowest bits, how many 2 ** -19 that is."""
+
+MOST_SUMMED = LANES << (31 - _FIXED_POINT)
+
+
+@intrinsic
+def no_sums(_context: Any, like: Any) -> Any:
+    """Sixteen sums of numbers from 0 to 1 that are the same in whatever order these are added, and
+    whatever stands between that is next to nothing. They are fp64, rounded to fp32 in the end;
+    where ``like`` has bf16 multiples of 2 ** -19, of ``MOST_SUMMED`` numbers, which takes a third
+    of the work."""
+    kind = _SumsType(is_fixed=like.dtype != types.float32)
+
+    def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
+        return words(0) if kind.is_fixed else ir.Constant(_DOUBLES, [0.0] * LANES)
+
+    return kind(like), generate
+
+
+@intrinsic
+def add_to(_context: Any, sums: Any, value: Any) -> Any:
+    """Sums with a lane added to each."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        before, added = arguments
+        if not sums.is_fixed:
+            return builder.fadd(before, builder.fpext(added, _DOUBLES))
+        found = builder.bitcast(builder.fadd(added, constant(_GRID)), WORDS)
+        return builder.add(before, found)
+
+    return sums(sums, value), generate
+
+
+@intrinsic
+def sum_of(_context: Any, sums: Any, times: Any) -> Any:
+    """All sums together, float64, to which lanes were added so many ``times``."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        found, count = arguments
+        if sums.is_fixed:
+            grid = builder.bitcast(constant(_GRID), WORDS)
+            beside = builder.mul(fill(builder, builder.trunc(count, I32), WORDS), grid)
+            found = builder.uitofp(builder.sub(found, beside), _DOUBLES)
+            found = builder.fmul(found, ir.Constant(_DOUBLES, [2.0**-_FIXED_POINT] * LANES))
+        return _joined(builder, found, builder.fadd)
+
+    return types.float64(sums, types.int64), generate
+
+
 @intrinsic
 def total(_context: Any, value: Any) -> Any:
     """The sum of all lanes, in a fixed order."""
-    return _reduced(value, lambda builder, a, b: builder.fadd(a, b))
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return _joined(builder, arguments[0], builder.fadd)
+
+    return types.float32(value), generate
 
 
 @intrinsic
 def highest(_context: Any, value: Any) -> Any:
     """The largest lane."""
-    return _reduced(
-        value, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b)
-    )
 
-
-def _reduced(value: Any, join: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        lanes, count = arguments[0], LANES
-        while count > 1:
-            count //= 2
-            order = ir.Constant(WORDS, [(i + count) % LANES for i in range(LANES)])
-            lanes = join(builder, lanes, builder.shuffle_vector(lanes, lanes, order))
-        return builder.extract_element(lanes, I32(0))
+        def larger_of(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        return _joined(builder, arguments[0], larger_of)
 
     return types.float32(value), generate
+
+
+def _joined(builder: Any, lanes: Any, join: Any) -> Any:
+    """All lanes joined two by two, in a fixed order."""
+    count = LANES
+    while count > 1:
+        count //= 2
+        order = ir.Constant(WORDS, [(i + count) % LANES for i in range(LANES)])
+        lanes = join(lanes, builder.shuffle_vector(lanes, lanes, order))
+    return builder.extract_element(lanes, I32(0))
 
 
 _LINE = 64
@@ -260,15 +356,28 @@ def exponential(_context: Any, value: Any) -> Any:
     """exp of all lanes, within 3e-7, next to nothing below -87. Above 87 it is not defined."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        power = builder.fmul(arguments[0], constant(math.log2(math.e)))
-        least = constant(-126.0)
-        power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
-        shifted = builder.fadd(power, constant(_SHIFT))
-        rest = builder.fsub(power, builder.fsub(shifted, constant(_SHIFT)))
-        result = constant(_TAYLOR[-1])
-        for factor in reversed(_TAYLOR[:-1]):
-            result = fused(builder, result, rest, constant(factor))
-        exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
-        return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)
+        return _power_of_two(builder, builder.fmul(arguments[0], constant(math.log2(math.e))))
 
     return _LANES(value), generate
+
+
+@intrinsic
+def power_of_two(_context: Any, value: Any) -> Any:
+    """2 to the power of all lanes, within 3e-7, next to nothing below -126."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return _power_of_two(builder, arguments[0])
+
+    return _LANES(value), generate
+
+
+def _power_of_two(builder: Any, power: Any) -> Any:
+    least = constant(-126.0)
+    power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
+    shifted = builder.fadd(power, constant(_SHIFT))
+    rest = builder.fsub(power, builder.fsub(shifted, constant(_SHIFT)))
+    result = constant(_TAYLOR[-1])
+    for factor in reversed(_TAYLOR[:-1]):
+        result = fused(builder, result, rest, constant(factor))
+    exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
+    return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)

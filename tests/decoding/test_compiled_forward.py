@@ -90,6 +90,36 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> None:
+    """Whatever stands between a node and its ancestors, and before and after a branch is kept."""
+    model = compiled(DEFAULT_MODEL, dtype)
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        text = random.integers(0, 8192, 40 + 61 * seed).astype(np.int32)
+        count = int(random.integers(2, 60))
+        parents = np.array([random.integers(-1, node) for node in range(count)], np.int32)
+        tree = DraftTree.chain(random.integers(0, 8192, count).astype(np.int32), Source.PROMPT)
+        tree.parents = np.maximum(parents, -1)
+        path, node = [], count - 1
+        while node >= 0:
+            path.insert(0, node)
+            node = int(parents[node])
+        caches = [model.new_cache(len(text) + count + 2) for _ in range(2)]
+        for cache in caches:
+            model.forward(chain_rows(text[:-1], 1), cache)
+            cache.keep(list(range(len(text) - 1)))
+        drafted = model.forward(tree_rows(text[-1:], tree), caches[0])
+        caches[0].keep([0, *(1 + node for node in path)])
+        branch = [int(text[-1]), *tree.tokens[path].tolist()]
+        for node, token in zip([-1, *path], branch, strict=True):
+            plain = model.forward(chain_rows(np.array([token], np.int32), 0), caches[1])
+            caches[1].keep([0])
+            assert torch.equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
+        last = chain_rows(np.array([7], np.int32), 0)
+        assert torch.equal(*(model.forward(last, cache) for cache in caches)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -> None:
     """Keeping a branch moves its keys and values; the next row sees the branch alone."""
     model = compiled(folder, dtype)
