@@ -6,7 +6,7 @@ keys are rows of the same product.
 
 In a tree other rows stand between a node and what it attends, in plain decoding none do. Both give
 the same bits: values are added in the order of their positions, where a share of next to nothing
-changes nothing, and shares are summed so that no order matters (``lanes.no_sums``).
+changes nothing, and shares are summed so that no order matters (``sums``).
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import lanes, matmul
+from accel import lanes, matmul, sums
 from accel.lanes import (
     LANES,
     SECOND_FIRST,
-    add_to,
     everywhere,
     highest,
     larger,
     load,
+    load_some,
     multiply_add,
-    no_sums,
     power_of_two,
     store,
     store_in_order,
-    sum_of,
 )
 from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, narrow
 from accel.rows import BLOCKED
 from accel.sources.compiled import compiled_with
+from accel.sums import add_to, no_sums, sum_of
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
@@ -78,10 +77,10 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, columns: int, shape: Shape, dtype: Any) -> Room:
-        """Room over ``columns`` columns of keys. Rows do not begin a page apart, where a cache
-        holds few of them."""
+        """Room over ``columns`` columns of keys, and a block behind them. Rows do not begin a page
+        apart, where a cache holds few of them."""
         return cls(
-            np.empty((QUERIES, columns + LANES), np.float32),
+            np.empty((QUERIES, columns + BLOCK + LANES), np.float32),
             np.empty((QUERIES, columns + LANES), dtype),
             np.empty((QUERIES, shape.depth), np.float32),
         )
@@ -151,7 +150,7 @@ def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
                         ]
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, sums)
 def write_shares(
     scores: Floats,
     row: int,
@@ -165,15 +164,17 @@ def write_shares(
     """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
     multiple of ``BLOCK``; returns the sum.
 
-    mask: float32 [.., >= end - past], whose negative columns are left out.
+    mask: float32 [.., >= end - past], 0, or ``BLOCKED`` in columns that are left out; scores: with
+    room for a block behind ``end``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
-    for column in range(end - past):
-        score = scores[row, past + column]
-        scores[row, past + column] = BLOCKED if mask[mask_row, column] < 0 else score
-    for column in range(end, columns):
-        scores[row, column] = BLOCKED
-    start, to = row * scores.shape[1], row * shares.shape[1]
+    start, to, masked = row * scores.shape[1], row * shares.shape[1], mask_row * mask.shape[1]
+    for column in range(0, end - past, LANES):
+        left_out = load_some(mask, masked + column, end - past - column)
+        store(scores, start + past + column, load(scores, start + past + column) + left_out)
+    nothing = everywhere(np.float32(BLOCKED))
+    store(scores, start + end, nothing)
+    store(scores, start + end + LANES, nothing)
     first, second = load(scores, start), load(scores, start + LANES)
     for column in range(BLOCK, columns, BLOCK):
         first = larger(first, load(scores, start + column))
@@ -181,15 +182,15 @@ def write_shares(
     power = np.float32(scaling * LOG2_E)
     scale = everywhere(power)
     shift = everywhere(-highest(larger(first, second)) * power)
-    sums = no_sums(shares)
+    added = no_sums(shares)
     for column in range(0, columns, LANES):
         share = power_of_two(multiply_add(load(scores, start + column), scale, shift))
         store_in_order(shares, to + column, share)
-        sums = add_to(sums, share)
-    return np.float32(sum_of(sums, columns // LANES))
+        added = add_to(added, share)
+    return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, sums)
 def attend(
     queries: Stored,
     keys: Packed,

@@ -24,6 +24,7 @@ from accel import (
     matmul,
     meeting,
     standing_by,
+    sums,
 )
 from accel.compiled_attention import Floats, Kept, Room, Shape, attend
 from accel.compiled_head import Found, WalkRoom, walk
@@ -61,7 +62,7 @@ MEETINGS = 6
 
 @compiled_with(
     *(lanes, matmul, compiled_attention, compiled_head, compiled_parts, compiled_paths),
-    *(meeting, standing_by),
+    *(meeting, standing_by, sums),
 )
 def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
     tokens: NDArray[np.int32],

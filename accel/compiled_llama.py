@@ -17,13 +17,13 @@ from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
-from accel.lanes import MOST_SUMMED
 from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
 from accel.standing_by import LOGIT_ROWS, Job
+from accel.sums import MOST_SUMMED
 from accel.thread_pair import ThreadPair
 
 COLUMN_ROWS = 64

@@ -11,16 +11,18 @@ import operator
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
+from numpy.polynomial import Chebyshev, Polynomial
 
 LANES = 16
 
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
-_HALVES, _DOUBLES = ir.VectorType(I16, LANES), ir.VectorType(ir.DoubleType(), LANES)
+_HALVES = ir.VectorType(I16, LANES)
 
 
 class BFloat(ir.types.Type):
@@ -55,12 +57,6 @@ class _LanesType(types.Type):
         super().__init__("Lanes")
 
 
-class _SumsType(types.Type):
-    def __init__(self, *, is_fixed: bool) -> None:
-        self.is_fixed = is_fixed
-        super().__init__("FixedSums" if is_fixed else "Sums")
-
-
 _LANES = _LanesType()
 
 
@@ -68,12 +64,6 @@ _LANES = _LanesType()
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, FLOATS)
-
-
-@register_model(_SumsType)
-class _SumsModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, WORDS if kind.is_fixed else _DOUBLES)
 
 
 def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
@@ -124,6 +114,23 @@ def load(_context: Any, array: Any, at: Any) -> Any:
         return builder.bitcast(builder.shl(builder.zext(bits, WORDS), words(16)), FLOATS)
 
     return _LANES(array, at), generate
+
+
+@intrinsic
+def load_some(_context: Any, array: Any, at: Any, count: Any) -> Any:
+    """The first ``count`` of sixteen numbers of a float32 array from flat place ``at`` on, and
+    zeros behind them, of which nothing is read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        order = ir.Constant(WORDS, list(range(LANES)))
+        count = fill(builder, builder.trunc(arguments[2], I32), WORDS)
+        wanted = builder.icmp_signed("<", order, count)
+        name = "llvm.masked.load.v16f32.p0"
+        place = builder.bitcast(place, FLOATS.as_pointer())
+        return call(builder, name, FLOATS, place, I32(4), wanted, constant(0.0))
+
+    return _LANES(array, at, count), generate
 
 
 @intrinsic
@@ -235,63 +242,12 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     return _LANES(a, b, c), generate
 
 
-_FIXED_POINT = 19
-_GRID = 1.5 * 2.0 ** (23 - _FIXED_POINT)
-"""Added to a number from 0 to 1 it leaves, in the lowest bits, how many 2 ** -19 that is."""
-
-MOST_SUMMED = LANES << (31 - _FIXED_POINT)
-
-
-@intrinsic
-def no_sums(_context: Any, like: Any) -> Any:
-    """Sixteen sums of numbers from 0 to 1 that are the same in whatever order these are added, and
-    whatever stands between that is next to nothing. They are fp64, rounded to fp32 in the end;
-    where ``like`` has bf16 multiples of 2 ** -19, of ``MOST_SUMMED`` numbers, which takes a third
-    of the work."""
-    kind = _SumsType(is_fixed=like.dtype != types.float32)
-
-    def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
-        return words(0) if kind.is_fixed else ir.Constant(_DOUBLES, [0.0] * LANES)
-
-    return kind(like), generate
-
-
-@intrinsic
-def add_to(_context: Any, sums: Any, value: Any) -> Any:
-    """Sums with a lane added to each."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        before, added = arguments
-        if not sums.is_fixed:
-            return builder.fadd(before, builder.fpext(added, _DOUBLES))
-        found = builder.bitcast(builder.fadd(added, constant(_GRID)), WORDS)
-        return builder.add(before, found)
-
-    return sums(sums, value), generate
-
-
-@intrinsic
-def sum_of(_context: Any, sums: Any, times: Any) -> Any:
-    """All sums together, float64, to which lanes were added so many ``times``."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        found, count = arguments
-        if sums.is_fixed:
-            grid = builder.bitcast(constant(_GRID), WORDS)
-            beside = builder.mul(fill(builder, builder.trunc(count, I32), WORDS), grid)
-            found = builder.uitofp(builder.sub(found, beside), _DOUBLES)
-            found = builder.fmul(found, ir.Constant(_DOUBLES, [2.0**-_FIXED_POINT] * LANES))
-        return _joined(builder, found, builder.fadd)
-
-    return types.float64(sums, types.int64), generate
-
-
 @intrinsic
 def total(_context: Any, value: Any) -> Any:
     """The sum of all lanes, in a fixed order."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return _joined(builder, arguments[0], builder.fadd)
+        return joined(builder, arguments[0], builder.fadd)
 
     return types.float32(value), generate
 
@@ -304,12 +260,12 @@ def highest(_context: Any, value: Any) -> Any:
         def larger_of(a: Any, b: Any) -> Any:
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
-        return _joined(builder, arguments[0], larger_of)
+        return joined(builder, arguments[0], larger_of)
 
     return types.float32(value), generate
 
 
-def _joined(builder: Any, lanes: Any, join: Any) -> Any:
+def joined(builder: Any, lanes: Any, join: Any) -> Any:
     """All lanes joined two by two, in a fixed order."""
     count = LANES
     while count > 1:
@@ -348,7 +304,8 @@ def _fetch(_context: Any, address: Any) -> Any:
 _SHIFT = 1.5 * 2**23
 """Added to a small number it leaves the nearest whole number in the lowest bits."""
 
-_TAYLOR = [math.log(2.0) ** n / math.factorial(n) for n in range(7)]
+_FACTORS = Chebyshev.interpolate(np.exp2, 5, domain=[-0.5, 0.5]).convert(kind=Polynomial).coef
+"""Of the polynomial that is 2 to the power of what is left, within 1e-7."""
 
 
 @intrinsic
@@ -356,7 +313,8 @@ def exponential(_context: Any, value: Any) -> Any:
     """exp of all lanes, within 3e-7, next to nothing below -87. Above 87 it is not defined."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return _power_of_two(builder, builder.fmul(arguments[0], constant(math.log2(math.e))))
+        power = builder.fmul(arguments[0], constant(math.log2(math.e)))
+        return _power_of_two(builder, power)
 
     return _LANES(value), generate
 
@@ -376,8 +334,9 @@ def _power_of_two(builder: Any, power: Any) -> Any:
     power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
     shifted = builder.fadd(power, constant(_SHIFT))
     rest = builder.fsub(power, builder.fsub(shifted, constant(_SHIFT)))
-    result = constant(_TAYLOR[-1])
-    for factor in reversed(_TAYLOR[:-1]):
+    first, *others = reversed(_FACTORS.tolist())
+    result = constant(first)
+    for factor in others:
         result = fused(builder, result, rest, constant(factor))
     exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
     return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)
