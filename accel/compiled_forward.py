@@ -167,7 +167,10 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
             )
             number = meet_where(by_columns, meeting, side, number)
             keys, values, place = kept.keys[layer], kept.values[layer], past + first
-            place_rows(own_qkv, own_offsets, place, past, shape, rotations, keys, values, queries)
+            bias = weights.qkv_bias[layer]
+            place_rows(
+                own_qkv, bias, own_offsets, place, past, shape, rotations, keys, values, queries
+            )
             number = follow_where(is_shared, meeting, side, number)
             for head in range(shape.kv_heads):
                 attend(

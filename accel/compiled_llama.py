@@ -17,7 +17,7 @@ from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
-from accel.llama import eps_of, fused_weights, is_built_like_llama, rotation_angles
+from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
@@ -40,8 +40,9 @@ second: it takes one row more, and another for each of so many."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
-SMALL_BYTES = 600_000_000
-"""Weights above are read by more threads than the compiled forward has."""
+MOST_BYTES = 3_500_000_000
+"""Larger weights are left to the lean forward: to find out which of the two is faster takes as much
+memory once more."""
 
 
 class CompiledCache(KVCache):
@@ -80,8 +81,7 @@ class CompiledCache(KVCache):
 
 
 class CompiledLlama(Model):
-    """A small decoder on one core, or two where there are many rows. Build it with
-    ``from_module``."""
+    """A decoder like Llama or Qwen2 on one core or two. Build it with ``from_module``."""
 
     has_fixed_shapes = False
     can_share = os.name == "posix"
@@ -123,7 +123,7 @@ class CompiledLlama(Model):
 
         The module's layers give up their weights.
         """
-        return cls(module) if _is_small_llama(module) else None
+        return cls(module) if _can_be_compiled(module) else None
 
     def new_cache(self, capacity: int) -> KVCache:
         dtype = self._weights.embedding.dtype
@@ -261,7 +261,7 @@ class CompiledLlama(Model):
             self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
 
 
-def _is_small_llama(module: Any) -> bool:
+def _can_be_compiled(module: Any) -> bool:
     if not is_built_like_llama(module):
         return False
     base = module.model
@@ -271,36 +271,53 @@ def _is_small_llama(module: Any) -> bool:
     return (
         weight.device.type == "cpu"
         and weight.dtype in (torch.float32, torch.bfloat16)
-        and size <= SMALL_BYTES
+        and size <= MOST_BYTES
         and attention.head_dim % BLOCK == 0
         and not hasattr(attention, "q_norm")
         and module.config.hidden_act == "silu"
-        and all(
-            getattr(part, "bias", None) is None and part.in_features % BLOCK == 0
-            for part in linears
+        and all(part.in_features % BLOCK == 0 for part in linears)
+        and not any(
+            name.endswith(".bias") and not name.endswith(_BIASED)
+            for name, _ in module.named_parameters()
         )
     )
+
+
+_BIASED = ("q_proj.bias", "k_proj.bias", "v_proj.bias")
+"""As Qwen2 has them."""
 
 
 def _weights(module: Any) -> Weights:
     """The module's weights in our layout; those of its layers are freed."""
     base, layers = module.model, module.model.layers
 
-    def stacked(make: Any) -> NDArray[Any]:
-        return np.stack([packed(_array(make(layer))) for layer in layers])
+    def stacked(parts_of: Any) -> NDArray[Any]:
+        """Layer by layer, so that little is held twice."""
+        whole: NDArray[Any] | None = None
+        for place, layer in enumerate(layers):
+            parts = parts_of(layer)
+            matrix = packed(_array(fused_weights(*parts)))
+            if whole is None:
+                whole = np.empty((len(layers), *matrix.shape), matrix.dtype)
+            whole[place] = matrix
+            for part in parts:
+                part.weight.data = part.weight.data.new_empty(0)
+        assert whole is not None
+        return whole
 
+    def heads_of(layer: Any) -> tuple[Any, Any, Any]:
+        return layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj
+
+    biases = [fused_biases(*heads_of(layer)) for layer in layers]
     weights = Weights(
         embedding=_array(base.embed_tokens.weight.data),
         attention_norm=np.stack([_floats(layer.input_layernorm.weight) for layer in layers]),
-        qkv=stacked(
-            lambda layer: fused_weights(
-                layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj
-            )
-        ),
-        output=stacked(lambda layer: layer.self_attn.o_proj.weight.data),
+        qkv=stacked(heads_of),
+        qkv_bias=np.stack([_floats(bias) for bias in biases]),
+        output=stacked(lambda layer: (layer.self_attn.o_proj,)),
         mlp_norm=np.stack([_floats(layer.post_attention_layernorm.weight) for layer in layers]),
-        gate_up=stacked(lambda layer: fused_weights(layer.mlp.gate_proj, layer.mlp.up_proj)),
-        down=stacked(lambda layer: layer.mlp.down_proj.weight.data),
+        gate_up=stacked(lambda layer: (layer.mlp.gate_proj, layer.mlp.up_proj)),
+        down=stacked(lambda layer: (layer.mlp.down_proj,)),
         norm=_floats(base.norm.weight),
         head=packed(_array(module.lm_head.weight.data)),
     )

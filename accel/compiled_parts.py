@@ -18,12 +18,14 @@ from accel.sources.compiled import compiled_with
 class Weights(NamedTuple):
     """Matrices are ``matmul.packed``, those of layers with the layer as first index.
 
-    embedding: stored [vocabulary, width]; norms: float32 [layers, width], the last [width].
+    embedding: stored [vocabulary, width]; norms: float32 [layers, width], the last [width];
+    qkv_bias: float32 [layers, out], [layers, 0] where there is none.
     """
 
     embedding: Stored
     attention_norm: Floats
     qkv: Packed
+    qkv_bias: Floats
     output: Packed
     mlp_norm: Floats
     gate_up: Packed
@@ -99,6 +101,7 @@ def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
 @compiled_with(lanes, matmul, compiled_attention)
 def place_rows(
     qkv: Floats,
+    bias: Floats,
     offsets: NDArray[np.int32],
     place: int,
     past: int,
@@ -108,13 +111,15 @@ def place_rows(
     values: Stored,
     queries: Stored,
 ) -> None:
-    """Turn queries and keys of projected rows by their positions; write the keys and values of one
-    layer from ``place`` on, and the queries as ``attend`` takes them."""
+    """Add the bias to projected rows, turn their queries and keys by their positions; write the
+    keys and values of one layer from ``place`` on, and the queries as ``attend`` takes them."""
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
     rows, group = len(offsets), heads // kv_heads
     width = qkv.shape[1]
     for row in range(rows):
         position = past + offsets[row]
+        for i in range(len(bias)):
+            qkv[row, i] += bias[i]
         for head in range(heads):
             to = (head // group * rows + row) * group + head % group
             rotate(qkv, row * width + head * depth, rotations, position, queries, to * depth)

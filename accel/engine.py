@@ -18,7 +18,7 @@ from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
 from accel.loading import check_folder, find_folder, is_out_of_memory
 from accel.model import Capability, Model
-from accel.opening import DTYPES, choose_settings, cores, open_model, profile
+from accel.opening import DTYPES, choose_settings, open_model, profile
 from accel.order import find_order
 from accel.planner import Planner
 from accel.prompts import Prompt, Snippet, fim_prompt
@@ -92,9 +92,8 @@ class Engine:
         place = _device(device)
         store = Store(fingerprint(folder, str(place)))
         settings = choose_settings(folder, dtype, threads, place, store)
-        settings = replace(settings, may_share=threads != 1 and cores() > 1)
         torch.set_num_threads(settings.threads)
-        opened = open_model(folder, settings.dtype, place, store)
+        opened = open_model(folder, settings.dtype, place, store, may_share=settings.may_share)
         engine = cls(
             opened.model,
             tokenizer,

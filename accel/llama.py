@@ -319,15 +319,21 @@ def fused_weights(*projections: nn.Linear) -> Tensor:
     return torch.cat([projection.weight.data for projection in projections])
 
 
+def fused_biases(*projections: nn.Linear) -> Tensor:
+    """The biases of several projections as one, [0] where none has any."""
+    if all(projection.bias is None for projection in projections):
+        return projections[0].weight.data.new_zeros(0)
+    return torch.cat(
+        [
+            projection.weight.data.new_zeros(len(projection.weight))
+            if projection.bias is None
+            else projection.bias.data
+            for projection in projections
+        ]
+    )
+
+
 def _fused(*projections: nn.Linear) -> Linear:
     """Several projections of the same input as one; the weights survive the module's."""
-    weight = fused_weights(*projections)
-    if all(projection.bias is None for projection in projections):
-        return Linear(weight)
-    biases = [
-        projection.weight.data.new_zeros(len(projection.weight))
-        if projection.bias is None
-        else projection.bias.data
-        for projection in projections
-    ]
-    return Linear(weight, torch.cat(biases))
+    biases = fused_biases(*projections)
+    return Linear(fused_weights(*projections), biases if len(biases) else None)

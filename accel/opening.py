@@ -45,11 +45,19 @@ class Opened:
     """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
 
 
-def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: Store) -> Opened:
+def open_model(
+    folder: Path,
+    dtype: torch.dtype,
+    device: torch.device,
+    store: Store,
+    *,
+    may_share: bool = False,
+) -> Opened:
     """The best rung that answers as the module itself does; the verdict is kept in ``store``.
 
-    compiled, static, lean and tree verify trees, chain one branch, plain nothing. Raises
-    BrokenModel, UnsupportedModel or OutOfMemory.
+    compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
+    a compiled forward may take a second thread. Raises BrokenModel, UnsupportedModel or
+    OutOfMemory.
     """
     key = f"path/{dtype}"
     verdict = store.get(key)
@@ -68,7 +76,7 @@ def open_model(folder: Path, dtype: torch.dtype, device: torch.device, store: St
             found = model is not None and probe.agrees(model, model.capability)
             if found and model is not None and rung == "compiled":
                 lean = LlamaModel.from_module(load_module(folder, dtype, device, "eager"))
-                found = lean is None or _rate(model) <= _rate(lean)
+                found = lean is None or is_faster(model, lean, may_share=may_share)
         except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
             # What a foreign architecture raises on rows it cannot take is not known beforehand.
             _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
@@ -134,22 +142,23 @@ def choose_settings(
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
         return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
+    may_share = threads != 1 and cores() > 1
     counts = [threads] if threads else _thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
     if len(counts) == len(names) == 1:
-        return Settings(DTYPES[names[0]], counts[0])
+        return Settings(DTYPES[names[0]], counts[0], may_share)
     key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
     kept = store.get(key)
     if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
-        return Settings(DTYPES[kept[0]], kept[1])
-    scores = {}
+        return Settings(DTYPES[kept[0]], kept[1], may_share)
+    scores: dict[tuple[str, int], float] = {}
     for name in names:
-        for count, score in _scores(folder, DTYPES[name], counts, device, store).items():
-            scores[name, count] = score
+        found = _scores(folder, DTYPES[name], counts, device, store, may_share=may_share)
+        scores |= {(name, count): score for count, score in found.items()}
     best = min(scores, key=scores.__getitem__)
     if all(_can_be_kept(count) for count in counts):
         store.put(key, list(best))
-    return Settings(DTYPES[best[0]], best[1])
+    return Settings(DTYPES[best[0]], best[1], may_share)
 
 
 def _thread_counts(folder: Path) -> list[int]:
@@ -176,7 +185,13 @@ def _can_be_kept(threads: int) -> bool:
 
 
 def _scores(
-    folder: Path, dtype: torch.dtype, counts: list[int], device: torch.device, store: Store
+    folder: Path,
+    dtype: torch.dtype,
+    counts: list[int],
+    device: torch.device,
+    store: Store,
+    *,
+    may_share: bool,
 ) -> dict[int, float]:
     """Seconds per expected token by thread count."""
     before = torch.get_num_threads()
@@ -188,18 +203,26 @@ def _scores(
                 torch.set_num_threads(count)
                 scores[count] = _score(_time_matrix(matrix, dtype))
         else:
-            model = open_model(folder, dtype, device, store).model
+            model = open_model(folder, dtype, device, store, may_share=may_share).model
             for count in counts:
                 torch.set_num_threads(count)
-                scores[count] = _rate(model)
+                scores[count] = _rate(model, may_share=may_share)
     finally:
         torch.set_num_threads(before)
     return scores
 
 
-def _rate(model: Model) -> float:
-    """``_score`` of a model, measured in a moment."""
-    return _score(measure(model, 0.12, (1, 8, 32), (512,)))
+def is_faster(model: Model, other: Model, *, may_share: bool) -> bool:
+    """Whether a model takes no more time for a token than another form of it."""
+    return _rate(model, may_share=may_share) <= _rate(other, may_share=may_share)
+
+
+def _rate(model: Model, *, may_share: bool) -> float:
+    """``_score`` of a model, measured in a moment, or some seconds where a forward takes long."""
+    one_s = measure(model, 0.0, (1,), (512,)).seconds.min()
+    budget_s = min(max(0.12, 40 * float(one_s)), 4.0)
+    costs = measure(model, budget_s, (1, 8, 32), (512,))
+    return _score(share(model, costs, budget_s) if may_share else costs)
 
 
 def _score(costs: Costs) -> float:

@@ -7,11 +7,13 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from accel.compiled_llama import CompiledLlama
 from accel.errors import InvalidRequest
 from accel.llama import LlamaModel
 from accel.model import Model
+from accel.opening import cores, is_faster
 from accel.planner import Planner
-from accel.profile import measure
+from accel.profile import measure, share
 
 _QWEN = {
     "max_position_embeddings": 32768,
@@ -70,8 +72,22 @@ WEIGHTS = 1 << 20
 """Random numbers that the weights are made of, over and over."""
 
 
-def random_model(shape: str, dtype: Literal["fp32", "bf16"]) -> Model:
-    """A model of the shape on the CPU. Raises InvalidRequest for an unknown shape."""
+def random_model(shape: str, dtype: Literal["fp32", "bf16"], *, may_share: bool = False) -> Model:
+    """A model of the shape on the CPU, in the form that an engine would give it.
+
+    ``may_share``: two threads may compute its forwards. Raises InvalidRequest for an unknown shape.
+    """
+    module = _random_module(shape, dtype)
+    compiled = CompiledLlama.from_module(module)
+    if compiled is not None:
+        module = _random_module(shape, dtype)
+    lean = LlamaModel.from_module(module)
+    assert lean is not None, "the shapes are all built like Llama"
+    is_compiled = compiled is not None and is_faster(compiled, lean, may_share=may_share)
+    return compiled if compiled is not None and is_compiled else lean
+
+
+def _random_module(shape: str, dtype: Literal["fp32", "bf16"]) -> nn.Module:
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.initialization import no_init_weights
 
@@ -92,9 +108,7 @@ def random_model(shape: str, dtype: Literal["fp32", "bf16"]) -> Model:
         whole = len(flat) // WEIGHTS * WEIGHTS
         flat[:whole].view(-1, WEIGHTS).copy_(block)
         flat[whole:].copy_(block[: len(flat) - whole])
-    model = LlamaModel.from_module(module)
-    assert model is not None, "the shapes are all built like Llama"
-    return model
+    return module
 
 
 def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | None) -> Planner:
@@ -104,7 +118,9 @@ def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | 
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    model = random_model(shape, dtype)
+    may_share = threads != 1 and cores() > 1
+    model = random_model(shape, dtype, may_share=may_share)
     one = measure(model, 0.0, (1,), CONTEXTS[:1]).seconds.min()
     budget_s = min(float(one) * len(ROWS) * len(CONTEXTS) * FORWARDS, MOST_SECONDS)
-    return Planner(measure(model, budget_s, ROWS, CONTEXTS))
+    costs = measure(model, budget_s, ROWS, CONTEXTS)
+    return Planner(share(model, costs, budget_s) if may_share else costs)

@@ -51,6 +51,22 @@ def test_logits_are_the_modules(dtype: torch.dtype, heads: tuple[int, int], tmp_
     assert probe.agrees(model, model.capability)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_biases_of_queries_keys_and_values_are_added(dtype: torch.dtype, tmp_path: Path) -> None:
+    """As Qwen2 has them."""
+    module = load_module(save(tmp_path, "qwen2", **WIDE), dtype, CPU, "eager")
+    biases = [part for name, part in module.named_parameters() if name.endswith("bias")]
+    assert len(biases) == 6
+    for seed, bias in enumerate(biases):
+        bias.data = torch.randn(bias.shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    probe = Probe(module)
+    model = CompiledLlama.from_module(module)
+    assert model is not None
+    assert probe.agrees(model, model.capability)
+    left = [part.numel() for part in module.get_submodule("model.layers").parameters()]
+    assert not any(left), "weights are not held twice"
+
+
 @pytest.mark.parametrize(
     "changes", [{"head_dim": 16}, {"attention_bias": True}, {"hidden_act": "gelu"}]
 )
