@@ -94,7 +94,7 @@ class Choice:
         self.is_chain = False
         """Whether the last draft was a chain."""
         self.took_s = 0.0
-        """What the last question took, and the chain behind it."""
+        """What the last question took, and the chain behind it. A tree is timed by who makes it."""
 
     def draft(self, matcher: Matcher, chains: Chains, room: int) -> DraftTree | None:
         """Nothing, or a chain of ``room`` nodes at most; None where a tree is worth its time."""
@@ -104,13 +104,11 @@ class Choice:
             return DraftTree.empty()
         started = time.perf_counter()
         kind, nodes = self.of(matcher.match(), chains)
-        if kind == Draft.TREE:
-            return None
         self.is_chain = kind == Draft.CHAIN
         tree = matcher.chain(min(nodes, room)) if self.is_chain else DraftTree.empty()
         self.took_s = time.perf_counter() - started
         if not self.is_chain:
-            return tree
+            return None if kind == Draft.TREE else tree
         # One slow draft, after which none is made, would never be corrected.
         self._chain_s += _NEW_SHARE * (min(self.took_s, 2 * self._chain_s) - self._chain_s)
         return tree

@@ -164,8 +164,8 @@ def write_shares(
     """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
     multiple of ``BLOCK``; returns the sum.
 
-    mask: float32 [.., >= end - past], 0, or ``BLOCKED`` in columns that are left out; scores: with
-    room for a block behind ``end``.
+    mask: float32 [.., >= end - past], contiguous, 0, or ``BLOCKED`` in columns that are left out;
+    scores: with room for a block behind ``end``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
     start, to, masked = row * scores.shape[1], row * shares.shape[1], mask_row * mask.shape[1]

@@ -144,8 +144,8 @@ class Generation:
             return DraftTree.empty()
         if self._matcher is not None and not self._written.rest:
             chain = self._choice.draft(self._matcher, planner.chains(pending, context), room)
+            self.statistics.drafted(self._choice.took_s, self._choice.is_chain)
             if chain is not None:
-                self.statistics.drafted(self._choice.took_s, bool(len(chain)))
                 return chain
         elif self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()

@@ -142,7 +142,7 @@ def choose_settings(
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
         return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
-    may_share = threads != 1 and cores() > 1
+    may_share = may_use_two(threads)
     counts = [threads] if threads else _thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
     if len(counts) == len(names) == 1:
@@ -270,6 +270,12 @@ def _kept_costs(kept: Any) -> Costs | None:
         return Costs.from_json(kept)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def may_use_two(threads: int | None) -> bool:
+    """Whether a forward may take a second thread where so many were asked for (None: whatever is
+    fast)."""
+    return threads != 1 and cores() > 1
 
 
 def cores() -> int:

@@ -11,7 +11,7 @@ from accel.compiled_llama import CompiledLlama
 from accel.errors import InvalidRequest
 from accel.llama import LlamaModel
 from accel.model import Model
-from accel.opening import cores, is_faster
+from accel.opening import is_faster, may_use_two
 from accel.planner import Planner
 from accel.profile import measure, share
 
@@ -83,8 +83,9 @@ def random_model(shape: str, dtype: Literal["fp32", "bf16"], *, may_share: bool 
         module = _random_module(shape, dtype)
     lean = LlamaModel.from_module(module)
     assert lean is not None, "the shapes are all built like Llama"
-    is_compiled = compiled is not None and is_faster(compiled, lean, may_share=may_share)
-    return compiled if compiled is not None and is_compiled else lean
+    if compiled is None or not is_faster(compiled, lean, may_share=may_share):
+        return lean
+    return compiled
 
 
 def _random_module(shape: str, dtype: Literal["fp32", "bf16"]) -> nn.Module:
@@ -118,7 +119,7 @@ def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | 
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    may_share = threads != 1 and cores() > 1
+    may_share = may_use_two(threads)
     model = random_model(shape, dtype, may_share=may_share)
     one = measure(model, 0.0, (1,), CONTEXTS[:1]).seconds.min()
     budget_s = min(float(one) * len(ROWS) * len(CONTEXTS) * FORWARDS, MOST_SECONDS)

@@ -28,7 +28,7 @@ class Statistics:
     decode_s: float = 0.0
     draft_s: list[float] = field(default_factory=list)
     asked_s: float = 0.0
-    """Time of looking for something to draft where nothing was found."""
+    """Time of asking what to draft where it was no chain: nothing, or a tree, timed apart."""
     learn_s: float = 0.0
     """Time in which the drafter took note of what was accepted."""
     verify_s: list[float] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Statistics:
     )
     """Sources of a tree's nodes, the nodes that became text, and how many tokens more."""
 
-    def drafted(self, seconds: float, found: bool) -> None:
-        """Looking for a draft took so long."""
-        if found:
+    def drafted(self, seconds: float, is_chain: bool) -> None:
+        """Asking what to draft took so long, and making it where it was a chain."""
+        if is_chain:
             self.draft_s.append(seconds)
         else:
             self.asked_s += seconds

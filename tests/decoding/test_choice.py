@@ -128,6 +128,7 @@ def test_a_chain_keeps_to_the_room_and_is_timed() -> None:
     assert 0 < choice.took_s < 1
     assert choice.draft(Matches(9), SLOW.chains(1, 300), 2) is None
     assert not choice.is_chain
+    assert 0 < choice.took_s < 1, "asking is paid for before a tree, too"
 
 
 def test_slopes_are_the_least_that_more_nodes_cost():
