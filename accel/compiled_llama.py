@@ -169,6 +169,10 @@ class CompiledLlama(Model):
         room = self._walk_room
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
+    def state_of(self, row: int) -> NDArray[Any]:
+        state: NDArray[Any] = self._scratch.normed[row]
+        return state
+
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         first = self._masks_from + group.start
         states = self._scratch.normed[first : self._masks_from + group.stop]

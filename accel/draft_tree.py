@@ -25,6 +25,7 @@ class Source(IntEnum):
     RECYCLED = 8
     DRAFT_MODEL = 9
     ADAPTIVE = 10
+    SPECULATED = 11
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.choice import Choice
+from accel.choice import MADE_AT_ONCE, Choice
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.greedy import GreedyWalk
 from accel.healing import prune
@@ -20,7 +20,15 @@ from accel.profile import best
 from accel.request import Chunk, GenerationRequest, StoppedBy
 from accel.rows import MaskGroups, tree_rows
 from accel.sampling import choose
-from accel.sources.protocol import Drafter, DraftRequest, Guesser, Matcher, PricedDrafter, Recycler
+from accel.sources.protocol import (
+    Drafter,
+    DraftRequest,
+    Guesser,
+    Matcher,
+    PricedDrafter,
+    Recycler,
+    Speculating,
+)
 from accel.statistics import Statistics
 from accel.transcript import Transcript
 from accel.trust import Trust
@@ -64,6 +72,8 @@ class Generation:
         self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
+        speculates = engine.model.speculator is not None and isinstance(drafter, Speculating)
+        self._speculator = drafter if speculates and isinstance(drafter, Speculating) else None
         self._matcher = drafter if isinstance(drafter, Matcher) and request.plan else None
         self._choice = Choice(self._trust, draws=not request.sampling.greedy)
         has_masks = engine.model.mask_tokens is not None
@@ -143,10 +153,11 @@ class Generation:
         if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
         if self._matcher is not None and not self._written.rest:
-            chain = self._choice.draft(self._matcher, planner.chains(pending, context), room)
-            self.statistics.drafted(self._choice.took_s, self._choice.is_chain)
-            if chain is not None:
-                return chain
+            chains = planner.chains(pending, context)
+            draft = self._choice.draft(self._matcher, chains, room, self._speculator)
+            self.statistics.drafted(self._choice.took_s, self._choice.kind in MADE_AT_ONCE)
+            if draft is not None:
+                return draft
         elif self.request.plan and not self._trust.wants_draft(planner.seconds(pending, context)):
             return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
@@ -342,7 +353,7 @@ class Generation:
         self.statistics.record(tree, path, count)
         if len(tree):
             self._choice.learn(len(tree), len(path))
-        if len(tree) and not self._choice.is_chain:
+        if len(tree) and self._choice.kind not in MADE_AT_ONCE:
             plain_s = self._engine.planner.seconds(len(pending), session.length) + OVERHEAD_S
             self._trust.learn(expected_hits(tree, path), len(path), plain_s)
         if self.request.drafter is not None and count:
@@ -350,6 +361,9 @@ class Generation:
             learnt = (DraftTree.empty(), []) if healing else (tree, path)
             started = time.perf_counter()
             self.request.drafter.commit(*learnt, taken)
+            if self._speculator is not None:
+                row = len(pending) + (path[-1] if path else -1)
+                self._speculator.note_state(self._engine.model.state_of(row))
             self.statistics.learn_s += time.perf_counter() - started
         return Chunk(taken, tree, path)
 

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from accel.errors import BrokenModel, UnsupportedModel
 
-FILE = "adaptive.safetensors"
+FILE, SPECULATOR_FILE = "adaptive.safetensors", "speculator.safetensors"
 PROJECTIONS = ("qkv", "output", "gate_up", "down")
 
 
@@ -133,26 +133,32 @@ def read_weights(file: Path, base_sha256: str | None = None) -> dict[str, Tensor
     if base_sha256 is not None and metadata.get("base_sha256") != base_sha256:
         raise UnsupportedModel(
             f"{file} belongs to other weights than those beside it; train it again with "
-            "`redraft train adaptive`"
+            f"`redraft train {file.stem}`"
         )
     return weights
 
 
 def save_weights(file: Path, weights: dict[str, Tensor], base_sha256: str) -> None:
-    """Replace ``file`` by ``weights`` in bfloat16, for the base of that sha256."""
+    """Replace ``file`` by ``weights``, bfloat16 where they are no whole numbers, for the base of
+    that sha256."""
     part = file.with_suffix(".part")
     tensors = {
-        name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in weights.items()
+        name: weight.detach().to(_stored_as(weight)).contiguous()
+        for name, weight in weights.items()
     }
     save_file(tensors, part, metadata={"base_sha256": base_sha256})
     os.replace(part, file)
+
+
+def _stored_as(weight: Tensor) -> torch.dtype:
+    return torch.bfloat16 if weight.is_floating_point() else weight.dtype
 
 
 def sha256_of_base(folder: Path) -> str:
     """Names the weights of a model folder, all its safetensors but ours."""
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.safetensors")):
-        if file.name != FILE:
+        if file.name not in (FILE, SPECULATOR_FILE):
             with file.open("rb") as stream:
                 while block := stream.read(1 << 24):
                     digest.update(block)

@@ -307,6 +307,12 @@ def wide(_context: Any, value: Any) -> Any:
     return types.float32(value), generate
 
 
+def rounded_bits(numbers: NDArray[np.float32]) -> NDArray[np.int16]:
+    """The bits of the nearest bf16, ties to even."""
+    bits = np.ascontiguousarray(numbers).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view(np.int16)
+
+
 def packed(weight: NDArray[Any]) -> Packed:
     """A matrix [out, in] of float32, or of bf16 bits as int16, with zeros up to whole blocks."""
     rows, depth = weight.shape
@@ -320,4 +326,13 @@ def packed(weight: NDArray[Any]) -> Packed:
     return np.ascontiguousarray(pairs).view(np.int32)[..., 0]
 
 
-__all__ = ["BLOCK", "TILE_ROWS", "float_of", "multiply", "narrow", "packed", "wide"]
+__all__ = [
+    "BLOCK",
+    "TILE_ROWS",
+    "float_of",
+    "multiply",
+    "narrow",
+    "packed",
+    "rounded_bits",
+    "wide",
+]

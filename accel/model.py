@@ -19,6 +19,7 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
+from accel.speculator import Speculator
 
 
 class Capability(IntEnum):
@@ -49,6 +50,8 @@ class Model(ABC):
     """Whether mask rows can be computed."""
     verifies: bool = False
     """Whether ``verify`` is there."""
+    speculator: Speculator | None = None
+    """What guesses from ``state_of``, on models that have such."""
     mask_tokens: MaskTokens | None = None
     """What mask rows are, on models that compute them and have them."""
 
@@ -85,6 +88,11 @@ class Model(ABC):
         The tree's root is row ``rows.logits_from``, and mask rows alone stand behind its nodes. Of
         the cache the same holds as after ``forward``."""
         raise NotImplementedError("this model gives logits alone")
+
+    def state_of(self, row: int) -> NDArray[Any]:
+        """The normalised state [width] of a row of the last forward, of those from ``logits_from``
+        on: float32, or the bits of bf16 as int16. Valid until the next forward."""
+        raise NotImplementedError("this model gives no states")
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Logits [rows, >= vocabulary] and normalised states [rows, width] of some mask rows of the

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from accel import attention
+from accel import attention, speculator
 from accel.compiled_llama import CompiledLlama
 from accel.errors import AccelError, UnsupportedModel
 from accel.linear import Linear
@@ -66,7 +66,7 @@ def open_model(
     if verdict in _LADDER:
         model = _build(verdict, module)
         if model is not None:
-            give_mask_tokens(model, module, folder)
+            give_drafting(model, module, folder)
             return Opened(model, ends, verdict)
         module = load_module(folder, dtype, device, "eager")
     probe = Probe(module)
@@ -84,7 +84,7 @@ def open_model(
         if found:
             assert model is not None
             store.put(key, rung)
-            give_mask_tokens(model, module, folder)
+            give_drafting(model, module, folder)
             return Opened(model, ends, rung)
         if rung in ("compiled", "static", "lean") and model is not None:
             module = load_module(folder, dtype, device, "eager")
@@ -113,17 +113,26 @@ def _build(rung: str, module: nn.Module) -> Model | None:
     return TransformersModel(module, Capability.CHAIN if rung == "chain" else Capability.PLAIN)
 
 
-def give_mask_tokens(model: Model, module: Any, folder: Path) -> None:
-    """Read the mask tokens beside a model's weights where it computes mask rows. Weights that do
-    not belong to it are left alone, and the log says so."""
-    if not model.computes_masks or not (folder / FILE).exists():
+def give_drafting(model: Model, module: Any, folder: Path) -> None:
+    """Read what was trained to draft for a model, where it lies beside its weights and the model
+    has the forward for it: mask tokens and a speculator. What does not belong to these weights is
+    left alone, and the log says so."""
+    base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
+    wants_masks = model.computes_masks and (folder / FILE).exists()
+    wants_speculator = model.verifies and (folder / speculator.FILE).exists()
+    if not wants_masks and not wants_speculator:
         return
+    sha256 = sha256_of_base(folder)
     try:
-        weights = read_weights(folder / FILE, sha256_of_base(folder))
-        base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
-        model.take_mask_tokens(MaskTokens(weights, base, head))
+        if wants_masks:
+            model.take_mask_tokens(MaskTokens(read_weights(folder / FILE, sha256), base, head))
     except AccelError as error:
         _log.warning("no adaptive tokens: %s", error)
+    try:
+        if wants_speculator:
+            model.speculator = speculator.read_speculator(folder, base, sha256)
+    except AccelError as error:
+        _log.warning("no speculator: %s", error)
 
 
 @dataclass(frozen=True, slots=True)

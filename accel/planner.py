@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.choice import CHANCES, MOST_NODES, Chain, Chains
+from accel.choice import CHANCES, MOST_NODES, SPECULATED_NODES, Chain, Chains
 from accel.draft_tree import DraftTree
 from accel.profile import Costs
 from accel.sources.protocol import Prices
@@ -75,7 +75,9 @@ class Planner:
                 Chain(node + 1, float(right[match, node]), float(saved[match, node]))
                 for match, node in enumerate(saved.argmax(axis=1).tolist())
             ]
-            kept = self._chains[key] = Chains(plain_s, best)
+            few = min(SPECULATED_NODES, len(seconds) - 1)
+            node_s = float(seconds[few] - seconds[0]) / few
+            kept = self._chains[key] = Chains(plain_s, best, node_s)
         return kept
 
     def fit(

@@ -28,7 +28,7 @@ class Statistics:
     decode_s: float = 0.0
     draft_s: list[float] = field(default_factory=list)
     asked_s: float = 0.0
-    """Time of asking what to draft where it was no chain: nothing, or a tree, timed apart."""
+    """Time of asking what to draft where nothing was, or a tree, which is timed apart."""
     learn_s: float = 0.0
     """Time in which the drafter took note of what was accepted."""
     verify_s: list[float] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Statistics:
     )
     """Sources of a tree's nodes, the nodes that became text, and how many tokens more."""
 
-    def drafted(self, seconds: float, is_chain: bool) -> None:
-        """Asking what to draft took so long, and making it where it was a chain."""
-        if is_chain:
+    def drafted(self, seconds: float, is_made: bool) -> None:
+        """Asking what to draft took so long, and making it where it was no tree."""
+        if is_made:
             self.draft_s.append(seconds)
         else:
             self.asked_s += seconds

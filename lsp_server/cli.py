@@ -62,6 +62,9 @@ COMMANDS: dict[str, Command] = {
             ),
             "average": Command("accel.training.average", "one model from the ends of several runs"),
             "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
+            "speculator": Command(
+                "accel.training.speculator", "a small network that guesses on from a model's state"
+            ),
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
             ),

@@ -127,7 +127,7 @@ class EngineService:
         from repo_index.warming import warm_up as warm_up_datastore
 
         forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
-        warming.warm_up_drafting(self.engine.model.mask_tokens, forward_s)
+        warming.warm_up_drafting(self.engine.model, forward_s)
         warm_up_datastore(self.indexes.tokenizer, self.engine.tokenizer.vocabulary_size)
         warming.warm_up_requests(self)
         self._sessions.clear()
@@ -299,14 +299,15 @@ class EngineService:
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:
-        from accel.sources import shapes_of, with_adaptive
-        from accel.sources.mixture import MixtureDrafter
+        from accel.sources import mixture_drafter, with_adaptive
 
-        shapes = shapes_of(self.engine.tokenizer)
+        engine = self.engine
         learnt = self._learnt.calibration if self._learnt is not None else None
-        drafter = MixtureDrafter(shapes, learnt=learnt, history=self._history)
-        forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
-        return with_adaptive(drafter, self.engine.model.mask_tokens, forward_s)
+        drafter = mixture_drafter(
+            engine.tokenizer, engine.model.speculator, learnt=learnt, history=self._history
+        )
+        forward_s = engine.planner.seconds(1, TYPICAL_CONTEXT)
+        return with_adaptive(drafter, engine.model.mask_tokens, forward_s)
 
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsp_server.jobs import CompletionJob, EditJob
 
 if TYPE_CHECKING:
-    from accel.mask_tokens import MaskTokens
+    from accel.model import Model
     from lsp_server.engine_process import EngineService
 
 TOKENS = 12
@@ -22,14 +22,22 @@ def total(values: list[float]) -> float:
 '''
 
 
-def warm_up_drafting(mask_tokens: MaskTokens | None, forward_s: float) -> None:
+def warm_up_drafting(model: Model, forward_s: float) -> None:
     """Compile, or load the compiled form of, what drafts on this model: adaptive tokens where they
     are used, since they take 25 s of processor time the first time."""
-    from accel.sources import adaptive, adaptive_pays, calibration, mixture
+    from accel.sources import (
+        adaptive,
+        adaptive_pays,
+        calibration,
+        mixture,
+        speculating_mixture,
+    )
 
     mixture.warm_up()
-    if adaptive_pays(mask_tokens, forward_s):
+    if adaptive_pays(model.mask_tokens, forward_s):
         adaptive.warm_up()
+    elif model.speculator is not None:
+        speculating_mixture.warm_up(model.speculator)
     calibration.warm_up()
 
 

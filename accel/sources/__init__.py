@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accel.mask_tokens import MaskTokens
+    from accel.sources.calibration import Calibration
     from accel.sources.history import History
     from accel.sources.mixture import MixtureDrafter
     from accel.sources.protocol import Drafter
     from accel.sources.sampler import Tables
     from accel.sources.token_shapes import TokenShapes
+    from accel.speculator import Speculator
     from accel.tokenizer import Tokenizer
 
 
@@ -21,8 +23,9 @@ def default_drafter(
     *,
     calibration: Path | None = None,
     history: History | None = None,
+    speculator: Speculator | None = None,
 ) -> MixtureDrafter:
-    """The drafter for completions of a model with ``tokenizer``.
+    """The drafter for completions of a model with ``tokenizer``, and ``speculator`` if it has one.
 
     ``calibration`` is a file of what earlier drafters of this model learnt, see
     ``calibration.file_of``; without it learning starts anew. Save it with
@@ -30,10 +33,26 @@ def default_drafter(
     code is loaded by ``mixture.warm_up``.
     """
     from accel.sources.calibration import Calibration
-    from accel.sources.mixture import MixtureDrafter
 
     learnt = Calibration.load(calibration) if calibration else None
-    return MixtureDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
+    return mixture_drafter(tokenizer, speculator, learnt=learnt, history=history)
+
+
+def mixture_drafter(
+    tokenizer: Tokenizer,
+    speculator: Speculator | None,
+    *,
+    learnt: Calibration | None,
+    history: History | None,
+) -> MixtureDrafter:
+    """``default_drafter`` that goes on learning where ``learnt`` stands."""
+    from accel.sources.mixture import MixtureDrafter
+    from accel.sources.speculating_mixture import SpeculatingMixture
+
+    shapes = shapes_of(tokenizer)
+    if speculator is None:
+        return MixtureDrafter(shapes, learnt=learnt, history=history)
+    return SpeculatingMixture(speculator, shapes=shapes, learnt=learnt, history=history)
 
 
 ADAPTIVE_FROM_S = 2e-3

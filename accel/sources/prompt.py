@@ -51,8 +51,16 @@ def link(
 def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> tuple[int, int]:
     """Tokens of the longest run that ends as the text up to ``stop`` does, and ended so before,
     ``LONGEST_ENDING`` at most, and what stands behind the newest of such: where it begins."""
+    return match_from(tokens, previous, previous[stop - 1] if stop > 0 else -1, stop)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def match_from(
+    tokens: TokenArray, previous: TokenArray, position: int, stop: int
+) -> tuple[int, int]:
+    """``ending_match`` of a text whose last token stands earlier at ``position``, -1 for nowhere;
+    its last tokens need not be linked."""
     longest, behind, visited = 0, stop, 0
-    position = previous[stop - 1] if stop > 0 else -1
     while position >= 0 and visited < MOST_ENDINGS and longest < LONGEST_ENDING:
         length = 1
         while (
@@ -197,6 +205,16 @@ class PromptIndex:
     def is_empty(self) -> bool:
         """Whether there is neither prompt nor output."""
         return self._stop == self._start
+
+    @property
+    def previous(self) -> TokenArray:
+        """Where the token of each position stands before it, -1 for nowhere."""
+        return self._previous
+
+    @property
+    def newest(self) -> TokenArray:
+        """Where each token stands last, -1 for nowhere; another array when it has grown."""
+        return self._newest
 
     @property
     def vocabulary(self) -> int:

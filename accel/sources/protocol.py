@@ -7,7 +7,7 @@ tested by replay without a model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,6 +184,22 @@ class PricedDrafter(Protocol):
     def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more.
         ``prices`` are for ``max_nodes`` or more."""
+        ...
+
+
+@runtime_checkable
+class Speculating(Protocol):
+    """A drafter that also drafts from the model's last state."""
+
+    def note_state(self, state: NDArray[Any]) -> None:
+        """``Model.state_of`` the row where the text stopped; the token chosen there is the text's
+        last when it is ``commit``ted, which comes before this."""
+        ...
+
+    def speculate(self, nodes: int, least: float) -> DraftTree:
+        """Instead of ``draft``, after ``Matcher.match``: at most ``nodes`` nodes, of paths that are
+        right with a chance of ``least`` or more. Empty where no state was noted since the last
+        ``commit``."""
         ...
 
 

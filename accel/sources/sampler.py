@@ -17,7 +17,7 @@ from accel import lanes, matmul
 from accel.draft_tree import TokenArray
 from accel.lanes import LANES, highest, larger, load
 from accel.mask_tokens import MaskTokens
-from accel.matmul import BLOCK, Packed, multiply, narrow, packed
+from accel.matmul import BLOCK, Packed, multiply, narrow, packed, rounded_bits
 from accel.sources.compiled import compiled_with
 from accel.sources.pooling import POOLING
 
@@ -46,14 +46,8 @@ class Tables(NamedTuple):
         assert sampler is not None, "these mask tokens come without a sampler"
         head = masks.head_of(np.arange(len(sampler.by_token), dtype=np.int32))
         pooling = POOLING if masks.pooling is None else masks.pooling
-        state, memory = packed(_bits(sampler.state)), packed(_bits(sampler.memory))
+        state, memory = packed(rounded_bits(sampler.state)), packed(rounded_bits(sampler.memory))
         return cls(state, memory, sampler.by_token, head @ sampler.out, pooling)
-
-
-def _bits(matrix: Floats) -> NDArray[np.int16]:
-    """The bits of bf16 that are nearest."""
-    bits = np.ascontiguousarray(matrix).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view(np.int16)
 
 
 class Noted(NamedTuple):

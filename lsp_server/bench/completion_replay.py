@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from accel.choice import Choice
+from accel.choice import MADE_AT_ONCE, Choice
 from accel.draft_tree import DraftTree, TokenArray
 from accel.generation import OVERHEAD_S
 from accel.planner import Planner
@@ -124,7 +124,7 @@ class Planned:
         """Commit within and note how far the probabilities were right."""
         if len(tree):
             self._choice.learn(len(tree), len(path))
-        if len(tree) and not self._choice.is_chain:
+        if len(tree) and self._choice.kind not in MADE_AT_ONCE:
             self._trust.learn(float(tree.probabilities.sum()), len(path))
         self._drafter.commit(tree, path, tokens)
         self._context += len(tokens)

@@ -1,9 +1,10 @@
 """``redraft train matches``: what drafts bring where the text's end stands in it earlier.
 
 The model fills in lines of functions of installed packages, and at every token the default drafter
-is asked for its match, its chain and its tree, of which the tokens that follow take some.
-``FIRST``, ``NEXT`` and ``MORE`` of ``accel.choice`` are the columns that this prints. Nothing of
-the benches' cases takes part.
+is asked for its match, its chain, its tree, and what it speculates where the model has a
+speculator, of which the tokens that follow take some. ``FIRST``, ``NEXT``, ``MORE`` and
+``SPECULATED`` of ``accel.choice`` are the columns that this prints. Nothing of the benches' cases
+takes part.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from accel.sources.protocol import DraftRequest
 
 NODES = 64
+LEAST_GUESSED = 0.1
+"""Chance of a path from which a speculator's node usually pays."""
 LINES = 3
 """Lines of a hole at most."""
 
@@ -43,11 +46,10 @@ def run(args: argparse.Namespace) -> int:
     """Print how many tokens a draft brings by the length of its match. Raises BenchError."""
     from accel.choice import FIRST
     from accel.engine import Engine
-    from accel.sources import shapes_of
-    from accel.sources.mixture import MixtureDrafter
+    from accel.sources import default_drafter
 
     engine = Engine.load(args.model)
-    drafter = MixtureDrafter(shapes_of(engine.tokenizer))
+    drafter = default_drafter(engine.tokenizer, speculator=engine.model.speculator)
     rng = random.Random(args.seed)
     texts = texts_of(
         engine.tokenizer,
@@ -59,12 +61,16 @@ def run(args: argparse.Namespace) -> int:
     found = Found.room(len(FIRST))
     for request, _ in texts:
         observe(engine, drafter, request, args.tokens, found)
-    print("match   asked  first   next   more")
+    print("match   asked  first   next   more  speculated")
     for match, asked in enumerate(found.asked.tolist()):
         right, times = found.right[match], max(asked, 1)
         following = right[1:].sum() / max(right[:-1].sum(), 1)
         more = found.more[match] / times
-        print(f"{match:5}  {asked:6}  {right[0] / times:5.2f}  {following:5.2f}  {more:5.2f}")
+        guessed = found.speculated[match] / times
+        print(
+            f"{match:5}  {asked:6}  {right[0] / times:5.2f}  {following:5.2f}  {more:5.2f}"
+            f"  {guessed:10.2f}"
+        )
     return 0
 
 
@@ -72,18 +78,20 @@ class Found(NamedTuple):
     """What was seen by the length of the match, the last place for all longer ones.
 
     asked: int64 [matches], how often; right: int64 [matches, NODES], chains that were right up to
-    each node; more: int64 [matches], accepted tokens of trees beyond those of chains that pay.
+    each node; more: int64 [matches], accepted tokens of trees beyond those of chains that pay;
+    speculated: int64 [matches], accepted tokens of what a speculator guessed.
     """
 
     asked: NDArray[np.int64]
     right: NDArray[np.int64]
     more: NDArray[np.int64]
+    speculated: NDArray[np.int64]
 
     @classmethod
     def room(cls, matches: int) -> Found:
         """Nothing seen."""
         whole = np.zeros(matches, np.int64)
-        return cls(whole, np.zeros((matches, NODES), np.int64), whole.copy())
+        return cls(whole, np.zeros((matches, NODES), np.int64), whole.copy(), whole.copy())
 
 
 def hole_in(body: Body, rng: random.Random) -> Body:
@@ -108,8 +116,10 @@ def observe(
 
     A text that loops is left out: there chains are right for as long as they are.
     """
+    from accel.choice import SPECULATED_NODES
     from accel.draft_tree import DraftTree
     from accel.request import GenerationRequest
+    from accel.sources.protocol import Speculating
 
     suffix = request.suffix if request.suffix is not None else np.empty(0, np.int32)
     prompt = engine.fim_prompt(
@@ -121,7 +131,10 @@ def observe(
         return
     request = replace(request, prompt=prompt.text, suffix=prompt.suffix_tokens, given=prompt.tokens)
     drafter.begin(request)
+    states = states_of(engine, prompt.tokens, written)
     for place in range(len(written)):
+        if place and isinstance(drafter, Speculating):
+            drafter.note_state(states[place - 1])
         match, context = min(drafter.match(), len(found.asked) - 1), len(request.prompt) + place
         right = accepted_of(drafter.chain(NODES), written[place:])
         nodes = engine.planner.chains(1, context).best[match].nodes if match else 0
@@ -130,7 +143,27 @@ def observe(
         found.asked[match] += 1
         found.right[match, :right] += 1
         found.more[match] += accepted_of(tree, written[place:]) - min(right, nodes)
+        if isinstance(drafter, Speculating):
+            guessed = drafter.speculate(SPECULATED_NODES, LEAST_GUESSED)
+            found.speculated[match] += accepted_of(guessed, written[place:])
         drafter.commit(DraftTree.empty(), [], written[place : place + 1])
+
+
+def states_of(engine: Engine, prompt: TokenArray, written: TokenArray) -> list[NDArray[Any]]:
+    """The model's state where it chose each token of what it wrote."""
+    from accel.draft_tree import DraftTree
+    from accel.rows import chain_rows
+
+    if engine.model.speculator is None:
+        return []
+    session, states = engine.session(), []
+    engine.extend(session, prompt[:-1], lambda: False)
+    for token in [prompt[-1], *written[:-1]]:
+        row = np.array([token], np.int32)
+        engine.verify(chain_rows(row, 0), DraftTree.empty(), session)
+        states.append(engine.model.state_of(0).copy())
+        session.keep(row, [0])
+    return states
 
 
 def accepted_of(tree: DraftTree, following: TokenArray) -> int:

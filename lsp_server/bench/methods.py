@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 
-PLANNED = frozenset(["redraft", "adaptive", "redraft+adaptive"])
+PLANNED = frozenset(["redraft", "retrieval", "adaptive", "redraft+adaptive"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
 
@@ -248,9 +248,19 @@ def _unavailable(why: str) -> Exception:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
-    """All sources, as the server has them: with adaptive tokens where a forward takes long."""
+    """All sources, as the server has them: with adaptive tokens where a forward takes long, and
+    with the model's speculator where it does not."""
     engine = setup.engine
     return _with_adaptive(setup, engine.planner.seconds(1, TYPICAL_CONTEXT) if engine else 0.0)
+
+
+def _retrieval(setup: MethodSetup) -> MakeDrafter:
+    """What drafts as ``redraft`` does with nothing that was trained for the model."""
+    from accel.sources import default_drafter
+    from accel.sources.mixture import warm_up
+
+    warm_up()
+    return lambda: default_drafter(setup.tokenizer)
 
 
 def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
@@ -260,12 +270,18 @@ def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
 
 
 def _with_adaptive(setup: MethodSetup, forward_s: float) -> MakeDrafter:
-    from accel.sources import default_drafter, with_adaptive
+    from accel.sources import default_drafter, speculating_mixture, with_adaptive
     from accel.sources.mixture import warm_up
 
     warm_up()
-    mask_tokens = setup.engine.model.mask_tokens if setup.engine else None
-    return lambda: with_adaptive(default_drafter(setup.tokenizer), mask_tokens, forward_s)
+    model = setup.engine.model if setup.engine else None
+    mask_tokens = model.mask_tokens if model else None
+    speculator = model.speculator if model else None
+    if speculator is not None:
+        speculating_mixture.warm_up(speculator)
+    return lambda: with_adaptive(
+        default_drafter(setup.tokenizer, speculator=speculator), mask_tokens, forward_s
+    )
 
 
 DRAFTERS.update(
@@ -289,6 +305,7 @@ DRAFTERS.update(
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
         "adaptive": _adaptive,
+        "retrieval": _retrieval,
         "redraft+adaptive": _redraft_adaptive,
     }
 )

@@ -22,6 +22,7 @@ SOURCE_STYLES = {
     "recycled": "bright_red",
     "draft_model": "red",
     "adaptive": "bright_magenta",
+    "speculated": "bright_blue",
 }
 """Colour of each draft source, in the manner of figure 7 of the FastCoder paper."""
 

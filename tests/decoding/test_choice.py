@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from accel.choice import CHANCES, FIRST, MORE, MOST_NODES, NEXT, RUNS, Choice, Draft
+from accel.choice import (
+    CHANCES,
+    FIRST,
+    MORE,
+    MOST_NODES,
+    NEXT,
+    RUNS,
+    SPECULATED,
+    SPECULATED_NODES,
+    Choice,
+    Draft,
+)
 from accel.draft_tree import DraftTree, Source
 from accel.planner import BESIDE_S, Planner
 from accel.profile import Costs
@@ -114,7 +128,7 @@ def test_questions_become_rare_where_nothing_is_hoped_for() -> None:
         assert not len(tree)
     assert 10 < len(nothing.asked) < 30
     some = Matches(9)
-    while not choice.is_chain:
+    while choice.kind != Draft.CHAIN:
         choice.draft(some, chains, 8)
     assert len(some.asked) == 1
 
@@ -124,11 +138,69 @@ def test_a_chain_keeps_to_the_room_and_is_timed() -> None:
     tree = choice.draft(Matches(9), FAST.chains(1, 300), 2)
     assert tree is not None
     assert len(tree) == 2
-    assert choice.is_chain
+    assert choice.kind == Draft.CHAIN
     assert 0 < choice.took_s < 1
     assert choice.draft(Matches(9), SLOW.chains(1, 300), 2) is None
-    assert not choice.is_chain
+    assert choice.kind == Draft.TREE
     assert 0 < choice.took_s < 1, "asking is paid for before a tree, too"
+
+
+class Guesses:
+    """A speculator whose trees are chains, and what it was asked for."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self.asked: list[tuple[int, float]] = []
+
+    def note_state(self, state: NDArray[Any]) -> None: ...
+
+    def speculate(self, nodes: int, least: float) -> DraftTree:
+        self.asked.append((nodes, least))
+        return DraftTree.chain(np.arange(min(nodes, self._most), dtype=np.int32), Source.SPECULATED)
+
+
+def test_behind_short_matches_a_speculator_drafts_and_behind_long_runs_a_chain() -> None:
+    chains = FAST.chains(1, 300)
+    for match in range(3):
+        assert Choice(Trust()).of(match, chains, speculates=True)[0] == Draft.SPECULATION
+        assert Choice(Trust()).of(match, chains)[0] != Draft.SPECULATION
+    running = Choice(Trust())
+    running.of(16, chains)
+    running.learn(64, 64)
+    assert running.of(16, chains, speculates=True)[0] == Draft.CHAIN
+    assert list(SPECULATED) == sorted(SPECULATED)
+
+
+def test_what_is_speculated_keeps_to_the_room_and_to_its_price() -> None:
+    choice, guesses, chains = Choice(Trust()), Guesses(), FAST.chains(1, 300)
+    tree = choice.draft(Matches(0), chains, 2, guesses)
+    assert tree is not None
+    assert len(tree) == 2
+    assert choice.kind == Draft.SPECULATION
+    assert choice.took_s > 0
+    choice.draft(Matches(0), chains, 64, guesses)
+    assert [nodes for nodes, _ in guesses.asked] == [2, SPECULATED_NODES]
+    assert guesses.asked[0][1] == pytest.approx(chains.node_s / chains.plain_s)
+
+
+def test_a_speculator_that_is_wrong_is_asked_for_less_and_then_hardly_ever() -> None:
+    choice, guesses, chains = Choice(Trust()), Guesses(), FAST.chains(1, 300)
+    for _ in range(200):
+        tree = choice.draft(Matches(0), chains, 8, guesses)
+        assert tree is not None
+        if len(tree):
+            choice.learn(len(tree), 0)
+    least = [asked for _, asked in guesses.asked]
+    assert least[0] < least[1] < least[2]
+    assert min(least[2:]) > 1.5 * least[0]
+    assert len(least) < 60
+
+
+def test_a_speculator_that_says_nothing_counts_as_wrong() -> None:
+    choice, silent, chains = Choice(Trust()), Guesses(0), FAST.chains(1, 300)
+    for _ in range(200):
+        assert choice.draft(Matches(0), chains, 8, silent) is not None
+    assert len(silent.asked) < 60
 
 
 def test_slopes_are_the_least_that_more_nodes_cost():

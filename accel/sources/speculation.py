@@ -1,0 +1,272 @@
+"""Trees of a speculator, grown in one call of compiled code.
+
+A node is one step of a small network: from the state before it, the token, and the token that
+followed the text's longest match there. Nodes are taken best first while their paths are probable
+enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.experimental import structref
+
+from accel import lanes, matmul, speculator
+from accel.draft_tree import TokenArray
+from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
+from accel.matmul import BLOCK, multiply, narrow, wide
+from accel.sources import prompt, speculated_head
+from accel.sources.compiled import compiled_with
+from accel.sources.prompt import match_from
+from accel.sources.speculated_head import MOST_COLUMNS, Head, cover, forget
+from accel.speculator import LENGTHS, Floats, Halves, Speculator
+
+MOST_NODES, MOST_SEEN = 8, 4
+"""Nodes of a tree, and how many of them are looked behind: the root and those next to it, since
+each takes some microseconds."""
+
+MOST_DEPTH = MOST_SEEN
+CHILDREN = 3
+"""Likeliest tokens that are looked at behind a node."""
+MOST_KEPT = MOST_SEEN * CHILDREN
+
+LEAST_SEEN = 0.2
+"""Chance of a path from which it is worth to look behind its end."""
+
+
+class Work(NamedTuple):
+    """What growing writes.
+
+    known: int16 [1, model], the model's state; input: int16 [1, width]; sums: float32 [seen + 1,
+    width], of each node looked behind, what the next step begins with, and the root's; inner:
+    float32 [1, width]; logits: float32 [1, columns]; tokens, parents, chances, seen: of the nodes.
+    """
+
+    known: Halves
+    input: Halves
+    sums: Floats
+    inner: Floats
+    logits: Floats
+    tokens: TokenArray
+    parents: TokenArray
+    chances: Floats
+    seen: TokenArray
+
+    @classmethod
+    def room(cls, tables: Speculator) -> Work:
+        """Room for one tree."""
+        width = tables.by_length.shape[1]
+        return cls(
+            np.zeros((1, 2 * tables.state.shape[1]), np.int16),
+            np.zeros((1, width), np.int16),
+            np.zeros((MOST_SEEN + 1, width), np.float32),
+            np.zeros((1, width), np.float32),
+            np.full((1, MOST_COLUMNS), -np.inf, np.float32),
+            np.zeros(MOST_NODES, np.int32),
+            np.zeros(MOST_NODES, np.int32),
+            np.zeros(MOST_NODES, np.float32),
+            np.zeros(MOST_NODES, np.int32),
+        )
+
+
+@structref.register
+class _DeskType(types.StructRef):
+    """Compiled form of ``Desk``."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """Types of values, where a constant would have its own."""
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Desk(structref.StructRefProxy):
+    """All that growing reads and writes, as one argument, see ``mixture_room.Room``."""
+
+
+structref.define_proxy(Desk, _DeskType, ["tables", "head", "work", "text", "previous", "newest"])
+
+
+@njit(cache=True)
+def desk_of(
+    tables: Speculator,
+    head: Head,
+    work: Work,
+    text: TokenArray,
+    previous: TokenArray,
+    newest: TokenArray,
+) -> Desk:
+    """A desk that holds these; the last three are those of ``prompt.PromptIndex``."""
+    return Desk(tables, head, work, text, previous, newest)
+
+
+@compiled_with(speculated_head)
+def begin_in(desk: Any, stop: int) -> None:
+    """Begin another text, which ends at ``stop``."""
+    forget(desk.tables, desk.head)
+    cover(desk.tables, desk.head, desk.text, stop)
+
+
+@compiled_with(lanes, matmul, speculator, fastmath=True)
+def _step(
+    tables: Speculator, head: Head, work: Work, before: int, token: int, length: int, candidate: int
+) -> None:
+    """Write the logits of what follows ``token``, and, over what stood ``before``, what the next
+    step begins with: ``work.sums[before]`` becomes that."""
+    width = tables.by_length.shape[1]
+    x, given, inner = work.sums[before], work.input, work.inner
+    squares = np.float32(0)
+    for i in range(width):
+        value = x[i] + wide(tables.by_token[token, i]) + tables.by_length[length, i]
+        if length > 0:
+            value += wide(tables.by_candidate[candidate, i])
+        x[i] = value
+        squares += value * value
+    scale = np.float32(1) / np.sqrt(squares / np.float32(width) + np.float32(1e-6))
+    _gate(x, scale, given)
+    multiply(given, 0, 1, tables.inner, len(tables.inner), tables.inner.shape[1], inner, 0)
+    squares = np.float32(0)
+    for i in range(width):
+        value = x[i] + inner[0, i] + tables.biases[1, i]
+        x[i] = value
+        squares += value * value
+    scale = np.float32(1) / np.sqrt(squares / np.float32(width) + np.float32(1e-6))
+    copied = tables.copy_bias[length]
+    for i in range(width):
+        value = x[i] * scale
+        copied += value * tables.copy[i]
+        given[0, i] = narrow(value, given)
+    count = head.counts[0]
+    blocks = (count + BLOCK - 1) // BLOCK
+    multiply(given, 0, 1, head.columns, blocks, head.columns.shape[1], work.logits, 0)
+    for column in range(blocks * BLOCK):
+        work.logits[0, column] += head.bias[column]
+    if length > 0 and head.slots[candidate] >= 0:
+        work.logits[0, head.slots[candidate]] += copied
+    _gate(x, scale, given)
+    multiply(given, 0, 1, tables.onward, len(tables.onward), tables.onward.shape[1], inner, 0)
+    for i in range(width):
+        x[i] += inner[0, i] + tables.biases[2, i]
+
+
+@compiled_with(lanes, matmul)
+def _gate(x: Floats, scale: float, given: Halves) -> None:
+    """silu of scaled numbers."""
+    one, zero, factor = everywhere(np.float32(1)), everywhere(np.float32(0)), everywhere(scale)
+    for i in range(0, len(x), LANES):
+        value = load(x, i) * factor
+        store(given, i, value / (one + exponential(zero - value)))
+
+
+@compiled_with(lanes)
+def _likeliest(logits: Floats, count: int, columns: TokenArray, chances: Floats) -> None:
+    """Write the columns of the highest of the first ``count`` logits and their chances, as many as
+    ``columns`` holds, from the highest on. These logits are written over; those behind, up to whole
+    lanes, are next to nothing."""
+    most = _highest(logits, count)
+    shift, whole = everywhere(-most), everywhere(np.float32(0))
+    for place in range(0, count, LANES):
+        whole = whole + exponential(load(logits, place) + shift)
+    share = np.float32(1) / total(whole)
+    level = most
+    for found in range(len(columns)):
+        best = 0
+        while best < count - 1 and logits[0, best] != level:
+            best += 1
+        columns[found], chances[found] = best, np.exp(level - most) * share
+        logits[0, best] = -np.inf
+        level = _highest(logits, count)
+
+
+@compiled_with(lanes)
+def _highest(logits: Floats, count: int) -> float:
+    """The highest of the first ``count`` logits."""
+    top = load(logits, 0)
+    for place in range(LANES, count, LANES):
+        top = larger(top, load(logits, place))
+    return highest(top)
+
+
+@compiled_with()
+def _write_path(work: Work, node: int, text: TokenArray, stop: int) -> int:
+    """Write the tokens of the path to ``node`` behind the text; returns where they end."""
+    depth, above = 0, node
+    while above >= 0:
+        depth, above = depth + 1, work.parents[above]
+    above = node
+    for place in range(stop + depth - 1, stop - 1, -1):
+        text[place] = work.tokens[above]
+        above = work.parents[above]
+    return stop + depth
+
+
+@compiled_with(lanes, matmul, prompt, speculator)
+def _look_behind(desk: Any, node: int, seen: int, stop: int, length: int, place: int) -> None:
+    """Write the logits of what follows a node, -1 for the root, whose match is given. ``seen``:
+    nodes that were looked behind before it."""
+    work, text = desk.work, desk.text
+    end = stop
+    if node >= 0:
+        end = _write_path(work, node, text, stop)
+        length, place = match_from(text, desk.previous, desk.newest[text[end - 1]], end)
+        above = work.parents[node]
+        begin = work.seen[above] if above >= 0 else 0
+        for i in range(work.sums.shape[1]):
+            work.sums[seen, i] = work.sums[begin, i]
+        work.seen[node] = seen
+    candidate = text[place] if length > 0 and place < end else -1
+    known = min(length, LENGTHS - 1) if candidate >= 0 else 0
+    _step(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
+
+
+@compiled_with(lanes, matmul, prompt, speculated_head, speculator)
+def speculate_in(desk: Any, stop: int, length: int, place: int, most: int, least: float) -> int:
+    """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
+
+    Returns how many nodes it has, ``most`` and ``MOST_NODES`` at most, all with chances of
+    ``least`` or more. length, place: ``prompt.ending_match``.
+    """
+    cover(desk.tables, desk.head, desk.text, stop)
+    tables, head, work = desk.tables, desk.head, desk.work
+    multiply(
+        work.known, 0, 1, tables.state, len(tables.state), tables.state.shape[1], work.inner, 0
+    )
+    for i in range(work.sums.shape[1]):
+        work.sums[0, i] = work.inner[0, i] + tables.biases[0, i]
+    kept_tokens, kept_parents = np.empty(MOST_KEPT, np.int32), np.empty(MOST_KEPT, np.int32)
+    kept_chances = np.empty(MOST_KEPT, np.float32)
+    columns, chances = np.empty(CHILDREN, np.int32), np.empty(CHILDREN, np.float32)
+    node, chance = -1, np.float32(1)
+    kept = taken = seen = 0
+    while True:
+        is_known = node < 0 or work.tokens[node] < len(desk.newest)
+        if seen < MOST_SEEN and chance >= LEAST_SEEN and is_known:
+            _look_behind(desk, node, seen, stop, length, place)
+            seen += 1
+            _likeliest(work.logits, head.counts[0], columns, chances)
+            for child in range(CHILDREN):
+                if chance * chances[child] >= least:
+                    kept_tokens[kept], kept_parents[kept] = head.tokens[columns[child]], node
+                    kept_chances[kept] = chance * chances[child]
+                    kept += 1
+        best = int(np.argmax(kept_chances[:kept])) if kept else 0
+        if not kept or kept_chances[best] <= 0:
+            return taken
+        node, chance = taken, kept_chances[best]
+        work.tokens[taken], work.parents[taken] = kept_tokens[best], kept_parents[best]
+        work.chances[taken] = chance
+        kept_chances[best] = 0
+        taken += 1
+        if taken >= min(most, MOST_NODES):
+            return taken
+
+
+__all__ = [
+    "MOST_DEPTH",
+    "MOST_NODES",
+    "Desk",
+    "Work",
+    "begin_in",
+    "desk_of",
+    "speculate_in",
+]

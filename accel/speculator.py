@@ -1,0 +1,116 @@
+"""A speculator: a small network that guesses tokens from the state that the model already has.
+
+``speculator.safetensors`` beside a model's weights holds
+
+    state, state_bias             [width, model], [width]   what the model's last state adds
+    token, candidate              [width, model]   what a token's embedding adds, as the one that
+                                                   was chosen, and as what followed the text's
+                                                   longest match
+    length                        [lengths, width]  what the match's length adds
+    inner, inner_bias             [width, width], [width]
+    onward, onward_bias           [width, width], [width]   from one guess to the next
+    out, bias                     [model, width], [vocabulary]
+    copy, copy_bias               [width], [lengths]   what the candidate's score gets beside that
+    frequent                      int32 [n]   tokens that are guessed in every text
+
+and, as metadata, the sha256 of the base that it was trained on; it is worth nothing on another. An
+MLP speculator (Wertheimer et al., 2024) that is also told what retrieval would draft.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.errors import BrokenModel
+from accel.mask_tokens import SPECULATOR_FILE, read_weights
+from accel.matmul import BLOCK, Packed, packed, rounded_bits
+
+FILE = SPECULATOR_FILE
+
+LENGTHS = 13
+"""Lengths of matches that are told apart, from 0 on; the last stands for all longer ones."""
+
+Floats = NDArray[np.float32]
+Halves = NDArray[np.int16]
+
+
+class Speculator(NamedTuple):
+    """The network as compiled code wants it. Matrices are ``matmul.packed`` bf16, tables by token
+    the bits of bf16.
+
+    by_token, by_candidate: int16 [vocabulary, width]; by_length: float32 [lengths, width]; biases:
+    float32 [3, width], of state, inner and onward; words: int32 [vocabulary, width / 2], a token's
+    column of the head in pairs; bias: float32 [vocabulary]; copy: float32 [width]; copy_bias:
+    float32 [lengths]; frequent: int32 [n].
+    """
+
+    state: Packed
+    inner: Packed
+    onward: Packed
+    by_token: Halves
+    by_candidate: Halves
+    by_length: Floats
+    biases: Floats
+    words: NDArray[np.int32]
+    bias: Floats
+    copy: Floats
+    copy_bias: Floats
+    frequent: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, weights: dict[str, Tensor], embeddings: Tensor) -> Speculator:
+        """The network of ``weights`` by name, on a base with ``embeddings`` [vocabulary, model].
+
+        Raises BrokenModel where weights are missing or do not fit the base.
+        """
+        base = embeddings.detach().float().cpu()
+        try:
+            wide = {name: weight.float() for name, weight in weights.items()}
+            biases = [wide[f"{name}_bias"] for name in ("state", "inner", "onward")]
+            speculator = cls(
+                state=packed(rounded_bits(wide["state"].numpy())),
+                inner=packed(rounded_bits(wide["inner"].numpy())),
+                onward=packed(rounded_bits(wide["onward"].numpy())),
+                by_token=rounded_bits((base @ wide["token"].T).numpy()),
+                by_candidate=rounded_bits((base @ wide["candidate"].T).numpy()),
+                by_length=wide["length"].numpy().copy(),
+                biases=torch.stack(biases).numpy(),
+                words=rounded_bits((base @ wide["out"]).numpy()).view(np.int32),
+                bias=wide["bias"].numpy().copy(),
+                copy=wide["copy"].numpy().copy(),
+                copy_bias=wide["copy_bias"].numpy().copy(),
+                frequent=weights["frequent"].numpy().astype(np.int32),
+            )
+        except KeyError as error:
+            raise BrokenModel(f"{FILE} lacks {error}; train it again") from error
+        except RuntimeError as error:
+            raise BrokenModel(
+                f"{FILE} is of another width than its base; train it again"
+            ) from error
+        if speculator.width % BLOCK or len(speculator.bias) != len(base):
+            raise BrokenModel(f"{FILE} has sizes that do not fit together; train it again")
+        return speculator
+
+    @property
+    def width(self) -> int:
+        """Numbers of a state of its own."""
+        return self.by_length.shape[1]
+
+    @property
+    def model_width(self) -> int:
+        """Numbers of a state of the model."""
+        return 2 * self.state.shape[1]
+
+
+def read_speculator(folder: Path, embeddings: Tensor, base_sha256: str) -> Speculator:
+    """The speculator beside a model's weights.
+
+    Raises BrokenModel for a damaged file, UnsupportedModel for one made for another base.
+    """
+    return Speculator.of(read_weights(folder / FILE, base_sha256), embeddings)

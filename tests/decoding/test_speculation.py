@@ -1,0 +1,267 @@
+"""A speculator's trees against the network that is trained, and where they stand in the loop."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_mixture import WEIGHTS
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.generation import GenerationRequest
+from accel.mask_tokens import save_weights, sha256_of_base
+from accel.sampling import Sampling
+from accel.sources import mixture_drafter
+from accel.sources.prompt import PromptIndex
+from accel.sources.protocol import DraftRequest
+from accel.sources.speculated_head import MOST_COLUMNS
+from accel.sources.speculating_mixture import SpeculatingMixture
+from accel.sources.speculation import CHILDREN, LEAST_SEEN, MOST_SEEN
+from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
+from accel.training.speculator import Network
+from accel.training.speculator_texts import Batch
+
+MODEL, WIDTH, VOCABULARY = 64, 32, 120
+FREQUENT = torch.tensor([0, 3, 7])
+SHIPPED = Path(__file__).parents[2] / "accel" / "default_model"
+
+
+def network_of(seed: int) -> Network:
+    """Random weights as they are stored, in bf16."""
+    torch.manual_seed(seed)
+    network = Network(WIDTH, torch.randn(VOCABULARY, MODEL).bfloat16().float())
+    for parameter in network.parameters():
+        parameter.data = torch.randn_like(parameter).mul(0.25).bfloat16().float()
+    return network
+
+
+def weights_of(network: Network) -> dict[str, torch.Tensor]:
+    weights = network.weights(FREQUENT)
+    return {name: weight.detach() for name, weight in weights.items()}
+
+
+def speculator_of(network: Network) -> Speculator:
+    return Speculator.of(weights_of(network), network.embeddings)
+
+
+def text_of(random: np.random.Generator, size: int = 90) -> TokenArray:
+    """A text that repeats itself here and there."""
+    text = random.integers(1, VOCABULARY, size).astype(np.int32)
+    start = int(random.integers(0, size // 2))
+    text[-6:] = text[start : start + 6]
+    return text
+
+
+def drafter_at(network: Network, text: TokenArray, state: torch.Tensor) -> SpeculatingMixture:
+    drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
+    drafter.begin(DraftRequest(text))
+    drafter.note_state(state.float().numpy())
+    drafter.match()
+    return drafter
+
+
+def match_of(written: list[int], known: int) -> tuple[int, int]:
+    """What followed the longest run that ends as ``written`` does, the newest of such that ends
+    among the first ``known`` tokens, and how long it is."""
+    found = 0, 0
+    for end in range(min(known, len(written) - 1), 0, -1):
+        length = 0
+        while length < min(end, 16) and written[end - 1 - length] == written[-1 - length]:
+            length += 1
+        if length > found[1]:
+            found = written[end], length
+    return found[0], min(found[1], LENGTHS - 1)
+
+
+def chances_behind(
+    network: Network, text: TokenArray, state: torch.Tensor, path: list[int]
+) -> dict[int, float]:
+    """Chances of what follows a path, by the network in training, among the tokens of the text and
+    the frequent ones."""
+    written, matches = text.tolist(), []
+    for token in [None, *path]:
+        written += [] if token is None else [token]
+        matches.append(match_of(written, len(text)))
+    covered = torch.tensor(sorted({*text.tolist(), *FREQUENT.tolist()}))
+    rows = torch.tensor([[text[-1], *path]])
+    candidates, lengths = torch.tensor([list(zip(*matches, strict=True))]).unbind(1)
+    everything = torch.arange(VOCABULARY)
+    with torch.no_grad():
+        batch = Batch(state[None], rows, candidates, lengths, rows)
+        logits = network(batch, everything)[-1][0, covered]
+    return dict(zip(covered.tolist(), logits.softmax(0).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    network, text = network_of(seed), text_of(random)
+    state = torch.from_numpy(random.normal(size=MODEL).astype(np.float32)).bfloat16().float()
+    tree = drafter_at(network, text, state).speculate(8, 0.01)
+    assert len(tree) > 1
+    paths: list[list[int]] = []
+    for token, parent in zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True):
+        paths.append([*(paths[parent] if parent >= 0 else []), token])
+    for node, path in enumerate(paths):
+        parent = tree.parents[node]
+        above = tree.probabilities[parent] if parent >= 0 else 1.0
+        expected = above * chances_behind(network, text, state, path[:-1])[path[-1]]
+        assert tree.probabilities[node] == pytest.approx(expected, rel=0.12, abs=0.01)
+    best = chances_behind(network, text, state, [])
+    assert best[int(tree.tokens[0])] >= max(best.values()) - 0.02
+    assert set(tree.sources) == {Source.SPECULATED}
+
+
+@pytest.mark.parametrize(("nodes", "least"), [(1, 0.01), (3, 0.01), (8, 0.01), (8, 0.2), (40, 0.0)])
+def test_trees_keep_to_what_is_asked(nodes: int, least: float) -> None:
+    random = np.random.default_rng(nodes)
+    network, text = network_of(3), text_of(random)
+    tree = drafter_at(network, text, torch.randn(MODEL)).speculate(nodes, least)
+    assert 0 < len(tree) <= min(nodes, 8)
+    assert (tree.probabilities >= least).all()
+    assert (tree.parents < np.arange(len(tree))).all()
+    assert (np.diff(tree.probabilities) <= 0).all(), "best first"
+    inner = sorted({int(parent) for parent in tree.parents} - {-1})
+    assert len(inner) < MOST_SEEN
+    assert all(tree.probabilities[node] >= LEAST_SEEN for node in inner)
+    for parent in (-1, *inner):
+        children = tree.tokens[tree.parents == parent]
+        assert len(children) == len(set(children.tolist())) <= CHILDREN
+
+
+def test_nothing_is_speculated_without_a_state_of_the_last_step() -> None:
+    random = np.random.default_rng(0)
+    network, text = network_of(0), text_of(random)
+    drafter = drafter_at(network, text, torch.randn(MODEL))
+    tree = drafter.speculate(4, 0.01)
+    assert len(tree)
+    drafter.commit(tree, [0], tree.tokens[:1].copy())
+    drafter.match()
+    assert not len(drafter.speculate(4, 0.01)), "that state is of the step before"
+    drafter.note_state(np.zeros(MODEL, np.float32))
+    assert len(drafter.speculate(4, 0.0))
+    drafter.begin(DraftRequest(text))
+    assert not len(drafter.speculate(4, 0.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
+    """The text grows past its room, the head past its columns, and requests follow each other: the
+    same tree as a new drafter makes."""
+    random = np.random.default_rng(seed)
+    network = network_of(seed)
+    drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
+    for _ in range(3):
+        text = text_of(random, int(random.integers(20, 60)))
+        drafter.begin(DraftRequest(text, suffix=text_of(random, 30)))
+        drafter.begin(DraftRequest(text))
+        for _ in range(60):
+            state = torch.randn(MODEL).bfloat16().float()
+            drafter.note_state(state.numpy())
+            drafter.match()
+            tree = drafter.speculate(6, 0.02)
+            new = drafter_at(network, text, state).speculate(6, 0.02)
+            assert tree.tokens.tolist() == new.tokens.tolist()
+            assert tree.parents.tolist() == new.parents.tolist()
+            added = random.integers(1, VOCABULARY, random.integers(1, 40)).astype(np.int32)
+            drafter.commit(tree, [], added)
+            text = np.concatenate([text, added])
+
+
+def test_retrieval_learns_nothing_from_what_was_speculated() -> None:
+    random = np.random.default_rng(1)
+    network, text = network_of(1), text_of(random)
+    drafter = drafter_at(network, text, torch.randn(MODEL))
+    before = drafter.calibration.corrections.copy()
+    tree = drafter.speculate(4, 0.0)
+    drafter.commit(tree, [0], np.array([tree.tokens[0], 5], np.int32))
+    assert drafter.match() >= 0
+    assert (drafter.calibration.corrections == before).all()
+    index = PromptIndex()
+    index.begin(np.concatenate([text, tree.tokens[:1], [5]]).astype(np.int32), text[:0])
+    assert drafter._prompt.context.tolist() == index.context.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_embedded_model_speculates_and_writes_the_same(dtype: str, temperature: float) -> None:
+    engine = Engine.load(dtype=dtype)  # type: ignore[arg-type]
+    assert engine.model.speculator is not None
+    speculated = forwards = tokens = 0
+    for file in ("engine", "planner", "trust", "tokenizer"):
+        source = (SHIPPED.parent / f"{file}.py").read_text(encoding="utf-8")
+        prompt = engine.tokenizer.encode(source[: len(source) // 3])
+        sampling = Sampling(temperature=temperature, seed=4)
+        plain = engine.generate(GenerationRequest(prompt, 60, sampling=sampling)).finish()
+        drafter = mixture_drafter(
+            engine.tokenizer, engine.model.speculator, learnt=None, history=None
+        )
+        request = GenerationRequest(prompt, 60, sampling=sampling, drafter=drafter)
+        drafted = engine.generate(request).finish()
+        assert drafted.tokens.tolist() == plain.tokens.tolist()
+        speculated += drafted.statistics.sources["speculated"]
+        forwards += drafted.statistics.forwards
+        tokens += len(drafted.tokens)
+    assert forwards < tokens
+    if not temperature:
+        assert speculated > 0
+
+
+def test_a_speculator_of_another_base_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = network_of(0)
+    save_weights(tmp_path / FILE, weights_of(network), "of another base")
+    with pytest.raises(UnsupportedModel, match="redraft train speculator"):
+        read_speculator(tmp_path, network.embeddings, "of this base")
+    folder = tmp_path / "model"
+    shutil.copytree(SHIPPED, folder)
+    shutil.copy(tmp_path / FILE, folder / FILE)
+    engine = Engine.load(folder, dtype="bf16")
+    assert engine.model.speculator is None
+    assert "no speculator" in caplog.text
+    assert engine.model.mask_tokens is not None
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    network = network_of(0)
+    weights = weights_of(network)
+    for changed, message in (
+        ({name: weights[name] for name in weights if name != "copy"}, "lacks 'copy'"),
+        ({**weights, "bias": weights["bias"][:-1]}, "do not fit together"),
+    ):
+        with pytest.raises(BrokenModel, match=message):
+            Speculator.of(changed, network.embeddings)
+    with pytest.raises(BrokenModel, match="another width"):
+        Speculator.of(weights, network.embeddings[:, :-1])
+    save_weights(tmp_path / FILE, weights, "base")
+    read = read_speculator(tmp_path, network.embeddings, "base")
+    for one, other in zip(read, speculator_of(network), strict=True):
+        assert (one == other).all()
+
+
+def test_the_shipped_speculator_belongs_to_the_shipped_weights() -> None:
+    from safetensors import safe_open
+
+    with safe_open(SHIPPED / FILE, framework="pt") as stored:
+        assert stored.metadata()["base_sha256"] == sha256_of_base(SHIPPED)
+    assert (SHIPPED / FILE).stat().st_size < 1_500_000
+
+
+def test_a_vocabulary_larger_than_the_head_is_covered_in_part() -> None:
+    torch.manual_seed(0)
+    network = Network(WIDTH, torch.randn(MOST_COLUMNS + 500, MODEL))
+    text = np.arange(1, MOST_COLUMNS + 400, dtype=np.int32)
+    drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
+    drafter.begin(DraftRequest(text))
+    drafter.note_state(np.ones(MODEL, np.float32))
+    drafter.match()
+    tree = drafter.speculate(8, 0.0)
+    assert len(tree)
+    assert isinstance(tree, DraftTree)
+    assert tree.tokens.max() < MOST_COLUMNS
