@@ -130,6 +130,7 @@ class Choice:
         self._chain_costs = _DRAWN_COSTS if draws else _CHAIN_COSTS
         self._speculation_costs = _DRAWN_COSTS if draws else _SPECULATION_COSTS
         self._took = {Draft.CHAIN: _USUAL_CHAIN_S, Draft.SPECULATION: _USUAL_SPECULATION_S}
+        # A speculator is asked nearly always, so it is believed less when it was wrong.
         self._matched, self._speculated = Hope(6.0, 0.9), Hope(2.0, 0.95)
         self._hopes = 0.0
         self._run = 0
@@ -138,6 +139,11 @@ class Choice:
         """What was drafted last."""
         self.took_s = 0.0
         """What the last question took, and what was drafted. A tree is timed by who makes it."""
+
+    @property
+    def will_ask(self) -> bool:
+        """Whether the next ``draft`` looks at anything."""
+        return self._unasked == 0
 
     def draft(
         self, matcher: Matcher, chains: Chains, room: int, speculator: Speculating | None = None
