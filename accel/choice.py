@@ -130,8 +130,10 @@ class Choice:
         self._chain_costs = _DRAWN_COSTS if draws else _CHAIN_COSTS
         self._speculation_costs = _DRAWN_COSTS if draws else _SPECULATION_COSTS
         self._took = {Draft.CHAIN: _USUAL_CHAIN_S, Draft.SPECULATION: _USUAL_SPECULATION_S}
-        # A speculator is asked nearly always, so it is believed less when it was wrong.
-        self._matched, self._speculated = Hope(6.0, 0.9), Hope(2.0, 0.95)
+        # A speculator is asked nearly always, so it is believed less when it was wrong, and where
+        # tokens are drawn, which it cannot know, for longer.
+        self._matched = Hope(6.0, 0.9)
+        self._speculated = Hope(1.0, 0.99) if draws else Hope(2.0, 0.95)
         self._hopes = 0.0
         self._run = 0
         self._hopeless = self._unasked = 0
