@@ -117,12 +117,12 @@ def give_drafting(model: Model, module: Any, folder: Path) -> None:
     """Read what was trained to draft for a model, where it lies beside its weights and the model
     has the forward for it: mask tokens and a speculator. What does not belong to these weights is
     left alone, and the log says so."""
-    base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
     wants_masks = model.computes_masks and (folder / FILE).exists()
     wants_speculator = model.verifies and (folder / speculator.FILE).exists()
     if not wants_masks and not wants_speculator:
         return
     sha256 = sha256_of_base(folder)
+    base, head = module.model.embed_tokens.weight.data, module.lm_head.weight.data
     try:
         if wants_masks:
             model.take_mask_tokens(MaskTokens(read_weights(folder / FILE, sha256), base, head))
