@@ -78,6 +78,7 @@ _SPECULATION_COSTS = 1.0
 """The same of a speculator: less doubt, since it says itself how sure it is."""
 _USUAL_CHAIN_S, _USUAL_SPECULATION_S = 2e-5, 2.5e-5
 _USUAL_SPECULATED = 4
+"""Nodes of a speculator's tree."""
 _NEW_SHARE = 0.1
 _LEAST_CHANCE, _MOST_CHANCE = 0.04, 0.5
 _MOST_LIKELY = 3.0

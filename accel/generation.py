@@ -72,9 +72,10 @@ class Generation:
         self._trust = Trust()
         drafter: object = request.drafter
         self._recycler = drafter if isinstance(drafter, Recycler) else None
-        speculates = engine.model.speculator is not None and isinstance(drafter, Speculating)
-        self._speculator = drafter if speculates and isinstance(drafter, Speculating) else None
         self._matcher = drafter if isinstance(drafter, Matcher) and request.plan else None
+        speculates = self._matcher is not None and engine.model.speculator is not None
+        speculator = drafter if isinstance(drafter, Speculating) else None
+        self._speculator = speculator if speculates else None
         self._choice = Choice(self._trust, draws=not request.sampling.greedy)
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None

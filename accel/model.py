@@ -49,7 +49,7 @@ class Model(ABC):
     computes_masks: bool = False
     """Whether mask rows can be computed."""
     verifies: bool = False
-    """Whether ``verify`` is there."""
+    """Whether ``verify`` and what it leaves, ``state_of`` and ``mask_rows``, are there."""
     speculator: Speculator | None = None
     """What guesses from ``state_of``, on models that have such."""
     mask_tokens: MaskTokens | None = None

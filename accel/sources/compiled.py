@@ -15,10 +15,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class FieldsType(types.StructRef):
+    """Compiled form of a ``structref``: many arrays that are handed over as one argument."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """Types of values, where a constant would have its own."""
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class _Index(IndexDataCacheFile):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.sources import copy_rows, copy_tree, slips
 from accel.sources import cursor as cursor_of
-from accel.sources.compiled import compiled_with
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.copy_rows import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
 from accel.sources.copy_tree import expand_rows
 from accel.sources.cursor import ANCHOR, AT, OFF_TRACK, follow
@@ -34,12 +34,8 @@ _COMMON = np.int8(Source.COMMON)
 
 
 @structref.register
-class _CopyRoomType(types.StructRef):
+class _CopyRoomType(FieldsType):
     """Compiled form of ``CopyRoom``."""
-
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class CopyRoom(structref.StructRefProxy):

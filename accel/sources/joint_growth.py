@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -37,7 +37,7 @@ from accel.sources.best_first import (
     write_path,
 )
 from accel.sources.calibration import depth_group
-from accel.sources.compiled import compiled_with
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.evidence import MAX_CANDIDATES, Text, forget, gather
 from accel.sources.expansion import sift_down, sift_up
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED
@@ -80,12 +80,8 @@ class Outcome(NamedTuple):
 
 
 @structref.register
-class _AheadType(types.StructRef):
+class _AheadType(FieldsType):
     """Compiled form of ``Ahead``."""
-
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class Ahead(structref.StructRefProxy):

@@ -99,7 +99,7 @@ class MixtureDrafter:
         self._reads_few = False
         self._handed = Handed.room(0)
         self._handed_nodes = 0
-        self._drafted = self._chain = DraftTree.empty()
+        self._drafted = self._unlearnt = DraftTree.empty()
         self._saved = np.zeros(1)
         self._committed: Committed | None = None
         self._undrafted: list[TokenArray] = []
@@ -138,8 +138,8 @@ class MixtureDrafter:
         if not length:
             return DraftTree.empty()
         source = Source.PROMPT if place >= self._prompt.start else Source.SUFFIX
-        self._chain = DraftTree.shared_chain(self._prompt.following(place, nodes), source)
-        return self._chain
+        self._unlearnt = DraftTree.shared_chain(self._prompt.following(place, nodes), source)
+        return self._unlearnt
 
     def _match_now(self) -> tuple[int, int]:
         """Length of the longest match, and where stands what followed it."""
@@ -289,7 +289,7 @@ class MixtureDrafter:
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
         the next draft."""
-        if not len(tree) or tree is self._chain:
+        if not len(tree) or tree is self._unlearnt:
             self._accepted = len(tokens)
             self._undrafted.append(tokens)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -18,7 +18,7 @@ from accel.sources import surroundings as surroundings_of
 from accel.sources.acceptance import Floats, Scratch, Weights, fetch_weights
 from accel.sources.best_first import Frontier, Tree, grow
 from accel.sources.calibration import learn_from
-from accel.sources.compiled import compiled_with
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.entry import call_entry
 from accel.sources.evidence import MAX_MATCH, Evidence, Rows, Text
 from accel.sources.prompt import ending_match, link
@@ -75,12 +75,8 @@ class Handed(NamedTuple):
 
 
 @structref.register
-class _RoomType(types.StructRef):
+class _RoomType(FieldsType):
     """Compiled form of ``Room``."""
-
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class Room(structref.StructRefProxy):

@@ -42,7 +42,6 @@ class SpeculatingMixture(MixtureDrafter):
         self._desk: Desk | None = None
         self._desk_text = self._desk_newest = np.empty(0, np.int32)
         self._knows_state = False
-        self._speculated = DraftTree.empty()
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
@@ -63,19 +62,17 @@ class SpeculatingMixture(MixtureDrafter):
         count = speculate_in(desk, self._prompt.stop, *self._match, nodes, least)
         if not count:
             return DraftTree.empty()
-        self._speculated = DraftTree(
+        self._unlearnt = DraftTree(
             work.tokens[:count].copy(),
             work.parents[:count].copy(),
             work.chances[:count].copy(),
             _SOURCES[:count],
         )
-        return self._speculated
+        return self._unlearnt
 
     def commit(self, tree: DraftTree, path: list[int], tokens: NDArray[np.int32]) -> None:
-        """The context grew by ``tokens``; from a tree of its own retrieval learns nothing."""
+        """The context grew by ``tokens``; the state that was noted is of the step before."""
         self._knows_state = False
-        if tree is self._speculated:
-            tree, path = DraftTree.empty(), []
         super().commit(tree, path, tokens)
 
     def _desk_for_text(self) -> Desk:

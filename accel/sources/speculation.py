@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numba.experimental import structref
 
 from accel import lanes, matmul, speculator
@@ -18,7 +18,7 @@ from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
 from accel.matmul import BLOCK, multiply, narrow, wide
 from accel.sources import prompt, speculated_head
-from accel.sources.compiled import compiled_with
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
 from accel.sources.speculated_head import MOST_COLUMNS, Head, cover, forget
 from accel.speculator import LENGTHS, Floats, Halves, Speculator
@@ -39,8 +39,8 @@ LEAST_SEEN = 0.2
 class Work(NamedTuple):
     """What growing writes.
 
-    known: int16 [1, model], the model's state; input: int16 [1, width]; sums: float32 [seen + 1,
-    width], of each node looked behind, what the next step begins with, and the root's; inner:
+    known: int16 [1, model], the model's state; input: int16 [1, width]; sums: float32 [seen,
+    width], of the root and each node looked behind, what the next step begins with; inner:
     float32 [1, width]; logits: float32 [1, columns]; tokens, parents, chances, seen: of the nodes.
     """
 
@@ -61,7 +61,7 @@ class Work(NamedTuple):
         return cls(
             np.zeros((1, 2 * tables.state.shape[1]), np.int16),
             np.zeros((1, width), np.int16),
-            np.zeros((MOST_SEEN + 1, width), np.float32),
+            np.zeros((MOST_SEEN, width), np.float32),
             np.zeros((1, width), np.float32),
             np.full((1, MOST_COLUMNS), -np.inf, np.float32),
             np.zeros(MOST_NODES, np.int32),
@@ -72,12 +72,8 @@ class Work(NamedTuple):
 
 
 @structref.register
-class _DeskType(types.StructRef):
+class _DeskType(FieldsType):
     """Compiled form of ``Desk``."""
-
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class Desk(structref.StructRefProxy):
@@ -170,12 +166,13 @@ def _likeliest(logits: Floats, count: int, columns: TokenArray, chances: Floats)
     share = np.float32(1) / total(whole)
     level = most
     for found in range(len(columns)):
+        if found > 0:
+            level = _highest(logits, count)
         best = 0
         while best < count - 1 and logits[0, best] != level:
             best += 1
         columns[found], chances[found] = best, np.exp(level - most) * share
         logits[0, best] = -np.inf
-        level = _highest(logits, count)
 
 
 @compiled_with(lanes)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from accel.loading import check_folder, find_folder, load_module
@@ -28,6 +27,7 @@ from accel.tokenizer import Tokenizer
 from accel.training import adaptive_frozen, adaptive_published
 from accel.training.adaptive_frozen import FrozenTrainer, right_guesses
 from accel.training.adaptive_published import PublishedTrainer
+from accel.training.bar import Bar
 from accel.training.errors import TrainingError
 from accel.training.frozen_base import FrozenBase, Text
 from accel.training.mask_rows import Parameters
@@ -156,7 +156,7 @@ def _run_frozen(
     trainer = FrozenTrainer(
         base, maker, plan, args.out, start=start, resume=args.resume, threads=args.threads
     )
-    with _Bar() as report:
+    with _Reporting() as report:
         trainer.run(report)
     parameters = {name: weight.detach() for name, weight in trainer.parameters.items()}
     text = _text(base, maker, POOLING_TEXTS)
@@ -194,7 +194,7 @@ def _run_published(
         out.mkdir(exist_ok=True)
         module = load_module(folder, torch.float32, torch.device("cpu"), "sdpa")
         trainer = PublishedTrainer(module, maker, held_out, plan, out, resume=args.resume)
-        with _Bar() as report:
+        with _Reporting() as report:
             trainer.run(report)
         return trainer
 
@@ -264,36 +264,26 @@ def _held_out(texts: Texts, tokenizer: Tokenizer, length: int) -> Tensor:
     return torch.stack(rows)
 
 
-class _Bar:
-    """A progress bar; entering gives the function that moves it."""
+class _Reporting(Bar):
+    """The bar, with figures of the run; entering gives the function that moves it."""
 
     def __init__(self) -> None:
-        self._bar = Progress(
-            BarColumn(),
-            TextColumn("{task.percentage:.1f}%"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
-        )
+        super().__init__("training")
         self._average = 0.0
 
     def __enter__(self) -> Callable[[dict[str, Any]], None]:
-        self._bar.start()
-        task = self._bar.add_task("training", total=1.0, figures="")
+        super().__enter__()
+        return self._report
 
-        def report(figures: dict[str, Any]) -> None:
-            loss = figures["loss"]
-            self._average = 0.98 * self._average + 0.02 * loss if self._average else loss
-            line = f"step {figures['step']}, loss {self._average:.3f}"
-            if "groups_per_second" in figures:
-                line += f", {figures['groups_per_second']:.0f} groups/s"
-            if "ordinary_loss" in figures:
-                line += f", ordinary tokens {figures['ordinary_loss']:.4f}"
-            self._bar.update(task, completed=figures["progress"], figures=line)
-
-        return report
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.stop()
+    def _report(self, figures: dict[str, Any]) -> None:
+        loss = figures["loss"]
+        self._average = 0.98 * self._average + 0.02 * loss if self._average else loss
+        line = f"step {figures['step']}, loss {self._average:.3f}"
+        if "groups_per_second" in figures:
+            line += f", {figures['groups_per_second']:.0f} groups/s"
+        if "ordinary_loss" in figures:
+            line += f", ordinary tokens {figures['ordinary_loss']:.4f}"
+        self.move(figures["progress"], line)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

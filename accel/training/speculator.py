@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
 from accel.loading import check_folder, end_tokens, find_folder, load_module
@@ -26,6 +25,7 @@ from accel.matmul import BLOCK
 from accel.speculator import FILE, LENGTHS
 from accel.tokenizer import Tokenizer
 from accel.training.adaptive import texts_of
+from accel.training.bar import Bar
 from accel.training.errors import TrainingError
 from accel.training.frozen_base import FrozenBase
 from accel.training.own_text import PromptMaker
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
     base, ends = FrozenBase(module), end_tokens(module)
     tokenizer, texts = Tokenizer.from_folder(folder), texts_of(args.corpus)
     started = time.monotonic()
-    with _Bar("answers") as report:
+    with Bar("answers") as report:
         parts = [
             read_examples(
                 base, PromptMaker(part, tokenizer), count, ends, random.Random(args.seed), report
@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
     read_s = time.monotonic() - started
     examples, held_out = parts
     network = Network(args.width, base.embedding.float())
-    with _Bar("training") as report:
+    with Bar("training") as report:
         steps = train(network, examples, args, report)
     frequent = torch.bincount(examples.likeliest, minlength=len(base.embedding)).argsort()
     sha256 = sha256_of_base(folder)
@@ -237,21 +237,6 @@ def right_guesses(network: Network, examples: Examples) -> list[dict[str, float]
 
 def _drawn(places: Tensor, count: int) -> Tensor:
     return places[torch.randint(len(places), (count,))] if count else places[:0]
-
-
-class _Bar:
-    """A progress bar; entering gives the function that moves it."""
-
-    def __init__(self, what: str) -> None:
-        self._bar = Progress(TextColumn(what), BarColumn(), TimeRemainingColumn())
-
-    def __enter__(self) -> Any:
-        self._bar.start()
-        task = self._bar.add_task("", total=1.0)
-        return lambda progress: self._bar.update(task, completed=min(progress, 1.0))
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.stop()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

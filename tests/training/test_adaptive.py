@@ -28,6 +28,7 @@ from accel.training.errors import TrainingError
 from accel.training.frozen_base import FrozenBase
 from accel.training.mask_rows import Loss, fresh_parameters, group_states, loss_of, sampled_states
 from accel.training.own_text import PromptMaker
+from tests.training.tiny import sources
 
 sys.path.append(str(Path(__file__).parents[1] / "decoding"))
 from tiny_models import VOCABULARY, save
@@ -37,14 +38,6 @@ CPU = torch.device("cpu")
 
 def random_state(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-def sources(folder: Path) -> Path:
-    folder.mkdir()
-    for name in ("one", "two", "three"):
-        lines = [f"def {name}_{n}(value):\n    return value + {n}\n\n" for n in range(60)]
-        (folder / f"{name}.py").write_text("".join(lines))
-    return folder
 
 
 @pytest.mark.parametrize("window", [1, 3, 5])

@@ -29,20 +29,13 @@ from accel.training.speculator_texts import (
     matches_of,
     read_examples,
 )
+from tests.training.tiny import sources
 
 sys.path.append(str(Path(__file__).parents[1] / "decoding"))
 from tiny_models import END, VOCABULARY, save
 
 CPU = torch.device("cpu")
 PROMPTS = 24
-
-
-def sources(folder: Path) -> Path:
-    folder.mkdir()
-    for name in ("one", "two", "three"):
-        lines = [f"def {name}_{n}(value):\n    return value + {n}\n\n" for n in range(90)]
-        (folder / f"{name}.py").write_text("".join(lines))
-    return folder
 
 
 def base_and_maker(folder: Path) -> tuple[FrozenBase, PromptMaker]:

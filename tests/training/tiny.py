@@ -37,6 +37,15 @@ def corpus() -> Corpus:
     return Corpus(files[3:], files[1:3], [Package("redraft", "0", "Apache-2.0")], {})
 
 
+def sources(folder: Path) -> Path:
+    """Three files of small functions."""
+    folder.mkdir()
+    for name in ("one", "two", "three"):
+        lines = [f"def {name}_{n}(value):\n    return value + {n}\n\n" for n in range(90)]
+        (folder / f"{name}.py").write_text("".join(lines))
+    return folder
+
+
 def run_folder(folder: Path) -> Path:
     """A folder with corpus and tokenizer, as `prepare` leaves it."""
     folder.mkdir(parents=True, exist_ok=True)
