@@ -62,7 +62,7 @@ MORE = (0.73, 0.48, 0.33, 0.31, 0.24, 0.25, 0.23, 0.28, 0.22, 0.2)
 lines that the embedded model fills into installed packages; the last is -0.35 there, of trees that
 a fast forward keeps small."""
 
-SPECULATED = (1.0, 1.2, 1.4, 1.7, 1.7, 1.9, 2.1, 2.3, 2.3, 2.6)
+SPECULATED = (1.1, 1.2, 1.5, 1.7, 1.8, 1.9, 2.2, 2.3, 2.3, 2.7)
 """Accepted tokens that a speculator brings, by the length of the match; found as the others."""
 
 RUNS = (4, 8, 16, 32, 64, 128)

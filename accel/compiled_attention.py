@@ -200,10 +200,13 @@ def attend(
     past: int,
     shape: Shape,
     head: int,
+    begin: int,
+    stop: int,
     room: Room,
     attended: Stored,
 ) -> None:
-    """Write what the queries of one head of keys take from the values. keys, values: of it.
+    """Write what queries of one head of keys, from ``begin`` to before ``stop``, take from the
+    values. keys, values: of the head.
 
     queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
     columns from ``past`` on], in which ``above`` rows stand before the first; attended: [rows,
@@ -217,10 +220,11 @@ def attend(
     scores, shares, taken = room.scores, room.shares, room.taken
     width = attended.shape[1]
     whole = rows * group
-    parts = (whole + QUERIES - 1) // QUERIES
+    wanted = stop - begin
+    parts = (wanted + QUERIES - 1) // QUERIES
     for part in range(parts):
-        first = whole * part // parts
-        count = whole * (part + 1) // parts - first
+        first = begin + wanted * part // parts
+        count = begin + wanted * (part + 1) // parts - first
         end = past + above + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)

@@ -5,7 +5,7 @@ some two hundred operations of a library takes longer. Activations are fp32 thro
 may compute a forward. Of many rows each takes half through all layers; a row attends none that is
 behind it, so the second waits for the first where a layer's keys and values are written. Of fewer
 rows that would be to read all weights twice: each takes half of the columns of every matrix, half
-of the rows of attention alone, and they meet after each. A row's numbers depend neither on the
+of the queries of attention, and they meet after each. A row's numbers depend neither on the
 other rows of a forward, nor on the thread, nor on where the rows stand that it attends: to the last
 bit they are those of plain decoding, so the text is, in bf16 and where tokens are drawn, too.
 """
@@ -34,9 +34,11 @@ from accel.compiled_parts import (
     add_and_normalise,
     embed,
     gate,
+    middle_layer,
     parts_of,
     place_rows,
     project,
+    queries_of,
 )
 from accel.compiled_paths import Paths, PathScratch
 from accel.draft_tree import TokenArray
@@ -110,8 +112,8 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
     thread computes the others: side 1 waits for the keys and values of side 0 in every layer, and
-    both meet at the end, by the numbers after ``number``. ``by_columns`` the rows are those of
-    attention alone, and side 1 has ``x``, ``normed`` and ``gate_up`` of its own in
+    both meet at the end, by the numbers after ``number``. ``by_columns`` the rows are those whose
+    keys it places, and side 1 has ``x``, ``normed`` and ``gate_up`` of its own in
     ``column_scratch``.
 
     Where it ``stands_by``, side 0 hands over a ``job``, and side 1 computes one after another of
@@ -138,9 +140,9 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
         x, added, normed = scratch.x[begin:end], scratch.added[begin:end], scratch.normed[begin:end]
         qkv, gate_up = scratch.qkv[begin:end], scratch.gate_up[begin:end]
         attended, gated = scratch.attended[begin:end], scratch.gated[begin:end]
-        queries = scratch.queries[first * shape.heads : last * shape.heads]
-        own_qkv, own_attended = scratch.qkv[first:last], scratch.attended[first:last]
-        own_offsets, own_mask = offsets[first:last], mask[first:last]
+        queries = scratch.queries[begin * shape.heads : end * shape.heads]
+        own_offsets, own_mask = offsets[begin:end], mask[begin:end]
+        own_first, own_last = first - begin, last - begin
         parts = parts_of(weights, by_columns, side)
         embed(tokens[begin:end], weights.embedding, x, added)
         mask_row = max(first_mask - begin, 0)
@@ -153,6 +155,8 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
             masks = 0
         for layer in range(len(weights.qkv)):
             add_and_normalise(x, added, rows, weights.attention_norm[layer], shape.eps, normed)
+            if layer == middle_layer(len(weights.qkv)) and (side == 0 or not by_columns):
+                scratch.middle[begin:end] = normed
             project(
                 normed,
                 weights.qkv,
@@ -166,24 +170,38 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
                 path_scratch,
             )
             number = meet_where(by_columns, meeting, side, number)
-            keys, values, place = kept.keys[layer], kept.values[layer], past + first
-            bias = weights.qkv_bias[layer]
             place_rows(
-                own_qkv, bias, own_offsets, place, past, shape, rotations, keys, values, queries
+                qkv,
+                weights.qkv_bias[layer],
+                own_offsets,
+                own_first,
+                own_last,
+                past + begin,
+                past,
+                shape,
+                rotations,
+                kept.keys[layer],
+                kept.values[layer],
+                queries,
             )
             number = follow_where(is_shared, meeting, side, number)
             for head in range(shape.kv_heads):
+                first_query, last_query = queries_of(
+                    rows * shape.heads // shape.kv_heads, head, by_columns, side
+                )
                 attend(
                     queries,
                     key_words[layer, head],
                     value_words[layer, head],
                     own_mask,
-                    first,
+                    begin,
                     past,
                     shape,
                     head,
+                    first_query,
+                    last_query,
                     room,
-                    own_attended,
+                    attended,
                 )
             number = meet_where(by_columns, meeting, side, number)
             project(

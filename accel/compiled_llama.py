@@ -170,8 +170,7 @@ class CompiledLlama(Model):
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
     def state_of(self, row: int) -> NDArray[Any]:
-        state: NDArray[Any] = self._scratch.normed[row]
-        return state
+        return np.concatenate([self._scratch.normed[row], self._scratch.middle[row]])
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         first = self._masks_from + group.start

@@ -35,11 +35,13 @@ class Weights(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for the activations of some rows."""
+    """Room for the activations of some rows. middle: what ``normed`` is before
+    ``middle_layer``."""
 
     x: Floats
     added: Floats
     normed: Stored
+    middle: Stored
     qkv: Floats
     queries: Stored
     attended: Stored
@@ -58,6 +60,7 @@ class Scratch(NamedTuple):
             x=np.empty((rows, width), np.float32),
             added=np.empty(wide_rows, np.float32),
             normed=np.empty((rows, width), dtype),
+            middle=np.empty((rows, width), dtype),
             qkv=np.empty((rows, qkv), np.float32),
             queries=np.empty((rows * shape.heads, shape.depth), dtype),
             attended=np.empty((rows, attended), dtype),
@@ -103,6 +106,8 @@ def place_rows(
     qkv: Floats,
     bias: Floats,
     offsets: NDArray[np.int32],
+    first: int,
+    last: int,
     place: int,
     past: int,
     shape: Shape,
@@ -111,12 +116,13 @@ def place_rows(
     values: Stored,
     queries: Stored,
 ) -> None:
-    """Add the bias to projected rows, turn their queries and keys by their positions; write the
-    keys and values of one layer from ``place`` on, and the queries as ``attend`` takes them."""
+    """Add the bias to projected rows from ``first`` to before ``last``, turn their queries and keys
+    by their positions; write the keys and values of one layer, those of the first of all rows at
+    ``place``, and the queries as ``attend`` takes them."""
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
     rows, group = len(offsets), heads // kv_heads
     width = qkv.shape[1]
-    for row in range(rows):
+    for row in range(first, last):
         position = past + offsets[row]
         for i in range(len(bias)):
             qkv[row, i] += bias[i]
@@ -129,6 +135,14 @@ def place_rows(
             keep_key(keys[head], place + row, qkv[row, start : start + depth])
             start += kv_heads * depth
             keep_value(values[head], place + row, qkv[row, start : start + depth])
+
+
+@compiled_with()
+def middle_layer(layers: int) -> int:
+    """The layer whose input tells a speculator what the last state does not: two thirds up, where
+    more is known of what comes later than of the next token alone (after EAGLE-3, which takes three
+    layers)."""
+    return 2 * layers // 3
 
 
 class Parts(NamedTuple):
@@ -147,6 +161,17 @@ def part_of(blocks: int, is_halved: bool, side: int) -> tuple[int, int]:
     """What a side takes of some blocks: all where not halved."""
     half = (blocks + 1) // 2 if is_halved else blocks
     return (0, half) if side == 0 else (half, blocks)
+
+
+@compiled_with()
+def queries_of(queries: int, head: int, is_halved: bool, side: int) -> tuple[int, int]:
+    """The first query of a head of keys that a side computes, and the one behind its last: all
+    where not halved. Who has one more of an odd number changes with the head; side 0 has none of a
+    row that side 1 places."""
+    if not is_halved:
+        return 0, queries
+    half = (queries + 1 - head % 2) // 2
+    return (0, half) if side == 0 else (half, queries)
 
 
 @compiled_with()
@@ -204,7 +229,9 @@ __all__ = [
     "add_and_normalise",
     "embed",
     "gate",
+    "middle_layer",
     "parts_of",
     "place_rows",
     "project",
+    "queries_of",
 ]

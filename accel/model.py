@@ -90,8 +90,9 @@ class Model(ABC):
         raise NotImplementedError("this model gives logits alone")
 
     def state_of(self, row: int) -> NDArray[Any]:
-        """The normalised state [width] of a row of the last forward, of those from ``logits_from``
-        on: float32, or the bits of bf16 as int16. Valid until the next forward."""
+        """The normalised states of a row of the last forward, of those from ``logits_from`` on, the
+        last and that before ``compiled_parts.middle_layer``: [2 * width], float32, or the bits of
+        bf16 as int16."""
         raise NotImplementedError("this model gives no states")
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -2,12 +2,13 @@
 
 ``speculator.safetensors`` beside a model's weights holds
 
-    state, state_bias             [width, model], [width]   what the model's last state adds
+    state, state_bias             [width, 2 * model], [width]   what the model's state adds, that of
+                                                   the last layer and that of a middle one
     token, candidate              [width, model]   what a token's embedding adds, as the one that
                                                    was chosen, and as what followed the text's
                                                    longest match
     length                        [lengths, width]  what the match's length adds
-    inner, inner_bias             [width, width], [width]
+    gate_up, down                 [2 * hidden, width], [width, hidden]   a gated linear unit
     onward, onward_bias           [width, width], [width]   from one guess to the next
     out, bias                     [model, width], [vocabulary]
     copy, copy_bias               [width], [lengths]   what the candidate's score gets beside that
@@ -45,13 +46,14 @@ class Speculator(NamedTuple):
     the bits of bf16.
 
     by_token, by_candidate: int16 [vocabulary, width]; by_length: float32 [lengths, width]; biases:
-    float32 [3, width], of state, inner and onward; words: int32 [vocabulary, width / 2], a token's
+    float32 [2, width], of state and onward; words: int32 [vocabulary, width / 2], a token's
     column of the head in pairs; bias: float32 [vocabulary]; copy: float32 [width]; copy_bias:
     float32 [lengths]; frequent: int32 [n].
     """
 
     state: Packed
-    inner: Packed
+    gate_up: Packed
+    down: Packed
     onward: Packed
     by_token: Halves
     by_candidate: Halves
@@ -72,10 +74,11 @@ class Speculator(NamedTuple):
         base = embeddings.detach().float().cpu()
         try:
             wide = {name: weight.float() for name, weight in weights.items()}
-            biases = [wide[f"{name}_bias"] for name in ("state", "inner", "onward")]
+            biases = [wide[f"{name}_bias"] for name in ("state", "onward")]
             speculator = cls(
                 state=packed(rounded_bits(wide["state"].numpy())),
-                inner=packed(rounded_bits(wide["inner"].numpy())),
+                gate_up=packed(rounded_bits(wide["gate_up"].numpy())),
+                down=packed(rounded_bits(wide["down"].numpy())),
                 onward=packed(rounded_bits(wide["onward"].numpy())),
                 by_token=rounded_bits((base @ wide["token"].T).numpy()),
                 by_candidate=rounded_bits((base @ wide["candidate"].T).numpy()),
@@ -93,7 +96,9 @@ class Speculator(NamedTuple):
             raise BrokenModel(
                 f"{FILE} is of another width than its base; train it again"
             ) from error
-        if speculator.width % BLOCK or len(speculator.bias) != len(base):
+        sizes = speculator.width, speculator.hidden
+        fits = speculator.state_width == 2 * base.shape[1] and len(speculator.bias) == len(base)
+        if any(size % BLOCK for size in sizes) or not fits:
             raise BrokenModel(f"{FILE} has sizes that do not fit together; train it again")
         return speculator
 
@@ -103,8 +108,13 @@ class Speculator(NamedTuple):
         return self.by_length.shape[1]
 
     @property
-    def model_width(self) -> int:
-        """Numbers of a state of the model."""
+    def hidden(self) -> int:
+        """Numbers inside its gated linear unit."""
+        return 2 * self.down.shape[1]
+
+    @property
+    def state_width(self) -> int:
+        """Numbers of a state of the model, see ``Model.state_of``."""
         return 2 * self.state.shape[1]
 
 

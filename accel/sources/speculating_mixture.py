@@ -92,6 +92,6 @@ def warm_up(speculator: Speculator) -> None:
     """Compile (or load the compiled form of) what speculating calls."""
     drafter = SpeculatingMixture(speculator, weights=Weights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
-    drafter.note_state(np.zeros(speculator.model_width, np.int16))
+    drafter.note_state(np.zeros(speculator.state_width, np.int16))
     drafter.match()
     drafter.commit(drafter.speculate(4, 0.1), [], np.array([2], np.int32))

@@ -13,10 +13,11 @@ import numpy as np
 from numba import njit
 from numba.experimental import structref
 
-from accel import lanes, matmul, speculator
+from accel import compiled_parts, lanes, matmul, speculator
+from accel.compiled_parts import gate
 from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
-from accel.matmul import BLOCK, multiply, narrow, wide
+from accel.matmul import BLOCK, multiply_row, narrow, wide
 from accel.sources import prompt, speculated_head
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
@@ -39,15 +40,18 @@ LEAST_SEEN = 0.2
 class Work(NamedTuple):
     """What growing writes.
 
-    known: int16 [1, model], the model's state; input: int16 [1, width]; sums: float32 [seen,
-    width], of the root and each node looked behind, what the next step begins with; inner:
-    float32 [1, width]; logits: float32 [1, columns]; tokens, parents, chances, seen: of the nodes.
+    known: int16 [1, 2 * model], the model's state; input: int16 [1, width]; sums: float32 [seen,
+    width], of the root and each node looked behind, what the next step begins with; gate_up:
+    float32 [1, 2 * hidden]; gated: int16 [1, hidden]; added: float32 [1, width]; logits: float32
+    [1, columns]; tokens, parents, chances, seen: of the nodes.
     """
 
     known: Halves
     input: Halves
     sums: Floats
-    inner: Floats
+    gate_up: Floats
+    gated: Halves
+    added: Floats
     logits: Floats
     tokens: TokenArray
     parents: TokenArray
@@ -57,11 +61,13 @@ class Work(NamedTuple):
     @classmethod
     def room(cls, tables: Speculator) -> Work:
         """Room for one tree."""
-        width = tables.by_length.shape[1]
+        width, hidden = tables.width, tables.hidden
         return cls(
-            np.zeros((1, 2 * tables.state.shape[1]), np.int16),
+            np.zeros((1, tables.state_width), np.int16),
             np.zeros((1, width), np.int16),
             np.zeros((MOST_SEEN, width), np.float32),
+            np.zeros((1, 2 * hidden), np.float32),
+            np.zeros((1, hidden), np.int16),
             np.zeros((1, width), np.float32),
             np.full((1, MOST_COLUMNS), -np.inf, np.float32),
             np.zeros(MOST_NODES, np.int32),
@@ -103,50 +109,64 @@ def begin_in(desk: Any, stop: int) -> None:
     cover(desk.tables, desk.head, desk.text, stop)
 
 
-@compiled_with(lanes, matmul, speculator, fastmath=True)
+@compiled_with(lanes, compiled_parts, matmul, speculator)
 def _step(
     tables: Speculator, head: Head, work: Work, before: int, token: int, length: int, candidate: int
 ) -> None:
     """Write the logits of what follows ``token``, and, over what stood ``before``, what the next
     step begins with: ``work.sums[before]`` becomes that."""
-    width = tables.by_length.shape[1]
-    x, given, inner = work.sums[before], work.input, work.inner
-    squares = np.float32(0)
-    for i in range(width):
-        value = x[i] + wide(tables.by_token[token, i]) + tables.by_length[length, i]
-        if length > 0:
-            value += wide(tables.by_candidate[candidate, i])
-        x[i] = value
-        squares += value * value
-    scale = np.float32(1) / np.sqrt(squares / np.float32(width) + np.float32(1e-6))
-    _gate(x, scale, given)
-    multiply(given, 0, 1, tables.inner, len(tables.inner), tables.inner.shape[1], inner, 0)
-    squares = np.float32(0)
-    for i in range(width):
-        value = x[i] + inner[0, i] + tables.biases[1, i]
-        x[i] = value
-        squares += value * value
-    scale = np.float32(1) / np.sqrt(squares / np.float32(width) + np.float32(1e-6))
-    copied = tables.copy_bias[length]
-    for i in range(width):
-        value = x[i] * scale
-        copied += value * tables.copy[i]
-        given[0, i] = narrow(value, given)
+    x, given, added = work.sums[before], work.input, work.added
+    _add_known(tables, x, token, length, candidate)
+    _normalise(x, given)
+    multiply_row(given, tables.gate_up, len(tables.gate_up), tables.gate_up.shape[1], work.gate_up)
+    gate(work.gate_up, work.gated, 0, work.gated.shape[1])
+    multiply_row(work.gated, tables.down, len(tables.down), tables.down.shape[1], added)
+    for i in range(len(x)):
+        x[i] += added[0, i]
+    scale = _normalise(x, given)
     count = head.counts[0]
     blocks = (count + BLOCK - 1) // BLOCK
-    multiply(given, 0, 1, head.columns, blocks, head.columns.shape[1], work.logits, 0)
+    multiply_row(given, head.columns, blocks, head.columns.shape[1], work.logits)
     for column in range(blocks * BLOCK):
         work.logits[0, column] += head.bias[column]
     if length > 0 and head.slots[candidate] >= 0:
+        copied = tables.copy_bias[length] + scale * _product(x, tables.copy)
         work.logits[0, head.slots[candidate]] += copied
-    _gate(x, scale, given)
-    multiply(given, 0, 1, tables.onward, len(tables.onward), tables.onward.shape[1], inner, 0)
-    for i in range(width):
-        x[i] += inner[0, i] + tables.biases[2, i]
+    _silu(x, scale, given)
+    multiply_row(given, tables.onward, len(tables.onward), tables.onward.shape[1], added)
+    for i in range(len(x)):
+        x[i] += added[0, i] + tables.biases[1, i]
+
+
+@compiled_with(matmul, speculator)
+def _add_known(tables: Speculator, x: Floats, token: int, length: int, candidate: int) -> None:
+    """Add what is known of the token and of the match that ends with it."""
+    for i in range(len(x)):
+        x[i] += wide(tables.by_token[token, i]) + tables.by_length[length, i]
+    if length > 0:
+        for i in range(len(x)):
+            x[i] += wide(tables.by_candidate[candidate, i])
+
+
+@compiled_with(matmul, fastmath=True)
+def _normalise(x: Floats, given: Halves) -> float:
+    """Write the root mean square norm of x; returns what it was scaled by."""
+    scale = np.float32(1) / np.sqrt(_product(x, x) / np.float32(len(x)) + np.float32(1e-6))
+    for i in range(len(x)):
+        given[0, i] = narrow(x[i] * scale, given)
+    return scale
+
+
+@compiled_with(fastmath=True)
+def _product(x: Floats, y: Floats) -> float:
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
 
 
 @compiled_with(lanes, matmul)
-def _gate(x: Floats, scale: float, given: Halves) -> None:
+def _silu(x: Floats, scale: float, given: Halves) -> None:
     """silu of scaled numbers."""
     one, zero, factor = everywhere(np.float32(1)), everywhere(np.float32(0)), everywhere(scale)
     for i in range(0, len(x), LANES):
@@ -197,7 +217,7 @@ def _write_path(work: Work, node: int, text: TokenArray, stop: int) -> int:
     return stop + depth
 
 
-@compiled_with(lanes, matmul, prompt, speculator)
+@compiled_with(lanes, matmul, compiled_parts, prompt, speculator)
 def _look_behind(desk: Any, node: int, seen: int, stop: int, length: int, place: int) -> None:
     """Write the logits of what follows a node, -1 for the root, whose match is given. ``seen``:
     nodes that were looked behind before it."""
@@ -216,7 +236,7 @@ def _look_behind(desk: Any, node: int, seen: int, stop: int, length: int, place:
     _step(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
 
 
-@compiled_with(lanes, matmul, prompt, speculated_head, speculator)
+@compiled_with(lanes, matmul, compiled_parts, prompt, speculated_head, speculator)
 def speculate_in(desk: Any, stop: int, length: int, place: int, most: int, least: float) -> int:
     """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
 
@@ -225,11 +245,9 @@ def speculate_in(desk: Any, stop: int, length: int, place: int, most: int, least
     """
     cover(desk.tables, desk.head, desk.text, stop)
     tables, head, work = desk.tables, desk.head, desk.work
-    multiply(
-        work.known, 0, 1, tables.state, len(tables.state), tables.state.shape[1], work.inner, 0
-    )
+    multiply_row(work.known, tables.state, len(tables.state), tables.state.shape[1], work.added)
     for i in range(work.sums.shape[1]):
-        work.sums[0, i] = work.inner[0, i] + tables.biases[0, i]
+        work.sums[0, i] = work.added[0, i] + tables.biases[0, i]
     kept_tokens, kept_parents = np.empty(MOST_KEPT, np.int32), np.empty(MOST_KEPT, np.int32)
     kept_chances = np.empty(MOST_KEPT, np.float32)
     columns, chances = np.empty(CHILDREN, np.int32), np.empty(CHILDREN, np.float32)

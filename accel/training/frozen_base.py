@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from accel.compiled_parts import middle_layer
 from accel.llama import is_built_like_llama
 from accel.training.errors import TrainingError
 
@@ -50,13 +51,15 @@ class Text:
 
     tokens: int64 [batch, length]; prompt: how many of them were given; memory: [layers, 2, batch,
     kv_heads, length, depth], keys (rotated) and values; states: [batch, length, width], normalised
-    last hidden states; likeliest: int64 [batch, length], the base's choice after every token.
+    last hidden states; middle: the same, before ``middle_layer``; likeliest: int64 [batch, length],
+    the base's choice after every token.
     """
 
     tokens: Tensor
     prompt: int
     memory: Tensor
     states: Tensor
+    middle: Tensor
     likeliest: Tensor
 
 
@@ -96,17 +99,17 @@ class FrozenBase:
         memory = self.embedding.new_empty(
             len(self.layers), 2, batch, self.kv_heads, length, self.depth
         )
-        states = self.embedding.new_empty(batch, length, self.width)
+        states, middle = self.embedding.new_empty(2, batch, length, self.width)
         likeliest = torch.empty(batch, length, dtype=torch.long)
         text = torch.cat([tokens, tokens.new_empty(batch, new)], 1)
         for start in [*range(0, prompt, PREFILL_ROWS), *range(prompt, length)]:
             end = min(start + PREFILL_ROWS, prompt) if start < prompt else start + 1
-            rows = self._forward(text[:, start:end], memory, start)
+            rows = self._forward(text[:, start:end], memory, start, middle[:, start:end])
             states[:, start:end] = rows
             likeliest[:, start:end] = self.choices(rows)
             if prompt <= end < length:
                 text[:, end] = likeliest[:, end - 1]
-        return Text(text, prompt, memory, states, likeliest)
+        return Text(text, prompt, memory, states, middle, likeliest)
 
     @torch.no_grad()
     def choices(self, states: Tensor) -> Tensor:
@@ -139,17 +142,19 @@ class FrozenBase:
         query, key = turned.split([self.heads, self.kv_heads], -2)
         return query, key, value
 
-    def _forward(self, tokens: Tensor, memory: Tensor, start: int) -> Tensor:
-        """Normalised states of tokens [batch, rows] behind ``start``; writes into ``memory``."""
+    def _forward(self, tokens: Tensor, memory: Tensor, start: int, middle: Tensor) -> Tensor:
+        """Normalised states of tokens [batch, rows] behind ``start``; writes into ``memory`` and
+        ``middle``, [batch, rows, width]."""
         rows = tokens.shape[1]
         end = start + rows
         cosine, sine = self.rotations(torch.arange(start, end))
         x = F.embedding(tokens, self.embedding)
         blocked = x.new_full((rows, rows), float("-inf")).triu(1) if rows > 1 else None
-        for layer, (keys, values) in zip(self.layers, memory, strict=True):
-            query, key, value = self.heads_of(
-                layer, layer.qkv(layer.attention_norm(x)), cosine, sine
-            )
+        for number, (layer, (keys, values)) in enumerate(zip(self.layers, memory, strict=True)):
+            normed = layer.attention_norm(x)
+            if number == middle_layer(len(self.layers)):
+                middle[:] = normed
+            query, key, value = self.heads_of(layer, layer.qkv(normed), cosine, sine)
             keys[:, :, start:end] = key.transpose(1, 2)
             values[:, :, start:end] = value.transpose(1, 2)
             grouped = self.grouped(query) * self.scaling

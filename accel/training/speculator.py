@@ -47,17 +47,20 @@ WARM_UP_STEPS, FLAT_SHARE, LAST_RATE = 50, 0.3, 0.02
 class Network(nn.Module):
     """The speculator while it is trained. Every guess is one step; see ``sources.speculation``."""
 
-    def __init__(self, width: int, embeddings: Tensor) -> None:
-        """embeddings: float32 [vocabulary, model], which do not change."""
+    def __init__(self, width: int, hidden: int, embeddings: Tensor) -> None:
+        """hidden: numbers inside the gated linear unit; embeddings: float32 [vocabulary, model],
+        which do not change."""
         super().__init__()
         vocabulary, model = embeddings.shape
         self.embeddings = embeddings
         self.width = width
-        self.state = nn.Linear(model, width)
+        self.state = nn.Linear(2 * model, width)
         self.token = nn.Linear(model, width, bias=False)
         self.candidate = nn.Linear(model, width, bias=False)
         self.length = nn.Embedding(LENGTHS, width)
-        self.inner, self.onward = nn.Linear(width, width), nn.Linear(width, width)
+        self.gate_up = nn.Linear(width, 2 * hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+        self.onward = nn.Linear(width, width)
         self.out = nn.Linear(width, model, bias=False)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self.copy = nn.Linear(width, 1, bias=False)
@@ -77,7 +80,8 @@ class Network(nn.Module):
             has_match = (length > 0)[:, None]
             x = before + self.token(self.embeddings[batch.tokens[:, depth]])
             x = x + self.length(length) + has_match * self.candidate(self.embeddings[candidate])
-            x = x + self.inner(F.silu(F.rms_norm(x, (self.width,), eps=1e-6)))
+            gate, up = self.gate_up(F.rms_norm(x, (self.width,), eps=1e-6)).chunk(2, 1)
+            x = x + self.down(F.silu(gate) * up)
             shown = F.rms_norm(x, (self.width,), eps=1e-6)
             copied = has_match * (self.copy(shown) + self.copy_bias[length][:, None])
             place = torch.searchsorted(tokens, candidate.contiguous())[:, None]
@@ -94,8 +98,8 @@ class Network(nn.Module):
             "token": self.token.weight,
             "candidate": self.candidate.weight,
             "length": self.length.weight,
-            "inner": self.inner.weight,
-            "inner_bias": self.inner.bias,
+            "gate_up": self.gate_up.weight,
+            "down": self.down.weight,
             "onward": self.onward.weight,
             "onward_bias": self.onward.bias,
             "out": self.out.weight,
@@ -119,7 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--minutes", type=float, required=True, help="training time")
     parser.add_argument("--prompts", type=int, default=12_000, help="that the model answers first")
-    parser.add_argument("--width", type=int, default=192, help="of the network")
+    parser.add_argument("--width", type=int, default=128, help="of the network")
+    parser.add_argument("--hidden", type=int, default=256, help="of its gated linear unit")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--batch", type=int, default=1024, help="positions of a step")
     parser.add_argument("--seed", type=int, default=0)
@@ -128,9 +133,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run `redraft train speculator`; gives the exit status. Raises TrainingError."""
-    if args.width < BLOCK or args.width % BLOCK or args.prompts < HELD_OUT_SHARE:
+    sizes = args.width, args.hidden
+    if min(sizes) < BLOCK or any(size % BLOCK for size in sizes) or args.prompts < HELD_OUT_SHARE:
         raise TrainingError(
-            f"--width has to be a multiple of {BLOCK}, --prompts {HELD_OUT_SHARE} or more"
+            f"--width and --hidden have to be multiples of {BLOCK}, --prompts {HELD_OUT_SHARE} or "
+            "more"
         )
     folder = find_folder(args.model)
     check_folder(folder)
@@ -140,7 +147,6 @@ def run(args: argparse.Namespace) -> int:
     module = load_module(folder, torch.bfloat16, torch.device("cpu"), "eager")
     base, ends = FrozenBase(module), end_tokens(module)
     tokenizer, texts = Tokenizer.from_folder(folder), texts_of(args.corpus)
-    started = time.monotonic()
     with Bar("answers") as report:
         parts = [
             read_examples(
@@ -151,9 +157,8 @@ def run(args: argparse.Namespace) -> int:
                 (texts.held_out, args.prompts // HELD_OUT_SHARE),
             )
         ]
-    read_s = time.monotonic() - started
     examples, held_out = parts
-    network = Network(args.width, base.embedding.float())
+    network = Network(args.width, args.hidden, base.embedding.float())
     with Bar("training") as report:
         steps = train(network, examples, args, report)
     frequent = torch.bincount(examples.likeliest, minlength=len(base.embedding)).argsort()
@@ -162,6 +167,7 @@ def run(args: argparse.Namespace) -> int:
     record = {
         "base_sha256": sha256,
         "width": args.width,
+        "hidden": args.hidden,
         "seed": args.seed,
         "minutes": args.minutes,
         "steps": steps,
@@ -169,7 +175,6 @@ def run(args: argparse.Namespace) -> int:
         "prompts": args.prompts,
         "positions": len(examples.starts),
         "positions_of_answers": int(examples.is_own.sum()),
-        "reading_s": round(read_s),
         "right": right_guesses(network, held_out),
     }
     (args.out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -33,10 +33,11 @@ LOOPING, KEPT_OF_LOOPING = 6, 0.12
 class Examples:
     """Positions of texts one behind the other.
 
-    states: bfloat16 [n, width], after each token; tokens: int64 [n]; likeliest: int64 [n], the
-    base's choice after each; candidates, lengths: int64 [n], what followed the longest match that
-    ends there, and its tokens, 0 for none; starts: int64 [m], positions whose next ``DEPTH + 1``
-    are of the same text; is_own: bool [m], whether all that is of the base's answer.
+    states: bfloat16 [n, 2 * width], as ``Model.state_of`` has them, after each token; tokens: int64
+    [n]; likeliest: int64 [n], the base's choice after each; candidates, lengths: int64 [n], what
+    followed the longest match that ends there, and its tokens, 0 for none; starts: int64 [m],
+    positions whose next ``DEPTH + 1`` are of the same text; is_own: bool [m], whether all that is
+    of the base's answer.
     """
 
     states: Tensor
@@ -60,7 +61,7 @@ class Examples:
 
 
 class Batch(NamedTuple):
-    """states: float32 [b, width]; the others int64 [b, DEPTH]."""
+    """states: float32 [b, 2 * width]; the others int64 [b, DEPTH]."""
 
     states: Tensor
     tokens: Tensor
@@ -113,7 +114,9 @@ def read_examples(
             kept = starts[(matched[1][starts + 1] < LOOPING) | drawn]
             parts.append(
                 (
-                    text.states[row, first:last].bfloat16().clone(),
+                    torch.cat(
+                        [text.states[row, first:last], text.middle[row, first:last]], 1
+                    ).bfloat16(),
                     tokens[first:last],
                     text.likeliest[row, first:last],
                     *matched,

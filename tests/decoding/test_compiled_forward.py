@@ -12,13 +12,14 @@ from tiny_models import Oracle, open_engine, reference_module, reference_tokens,
 
 from accel.compiled_attention import write_shares
 from accel.compiled_llama import CompiledLlama
-from accel.compiled_parts import gate
+from accel.compiled_parts import gate, queries_of
 from accel.draft_tree import DraftTree, Source
 from accel.generation import GenerationRequest
 from accel.loading import DEFAULT_MODEL, load_module
 from accel.model import Model
 from accel.probe import Probe
 from accel.rows import BLOCKED, chain_rows, tree_rows
+from accel.training.frozen_base import FrozenBase
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -167,6 +168,37 @@ def test_the_embedded_model_is_computed_so() -> None:
     rows = chain_rows(np.arange(40, dtype=np.int32), 0)
     exact, rounded = (model.forward(rows, model.new_cache(40)) for model in models)
     assert float((exact - rounded).abs().mean() / exact.std()) < 0.03
+
+
+@pytest.mark.parametrize("shared_from", [0, 1])
+def test_states_are_those_that_a_speculator_is_trained_on(folder: Path, shared_from: int) -> None:
+    """Of a tree's rows, the last states and those in the middle, by one thread and by two."""
+    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
+    model = compiled(folder, torch.float32)
+    model.shared_from = shared_from
+    text = np.random.default_rng(0).integers(1, 90, 9).astype(np.int32)
+    read = base.read(torch.from_numpy(text)[None].long())
+    expected = torch.cat([read.states, read.middle], -1)[0].numpy()
+    tree = DraftTree.chain(text[4:], Source.PROMPT)
+    model.verify(tree_rows(text[:4], tree), tree, model.new_cache(32))
+    for row in range(3, len(text)):
+        np.testing.assert_allclose(model.state_of(row), expected[row], atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", range(1, 8))
+@pytest.mark.parametrize("group", range(1, 6))
+def test_queries_are_halved_and_none_waits_for_the_second_half(rows: int, group: int) -> None:
+    """Side 0 waits for nobody: it computes no query of a row whose key side 1 places."""
+    counts = [0, 0]
+    for head in range(4):
+        halves = [queries_of(rows * group, head, True, side) for side in (0, 1)]
+        assert halves[0][0] == 0
+        assert halves[0][1] == halves[1][0]
+        assert halves[1][1] == rows * group
+        assert halves[0][1] <= (rows + 1) // 2 * group
+        counts = [count + last - first for count, (first, last) in zip(counts, halves, strict=True)]
+        assert queries_of(rows * group, head, False, 0) == (0, rows * group)
+    assert counts[0] == counts[1]
 
 
 def test_shares_are_a_softmax_before_division() -> None:

@@ -26,7 +26,8 @@ from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
 from accel.training.speculator import Network
 from accel.training.speculator_texts import Batch
 
-MODEL, WIDTH, VOCABULARY = 64, 32, 120
+MODEL, WIDTH, HIDDEN, VOCABULARY = 64, 32, 96, 120
+STATE = 2 * MODEL
 FREQUENT = torch.tensor([0, 3, 7])
 SHIPPED = Path(__file__).parents[2] / "accel" / "default_model"
 
@@ -34,7 +35,7 @@ SHIPPED = Path(__file__).parents[2] / "accel" / "default_model"
 def network_of(seed: int) -> Network:
     """Random weights as they are stored, in bf16."""
     torch.manual_seed(seed)
-    network = Network(WIDTH, torch.randn(VOCABULARY, MODEL).bfloat16().float())
+    network = Network(WIDTH, HIDDEN, torch.randn(VOCABULARY, MODEL).bfloat16().float())
     for parameter in network.parameters():
         parameter.data = torch.randn_like(parameter).mul(0.25).bfloat16().float()
     return network
@@ -101,7 +102,7 @@ def chances_behind(
 def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> None:
     random = np.random.default_rng(seed)
     network, text = network_of(seed), text_of(random)
-    state = torch.from_numpy(random.normal(size=MODEL).astype(np.float32)).bfloat16().float()
+    state = torch.from_numpy(random.normal(size=STATE).astype(np.float32)).bfloat16().float()
     tree = drafter_at(network, text, state).speculate(8, 0.01)
     assert len(tree) > 1
     paths: list[list[int]] = []
@@ -121,7 +122,7 @@ def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> No
 def test_trees_keep_to_what_is_asked(nodes: int, least: float) -> None:
     random = np.random.default_rng(nodes)
     network, text = network_of(3), text_of(random)
-    tree = drafter_at(network, text, torch.randn(MODEL)).speculate(nodes, least)
+    tree = drafter_at(network, text, torch.randn(STATE)).speculate(nodes, least)
     assert 0 < len(tree) <= min(nodes, 8)
     assert (tree.probabilities >= least).all()
     assert (tree.parents < np.arange(len(tree))).all()
@@ -137,13 +138,13 @@ def test_trees_keep_to_what_is_asked(nodes: int, least: float) -> None:
 def test_nothing_is_speculated_without_a_state_of_the_last_step() -> None:
     random = np.random.default_rng(0)
     network, text = network_of(0), text_of(random)
-    drafter = drafter_at(network, text, torch.randn(MODEL))
+    drafter = drafter_at(network, text, torch.randn(STATE))
     tree = drafter.speculate(4, 0.01)
     assert len(tree)
     drafter.commit(tree, [0], tree.tokens[:1].copy())
     drafter.match()
     assert not len(drafter.speculate(4, 0.01)), "that state is of the step before"
-    drafter.note_state(np.zeros(MODEL, np.float32))
+    drafter.note_state(np.zeros(STATE, np.float32))
     assert len(drafter.speculate(4, 0.0))
     drafter.begin(DraftRequest(text))
     assert not len(drafter.speculate(4, 0.0))
@@ -161,7 +162,7 @@ def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
         drafter.begin(DraftRequest(text, suffix=text_of(random, 30)))
         drafter.begin(DraftRequest(text))
         for _ in range(60):
-            state = torch.randn(MODEL).bfloat16().float()
+            state = torch.randn(STATE).bfloat16().float()
             drafter.note_state(state.numpy())
             drafter.match()
             tree = drafter.speculate(6, 0.02)
@@ -176,7 +177,7 @@ def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
 def test_retrieval_learns_nothing_from_what_was_speculated() -> None:
     random = np.random.default_rng(1)
     network, text = network_of(1), text_of(random)
-    drafter = drafter_at(network, text, torch.randn(MODEL))
+    drafter = drafter_at(network, text, torch.randn(STATE))
     before = drafter.calibration.corrections.copy()
     tree = drafter.speculate(4, 0.0)
     drafter.commit(tree, [0], np.array([tree.tokens[0], 5], np.int32))
@@ -255,11 +256,11 @@ def test_the_shipped_speculator_belongs_to_the_shipped_weights() -> None:
 
 def test_a_vocabulary_larger_than_the_head_is_covered_in_part() -> None:
     torch.manual_seed(0)
-    network = Network(WIDTH, torch.randn(MOST_COLUMNS + 500, MODEL))
+    network = Network(WIDTH, HIDDEN, torch.randn(MOST_COLUMNS + 500, MODEL))
     text = np.arange(1, MOST_COLUMNS + 400, dtype=np.int32)
     drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
     drafter.begin(DraftRequest(text))
-    drafter.note_state(np.ones(MODEL, np.float32))
+    drafter.note_state(np.ones(STATE, np.float32))
     drafter.match()
     tree = drafter.speculate(8, 0.0)
     assert len(tree)

@@ -75,7 +75,8 @@ def test_matches_are_the_longest_and_the_newest_of_such(seed: int) -> None:
 
 def test_examples_are_what_the_base_chose(read: tuple[FrozenBase, Examples]) -> None:
     base, examples = read
-    assert (base.choices(examples.states.float()) == examples.likeliest).float().mean() > 0.9
+    last = examples.states[:, : base.width].float()
+    assert (base.choices(last) == examples.likeliest).float().mean() > 0.9
     batch = examples.batch(examples.starts[examples.is_own])
     assert batch.tokens.shape == (int(examples.is_own.sum()), DEPTH)
     own = examples.starts[examples.is_own]
@@ -89,7 +90,7 @@ def test_examples_are_what_the_base_chose(read: tuple[FrozenBase, Examples]) -> 
 def test_a_few_steps_learn_what_a_tiny_model_writes(read: tuple[FrozenBase, Examples]) -> None:
     base, examples = read
     torch.manual_seed(0)
-    network = speculator.Network(32, base.embedding.float())
+    network = speculator.Network(32, 64, base.embedding.float())
 
     def right() -> float:
         rows = speculator.right_guesses(network, examples)
@@ -108,7 +109,8 @@ def test_the_command_writes_what_the_engine_reads(
     folder = save(tmp_path / "model", "llama", max_position_embeddings=1024)
     corpus, out = sources(tmp_path / "corpus"), tmp_path / "out"
     given = ["--model", str(folder), "--corpus", str(corpus), "--out", str(out)]
-    given += ["--minutes", "0.01", "--prompts", "20", "--width", "32", "--batch", "64"]
+    given += ["--minutes", "0.01", "--prompts", "20", "--width", "32", "--hidden", "96"]
+    given += ["--batch", "64"]
     assert speculator.main(given) == 0
     record = json.loads((out / speculator.RECORD).read_text())
     assert record["base_sha256"] == sha256_of_base(folder)
@@ -118,12 +120,12 @@ def test_the_command_writes_what_the_engine_reads(
     assert '"steps"' in capsys.readouterr().out
     embeddings = torch.zeros(VOCABULARY, 32)
     read = read_speculator(out, embeddings, record["base_sha256"])
-    assert read.width == 32
+    assert (read.width, read.hidden) == (32, 96)
     assert len(read.frequent) == speculator.FREQUENT
     assert (out / FILE).exists()
 
 
-@pytest.mark.parametrize("wrong", [["--width", "50"], ["--prompts", "3"]])
+@pytest.mark.parametrize("wrong", [["--width", "50"], ["--hidden", "0"], ["--prompts", "3"]])
 def test_sizes_that_cannot_be_are_refused(wrong: list[str], tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="multiple of 32"):
+    with pytest.raises(TrainingError, match="multiples of 32"):
         speculator.main(["--out", str(tmp_path), "--minutes", "1", *wrong])
