@@ -76,6 +76,8 @@ the rest goes for rows behind cold caches, for learning and for doubt, and drawi
 all rows. Compared on functions of installed packages: 2 for trees loses a tenth, 8 nothing."""
 _SPECULATION_COSTS = 1.0
 """The same of a speculator: less doubt, since it says itself how sure it is."""
+_FREELY_DRAWN = 0.5
+"""Temperature from which other tokens than the likeliest are drawn often."""
 _USUAL_CHAIN_S, _USUAL_SPECULATION_S = 2e-5, 2.5e-5
 _USUAL_SPECULATED = 4
 """Nodes of a speculator's tree."""
@@ -124,17 +126,19 @@ class Hope:
 class Choice:
     """Chooses for one request, by what drafts brought so far."""
 
-    def __init__(self, trust: Trust, *, draws: bool = False) -> None:
-        """``trust`` knows the machine's pace and what trees take; ``draws``: tokens are drawn, for
-        which logits of all rows are computed."""
+    def __init__(self, trust: Trust, *, temperature: float = 0.0) -> None:
+        """``trust`` knows the machine's pace and what trees take; ``temperature`` is that of
+        sampling, for which logits of all rows are computed."""
         self._trust = trust
+        draws = temperature > 0
         self._chain_costs = _DRAWN_COSTS if draws else _CHAIN_COSTS
         self._speculation_costs = _DRAWN_COSTS if draws else _SPECULATION_COSTS
         self._took = {Draft.CHAIN: _USUAL_CHAIN_S, Draft.SPECULATION: _USUAL_SPECULATION_S}
         # A speculator is asked nearly always, so it is believed less when it was wrong, and where
-        # tokens are drawn, which it cannot know, for longer.
+        # tokens are drawn of which it knows the likeliest alone, for longer.
         self._matched = Hope(6.0, 0.9)
-        self._speculated = Hope(1.0, 0.99) if draws else Hope(2.0, 0.95)
+        freely = temperature >= _FREELY_DRAWN
+        self._speculated = Hope(1.0, 0.99) if freely else Hope(2.0, 0.95)
         self._hopes = 0.0
         self._run = 0
         self._hopeless = self._unasked = 0

@@ -76,7 +76,7 @@ class Generation:
         speculates = self._matcher is not None and engine.model.speculator is not None
         speculator = drafter if isinstance(drafter, Speculating) else None
         self._speculator = speculator if speculates else None
-        self._choice = Choice(self._trust, draws=not request.sampling.greedy)
+        self._choice = Choice(self._trust, temperature=request.sampling.temperature)
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()

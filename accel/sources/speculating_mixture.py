@@ -41,24 +41,26 @@ class SpeculatingMixture(MixtureDrafter):
         self._head, self._work = Head.room(speculator), Work.room(speculator)
         self._desk: Desk | None = None
         self._desk_text = self._desk_newest = np.empty(0, np.int32)
-        self._knows_state = False
+        self._state: NDArray[Any] | None = None
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
         super().begin(request)
-        self._knows_state = False
+        self._state = None
         begin_in(self._desk_for_text(), self._prompt.stop)
 
     def note_state(self, state: NDArray[Any]) -> None:
         """See ``protocol.Speculating``."""
-        self._work.known[0] = state if state.dtype == np.int16 else rounded_bits(state)
-        self._knows_state = True
+        self._state = state
 
     def speculate(self, nodes: int, least: float) -> DraftTree:
         """See ``protocol.Speculating``."""
-        if not self._knows_state or self._prompt.is_empty:
+        state = self._state
+        if state is None or self._prompt.is_empty:
             return DraftTree.empty()
         desk, work = self._desk_for_text(), self._work
+        # Not where it is noted: rounding takes longer than to ask, which mostly ends without this.
+        work.known[0] = state if state.dtype == np.int16 else rounded_bits(state)
         count = speculate_in(desk, self._prompt.stop, *self._match, nodes, least)
         if not count:
             return DraftTree.empty()
@@ -72,7 +74,7 @@ class SpeculatingMixture(MixtureDrafter):
 
     def commit(self, tree: DraftTree, path: list[int], tokens: NDArray[np.int32]) -> None:
         """The context grew by ``tokens``; the state that was noted is of the step before."""
-        self._knows_state = False
+        self._state = None
         super().commit(tree, path, tokens)
 
     def _desk_for_text(self) -> Desk:

@@ -58,7 +58,7 @@ def test_where_tokens_are_drawn_a_chain_has_to_promise_more() -> None:
     drawn = [
         match
         for match in range(20)
-        if Choice(Trust(), draws=True).of(match, FAST.chains(1, 300))[0] == Draft.CHAIN
+        if Choice(Trust(), temperature=1.0).of(match, FAST.chains(1, 300))[0] == Draft.CHAIN
     ]
     assert drawn == list(range(drawn[0], 20))
     assert 1 < drawn[0] < 6
