@@ -189,6 +189,10 @@ class Choice:
             place = len(FIRST) + min(self._run.bit_length() - RUNS[0].bit_length(), len(RUNS) - 1)
         nodes, accepted, saved_s = chains.best[place]
         likely, pace = self._matched.likely, self._trust.pace
+        if speculates and found < RUNS[0]:
+            # Long runs that came true promise nothing for short matches, where a speculator knows
+            # more.
+            likely = min(likely, 1.0)
         more_s = MORE[found] * min(likely, 1.0) * chains.plain_s
         chain_s = saved_s * likely * pace - self._chain_costs * self._took[Draft.CHAIN]
         tree_s = (saved_s * likely + more_s) * pace - _TREE_COSTS * self._trust.draft_s

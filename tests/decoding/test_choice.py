@@ -171,6 +171,16 @@ def test_behind_short_matches_a_speculator_drafts_and_behind_long_runs_a_chain()
     assert list(SPECULATED) == sorted(SPECULATED)
 
 
+def test_long_runs_that_came_true_promise_nothing_for_short_matches() -> None:
+    choice, chains = Choice(Trust()), FAST.chains(1, 300)
+    kind, nodes = choice.of(16, chains, speculates=True)
+    assert kind == Draft.CHAIN
+    choice.learn(nodes, nodes)
+    choice.learn(nodes, nodes)
+    for match in (1, 2):
+        assert choice.of(match, chains, speculates=True)[0] == Draft.SPECULATION
+
+
 def test_what_is_speculated_keeps_to_the_room_and_to_its_price() -> None:
     choice, guesses, chains = Choice(Trust()), Guesses(), FAST.chains(1, 300)
     tree = choice.draft(Matches(0), chains, 2, guesses)
