@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
+from accel.sources.compiled import compiled_with
 from accel.sources.protocol import Matcher, Speculating
 from accel.trust import Trust
 
@@ -30,26 +31,24 @@ class Draft(IntEnum):
     TREE = 3
 
 
+_NOTHING, _CHAIN, _SPECULATION, _TREE = map(int, Draft)
 MADE_AT_ONCE = Draft.CHAIN, Draft.SPECULATION
 """What is drafted where it is chosen."""
 
 
-class Chain(NamedTuple):
-    """The chain of as many nodes as pay, how many are expected to be accepted, and what that saves
-    in seconds, drafting left out."""
-
-    nodes: int
-    accepted: float
-    saved_s: float
-
-
 class Chains(NamedTuple):
-    """Seconds of a plain step, and the best chains by the length of their match: those of
-    ``FIRST``, then those of ``RUNS``. node_s: seconds that one of a speculator's few nodes takes in
-    the forward."""
+    """The chains of as many nodes as pay, by the length of their match: those of ``FIRST``, then
+    those of ``RUNS``.
 
+    nodes: int64 [n]; accepted: float64 [n], how many are expected to be; saved_s: float64 [n],
+    seconds that this saves, drafting left out; plain_s: seconds of a plain step; node_s: seconds
+    that one of a speculator's few nodes takes in the forward.
+    """
+
+    nodes: NDArray[np.int64]
+    accepted: NDArray[np.float64]
+    saved_s: NDArray[np.float64]
     plain_s: float
-    best: list[Chain]
     node_s: float
 
 
@@ -97,30 +96,97 @@ def _chances() -> NDArray[np.float64]:
 CHANCES = _chances()
 
 
-class Hope:
-    """What drafts of one kind brought, over what was hoped for."""
+class Odds(NamedTuple):
+    """What compiled code chooses by.
 
-    def __init__(self, prior: float, decay: float) -> None:
-        """The prior is what is taken to have come true before; what was seen counts less with
-        every step, by ``decay``."""
-        self._prior, self._decay = prior, decay
-        self._brought = self._hoped = prior
+    numbers: float64, at ``_BROUGHT`` and so on, see ``Choice``; chains: of the step; pace, tree_s:
+    ``Trust.pace`` and ``Trust.draft_s``.
+    """
 
-    @property
-    def likely(self) -> float:
-        """Accepted tokens for each that was hoped for."""
-        return self._brought / self._hoped
+    numbers: NDArray[np.float64]
+    chains: Chains
+    pace: float
+    tree_s: float
 
-    def learn(self, hoped: float, accepted: int) -> None:
-        """So many tokens were hoped for and came."""
-        self.fade()
-        self._hoped += hoped
-        self._brought += min(accepted, _MOST_LIKELY * hoped)
 
-    def fade(self) -> None:
-        """A step passed. While nothing is drafted, nothing is learnt, and what was learnt fades."""
-        self._hoped = self._prior + self._decay * (self._hoped - self._prior)
-        self._brought = self._prior + self._decay * (self._brought - self._prior)
+_BROUGHT, _HOPED, _PRIOR, _DECAY = range(4)
+_MATCHED, _SPECULATED = 0, 4
+"""Where what is known of drafts from matches begins, and of speculated ones: accepted tokens and
+hoped for ones, what of either is taken to have been before, and what they keep of their weight from
+step to step."""
+_CHAIN_COST, _SPECULATION_COST, _CHAIN_S, _SPECULATION_S, _RUN, _HOPES, _NUMBERS = range(8, 15)
+"""What chains and speculation have to save in their own time, that time, drafted tokens in a row
+that were right, and what was hoped for last."""
+
+
+@compiled_with()
+def _fade(numbers: NDArray[np.float64], hope: int) -> None:
+    """A step passed. While nothing is drafted, nothing is learnt, and what was learnt fades."""
+    prior, decay = numbers[hope + _PRIOR], numbers[hope + _DECAY]
+    numbers[hope + _HOPED] = prior + decay * (numbers[hope + _HOPED] - prior)
+    numbers[hope + _BROUGHT] = prior + decay * (numbers[hope + _BROUGHT] - prior)
+
+
+@compiled_with()
+def _likely(numbers: NDArray[np.float64], hope: int) -> float:
+    """Accepted tokens for each that was hoped for."""
+    likely: float = numbers[hope + _BROUGHT] / numbers[hope + _HOPED]
+    return likely
+
+
+@compiled_with()
+def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
+    """What to draft where the text's end stands earlier for ``match`` tokens (a ``Draft``), and
+    nodes of a chain. ``speculates``: whether there is a speculator."""
+    numbers, chains, pace, tree_s = odds
+    found = min(match, len(FIRST) - 1)
+    place = found
+    if found >= RUNS[0] and numbers[_RUN] >= RUNS[0]:
+        place, run = len(FIRST), numbers[_RUN]
+        while place < len(FIRST) + len(RUNS) - 1 and run >= 2 * RUNS[0]:
+            place, run = place + 1, run / 2
+    likely = _likely(numbers, _MATCHED)
+    if speculates and found < RUNS[0]:
+        # Long runs that came true promise nothing for short matches, where a speculator knows more.
+        likely = min(likely, 1.0)
+    more_s = MORE[found] * min(likely, 1.0) * chains.plain_s
+    saved_s = chains.saved_s[place] * likely
+    chain_s = saved_s * pace - numbers[_CHAIN_COST] * numbers[_CHAIN_S]
+    tree_saves_s = (saved_s + more_s) * pace - _TREE_COSTS * tree_s
+    speculated_s = 0.0
+    if speculates:
+        hoped = SPECULATED[found] * _likely(numbers, _SPECULATED)
+        speculated_s = (hoped * chains.plain_s - _USUAL_SPECULATED * chains.node_s) * pace
+        speculated_s -= numbers[_SPECULATION_COST] * numbers[_SPECULATION_S]
+    if max(chain_s, tree_saves_s, speculated_s) <= 0:
+        _fade(numbers, _MATCHED)
+        _fade(numbers, _SPECULATED)
+        return _NOTHING, 0
+    if speculated_s > max(chain_s, tree_saves_s):
+        numbers[_HOPES] = SPECULATED[found]
+        return _SPECULATION, 0
+    if tree_saves_s > chain_s:
+        numbers[_HOPES] = chains.accepted[place] + MORE[found]
+        return _TREE, 0
+    numbers[_HOPES] = chains.accepted[place]
+    return _CHAIN, chains.nodes[place]
+
+
+@compiled_with()
+def least_chance(odds: Odds) -> float:
+    """Chance of a path from which a speculator's node is worth its time in the forward."""
+    chains = odds.chains
+    least = chains.node_s / (chains.plain_s * _likely(odds.numbers, _SPECULATED))
+    return min(max(least, _LEAST_CHANCE), _MOST_CHANCE)
+
+
+@compiled_with()
+def _learn(numbers: NDArray[np.float64], hope: int, nodes: int, accepted: int) -> None:
+    """Of so many nodes so many tokens were right."""
+    numbers[_RUN] = numbers[_RUN] + accepted if accepted == nodes else 0
+    _fade(numbers, hope)
+    numbers[hope + _HOPED] += numbers[_HOPES]
+    numbers[hope + _BROUGHT] += min(accepted, _MOST_LIKELY * numbers[_HOPES])
 
 
 class Choice:
@@ -130,17 +196,19 @@ class Choice:
         """``trust`` knows the machine's pace and what trees take; ``temperature`` is that of
         sampling, for which logits of all rows are computed."""
         self._trust = trust
-        draws = temperature > 0
-        self._chain_costs = _DRAWN_COSTS if draws else _CHAIN_COSTS
-        self._speculation_costs = _DRAWN_COSTS if draws else _SPECULATION_COSTS
-        self._took = {Draft.CHAIN: _USUAL_CHAIN_S, Draft.SPECULATION: _USUAL_SPECULATION_S}
+        self._numbers = numbers = np.zeros(_NUMBERS)
         # A speculator is asked nearly always, so it is believed less when it was wrong, and where
         # tokens are drawn of which it knows the likeliest alone, for longer.
-        self._matched = Hope(6.0, 0.9)
         freely = temperature >= _FREELY_DRAWN
-        self._speculated = Hope(1.0, 0.99) if freely else Hope(2.0, 0.95)
-        self._hopes = 0.0
-        self._run = 0
+        for hope, prior, decay in (
+            (_MATCHED, 6.0, 0.9),
+            (_SPECULATED, 1.0 if freely else 2.0, 0.99 if freely else 0.95),
+        ):
+            numbers[hope : hope + 4] = prior, prior, prior, decay
+        draws = temperature > 0
+        numbers[_CHAIN_COST] = _DRAWN_COSTS if draws else _CHAIN_COSTS
+        numbers[_SPECULATION_COST] = _DRAWN_COSTS if draws else _SPECULATION_COSTS
+        numbers[_CHAIN_S], numbers[_SPECULATION_S] = _USUAL_CHAIN_S, _USUAL_SPECULATION_S
         self._hopeless = self._unasked = 0
         self.kind = Draft.NOTHING
         """What was drafted last."""
@@ -161,67 +229,40 @@ class Choice:
             self._unasked -= 1
             return DraftTree.empty()
         started = time.perf_counter()
-        self.kind, nodes = self.of(matcher.match(), chains, speculates=speculator is not None)
-        tree = DraftTree.empty()
-        if self.kind == Draft.CHAIN:
+        odds, tree = self.odds(chains), DraftTree.empty()
+        if speculator is not None:
+            kind, nodes, tree = speculator.ask(odds, min(SPECULATED_NODES, room))
+        else:
+            kind, nodes = choose(odds, matcher.match(), False)
+        if kind == _CHAIN:
             tree = matcher.chain(min(nodes, room))
-        elif self.kind == Draft.SPECULATION and speculator is not None:
-            least = chains.node_s / (chains.plain_s * self._speculated.likely)
-            least = min(max(least, _LEAST_CHANCE), _MOST_CHANCE)
-            tree = speculator.speculate(min(SPECULATED_NODES, room), least)
+        self.kind = _KINDS[kind]
         self.took_s = took_s = time.perf_counter() - started
-        if self.kind == Draft.TREE:
-            return None
-        if self.kind in self._took:
-            # One slow draft, after which none is made, would never be corrected.
-            usual_s = self._took[self.kind]
-            self._took[self.kind] += _NEW_SHARE * (min(took_s, 2 * usual_s) - usual_s)
-            if not len(tree):
-                self.learn(0, 0)
-        return tree
-
-    def of(self, match: int, chains: Chains, *, speculates: bool = False) -> tuple[Draft, int]:
-        """What to draft where the text's end stands earlier for ``match`` tokens, and nodes of a
-        chain. ``speculates``: whether there is a speculator."""
-        found = min(match, len(FIRST) - 1)
-        place = found
-        if found >= RUNS[0] and self._run >= RUNS[0]:
-            place = len(FIRST) + min(self._run.bit_length() - RUNS[0].bit_length(), len(RUNS) - 1)
-        nodes, accepted, saved_s = chains.best[place]
-        likely, pace = self._matched.likely, self._trust.pace
-        if speculates and found < RUNS[0]:
-            # Long runs that came true promise nothing for short matches, where a speculator knows
-            # more.
-            likely = min(likely, 1.0)
-        more_s = MORE[found] * min(likely, 1.0) * chains.plain_s
-        chain_s = saved_s * likely * pace - self._chain_costs * self._took[Draft.CHAIN]
-        tree_s = (saved_s * likely + more_s) * pace - _TREE_COSTS * self._trust.draft_s
-        speculated_s = self._saved_by_speculating(found, chains) if speculates else 0.0
-        if max(chain_s, tree_s, speculated_s) <= 0:
-            self._matched.fade()
-            self._speculated.fade()
+        if kind == _NOTHING:
             self._hopeless += 1
             # Asking takes a tenth of a small forward: less often while there is nothing to hope.
             self._unasked = min(self._hopeless // 2, _MOST_UNASKED)
-            return Draft.NOTHING, 0
+            return tree
         self._hopeless //= 2
-        if speculated_s > max(chain_s, tree_s):
-            self._hopes = SPECULATED[found]
-            return Draft.SPECULATION, 0
-        if tree_s > chain_s:
-            self._hopes = accepted + MORE[found]
-            return Draft.TREE, 0
-        self._hopes = accepted
-        return Draft.CHAIN, nodes
+        if kind == _TREE:
+            return None
+        # One slow draft, after which none is made, would never be corrected.
+        place = _CHAIN_S if kind == _CHAIN else _SPECULATION_S
+        usual_s = float(self._numbers[place])
+        self._numbers[place] = usual_s + _NEW_SHARE * (min(took_s, 2 * usual_s) - usual_s)
+        if not len(tree):
+            self.learn(0, 0)
+        return tree
+
+    def odds(self, chains: Chains) -> Odds:
+        """What ``choose`` goes by at a step."""
+        return Odds(self._numbers, chains, self._trust.pace, self._trust.draft_s)
 
     def learn(self, nodes: int, accepted: int) -> None:
         """Of the last draft, of so many nodes, so many tokens were right."""
-        self._run = self._run + accepted if accepted == nodes else 0
-        hope = self._speculated if self.kind == Draft.SPECULATION else self._matched
-        hope.learn(self._hopes, accepted)
+        hope = _SPECULATED if self.kind == Draft.SPECULATION else _MATCHED
+        _learn(self._numbers, hope, nodes, accepted)
 
-    def _saved_by_speculating(self, found: int, chains: Chains) -> float:
-        """Seconds that a speculator is expected to save behind a match of ``found`` tokens."""
-        accepted = SPECULATED[found] * self._speculated.likely
-        saved_s = accepted * chains.plain_s - _USUAL_SPECULATED * chains.node_s
-        return saved_s * self._trust.pace - self._speculation_costs * self._took[Draft.SPECULATION]
+
+_KINDS = tuple(Draft)
+"""By number: the class takes as long as choosing."""

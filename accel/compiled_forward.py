@@ -12,6 +12,8 @@ bit they are those of plain decoding, so the text is, in bf16 and where tokens a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,17 +22,16 @@ from accel import (
     compiled_head,
     compiled_parts,
     compiled_paths,
+    compiled_side,
     lanes,
     matmul,
     meeting,
     standing_by,
     sums,
 )
-from accel.compiled_attention import Floats, Kept, Room, Shape, attend
-from accel.compiled_head import Found, WalkRoom, walk
+from accel.compiled_attention import Floats, attend
+from accel.compiled_head import walk
 from accel.compiled_parts import (
-    Scratch,
-    Weights,
     add_and_normalise,
     embed,
     gate,
@@ -40,9 +41,8 @@ from accel.compiled_parts import (
     project,
     queries_of,
 )
-from accel.compiled_paths import Paths, PathScratch
 from accel.draft_tree import TokenArray
-from accel.matmul import BLOCK, Packed, multiply
+from accel.matmul import BLOCK, multiply
 from accel.meeting import follow_where, linger, meet_where, note_done, stand_by
 from accel.sources.compiled import compiled_with
 from accel.standing_by import (
@@ -53,7 +53,6 @@ from accel.standing_by import (
     PAST,
     ROWS,
     WALKS,
-    Job,
     hand_over,
     rows_of,
 )
@@ -64,61 +63,50 @@ MEETINGS = 6
 
 @compiled_with(
     *(lanes, matmul, compiled_attention, compiled_head, compiled_parts, compiled_paths),
-    *(meeting, standing_by, sums),
+    *(compiled_side, meeting, standing_by, sums),
 )
 def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
     mask: Floats,
     past: int,
-    weights: Weights,
-    shape: Shape,
-    rotations: Floats,
-    kept: Kept,
-    key_words: Packed,
-    value_words: Packed,
     first_mask: int,
     mask_inputs: Floats,
-    paths: Paths,
     logits: Floats,
     parents: TokenArray,
     walks: bool,
-    vocabulary: int,
-    found: Found,
     by_columns: bool,
     stands_by: bool,
-    job: Job,
     first: int,
     last: int,
-    row_scratch: Scratch,
-    column_scratch: Scratch,
-    room: Room,
-    path_scratch: PathScratch,
-    walk_room: WalkRoom,
+    own: Any,
     meeting: NDArray[np.int64],
     side: int,
     number: int,
 ) -> int:
     """Compute rows after ``past`` committed ones; see ``rows.Rows`` for the first three.
 
-    rotations: float32 [positions, 2, depth / 2], cosine and sine; ``key_words``, ``value_words``:
-    what is kept as ``multiply`` takes it; logits: float32 [wanted, >= vocabulary], of the last
-    rows, written. Rows from ``first_mask`` on are mask rows: ``mask_inputs`` float32 [masks, width]
-    stand for their tokens, and ``paths`` are added for them alone.
+    logits: float32 [wanted, >= vocabulary], of the last rows, written. Rows from ``first_mask`` on
+    are mask rows: ``mask_inputs`` float32 [masks, width] stand for their tokens, and the side's
+    ``paths`` are added for them alone. own: the ``Side`` that computes.
 
     Where it ``walks``, logits of mask rows alone are written, and the walk along the tree of
-    ``parents``, whose root and nodes stand before them, is left in ``walk_room``; returns how many
-    tokens it chose.
+    ``parents``, whose root and nodes stand before them, is left in the side's ``walk_room``;
+    returns how many tokens it chose.
 
     This call computes the rows from ``first`` to before ``last``. Where those are not all, another
     thread computes the others: side 1 waits for the keys and values of side 0 in every layer, and
     both meet at the end, by the numbers after ``number``. ``by_columns`` the rows are those whose
-    keys it places, and side 1 has ``x``, ``normed`` and ``gate_up`` of its own in
-    ``column_scratch``.
+    keys it places.
 
-    Where it ``stands_by``, side 0 hands over a ``job``, and side 1 computes one after another of
+    Where it ``stands_by``, side 0 hands over a ``Job``, and side 1 computes one after another of
     these, whatever rows it was called with, until it is wanted no more.
     """
+    weights, shape, vocabulary, paths = own.weights, own.shape, own.vocabulary, own.paths
+    rotations, kept, found, job = own.rotations, own.kept, own.found, own.job
+    key_words, value_words, room = own.key_words, own.value_words, own.room
+    row_scratch, column_scratch = own.row_scratch, own.column_scratch
+    path_scratch, walk_room = own.path_scratch, own.walk_room
     if stands_by and side == 0:
         hand_over(
             *(job, tokens, offsets, mask, past, parents, len(logits), walks, by_columns),

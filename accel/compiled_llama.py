@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any
 
@@ -15,6 +16,7 @@ from accel.compiled_forward import MEETINGS, forward
 from accel.compiled_head import Found, WalkRoom
 from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
+from accel.compiled_side import Side, side_of
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
@@ -73,6 +75,9 @@ class CompiledCache(KVCache):
         values = np.zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
         self.capacity = blocks * BLOCK
         self.kept = Kept(keys, values)
+        self.sides: tuple[Side, Side] | None = None
+        """What computes with this cache, and the arrays of the model's that it was made for."""
+        self.sides_made_for: tuple[Any, ...] = ()
         self.words = _words(keys), _words(values)
         self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
 
@@ -162,15 +167,16 @@ class CompiledLlama(Model):
         if masks > len(self._mask_logits):
             self._mask_logits = np.empty((masks, self._mask_logits.shape[1]), np.float32)
         self._masks_from = rows.masks_from
-        parents = np.array(tree.parents, np.int32)
+        # A copy where it is shared: compiled code would be compiled anew for a read-only array.
+        parents = tree.parents if tree.rows is not None else np.array(tree.parents, np.int32)
         assert isinstance(cache, CompiledCache)
         self._make_room(len(rows), masks, cache)
         count = self._compute(rows, cache, self._mask_logits[:masks], parents, True)
         room = self._walk_room
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
-    def state_of(self, row: int) -> NDArray[Any]:
-        return np.concatenate([self._scratch.normed[row], self._scratch.middle[row]])
+    def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._scratch.normed[row], self._scratch.middle[row]
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         first = self._masks_from + group.start
@@ -199,32 +205,37 @@ class CompiledLlama(Model):
             rows.offsets,
             rows.mask,
             cache.length,
-            self._weights,
-            self._shape,
-            self._rotations,
-            cache.kept,
-            *cache.words,
             rows.masks_from,
             mask_inputs,
-            self._paths,
             logits,
             parents,
             walks,
-            self.vocabulary_size,
-            self._found,
         )
-        own, job, pair = self._sides, self._job, self._pair
+        sides, pair = self._sides_for(cache), self._pair
         # Who stands by knows neither mask rows nor where to write many logits.
         stands_by = not masks and len(logits) <= LOGIT_ROWS
         least = self.shared_from if stands_by else max(self.shared_from, WOKEN_ROWS)
         if not (self.shared_from and least <= count and pair.is_free()):
-            return forward(*arguments, False, False, job, 0, count, *own[0], pair.meeting, 0, 0)
+            return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
         by_columns = count <= COLUMN_ROWS
         half = (count + 1) // 2 if by_columns else count // 2 + 1 + count // UNEVEN
         meetings = MEETINGS * len(self._weights.qkv) + 1 + count
-        constants = (cache.kept, self._rotations, self._scratch) if stands_by else None
-        shared = (*arguments, by_columns, stands_by, job)
-        return pair.run(forward, shared, half, count, own, meetings, constants)
+        shared = (*arguments, by_columns, stands_by)
+        return pair.run(forward, shared, half, count, sides, meetings, stands_by=stands_by)
+
+    def _sides_for(self, cache: CompiledCache) -> tuple[Side, Side]:
+        """What the two threads compute with, for a cache as it is."""
+        made_for = self._rotations, self._own
+        if cache.sides is None or any(map(operator.is_not, made_for, cache.sides_made_for)):
+            first, second = (
+                side_of(
+                    *(self._weights, self._shape, self.vocabulary_size, self._paths),
+                    *(self._rotations, cache.kept, *cache.words, self._found, self._job, *own),
+                )
+                for own in self._own
+            )
+            cache.sides, cache.sides_made_for = (first, second), made_for
+        return cache.sides
 
     def _make_sides(self, columns: int, masks: int, rows: int) -> None:
         """Room for activations, which two threads share where each computes some of the rows, but
@@ -243,7 +254,7 @@ class CompiledLlama(Model):
             )
             for _ in range(2)
         )
-        self._sides = [
+        self._own = [
             (self._scratch, self._scratch, *first),
             (self._scratch, other_scratch, *second),
         ]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from accel.rows import Rows
 
 TokenArray = NDArray[np.int32]
 
@@ -40,7 +44,8 @@ class DraftTree:
 
     A tree built best first stays a valid tree when cut after any number of nodes, which is what a
     planner does (``prefix``). ``is_chain``: whoever made it says that every node follows
-    the one before it, which spares a look.
+    the one before it, which spares a look. ``rows``: the rows of the text's last token and the
+    nodes, where whoever made it has laid them out, until it makes the next.
     """
 
     tokens: TokenArray
@@ -48,6 +53,7 @@ class DraftTree:
     probabilities: NDArray[np.float32]
     sources: NDArray[np.int8]
     is_chain: bool = False
+    rows: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)

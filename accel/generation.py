@@ -364,7 +364,7 @@ class Generation:
             self.request.drafter.commit(*learnt, taken)
             if self._speculator is not None and self._choice.will_ask:
                 row = len(pending) + (path[-1] if path else -1)
-                self._speculator.note_state(self._engine.model.state_of(row))
+                self._speculator.note_state(*self._engine.model.state_of(row))
             self.statistics.learn_s += time.perf_counter() - started
         return Chunk(taken, tree, path)
 

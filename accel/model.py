@@ -89,10 +89,10 @@ class Model(ABC):
         the cache the same holds as after ``forward``."""
         raise NotImplementedError("this model gives logits alone")
 
-    def state_of(self, row: int) -> NDArray[Any]:
+    def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The normalised states of a row of the last forward, of those from ``logits_from`` on, the
-        last and that before ``compiled_parts.middle_layer``: [2 * width], float32, or the bits of
-        bf16 as int16."""
+        last and that before ``compiled_parts.middle_layer``: [width] each, float32, or the bits of
+        bf16 as int16. Valid until the next forward."""
         raise NotImplementedError("this model gives no states")
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

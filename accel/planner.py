@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.choice import CHANCES, MOST_NODES, SPECULATED_NODES, Chain, Chains
+from accel.choice import CHANCES, MOST_NODES, SPECULATED_NODES, Chains
 from accel.draft_tree import DraftTree
 from accel.profile import Costs
 from accel.sources.protocol import Prices
@@ -71,13 +71,11 @@ class Planner:
             plain_s = float(seconds[0]) + BESIDE_S
             right = np.cumsum(CHANCES[:, : len(seconds) - 1], axis=1)
             saved = right * plain_s - (seconds[1:] - seconds[0])
-            best = [
-                Chain(node + 1, float(right[match, node]), float(saved[match, node]))
-                for match, node in enumerate(saved.argmax(axis=1).tolist())
-            ]
+            best = np.arange(len(saved)), saved.argmax(axis=1)
             few = min(SPECULATED_NODES, len(seconds) - 1)
             node_s = float(seconds[few] - seconds[0]) / few
-            kept = self._chains[key] = Chains(plain_s, best, node_s)
+            kept = Chains(best[1] + 1, right[best], saved[best], plain_s, node_s)
+            self._chains[key] = kept
         return kept
 
     def fit(

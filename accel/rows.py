@@ -95,8 +95,10 @@ def tree_rows(
     """Rows of ``pending`` (at least one token), ``tree`` and the mask rows of ``groups``, in this
     order, and ``padding`` rows of no meaning that bring the count to one that the device computes
     fast."""
-    groups = groups or MaskGroups.none()
-    nodes, masks = len(pending) + len(tree), groups.rows
+    masks = groups.rows if groups is not None else 0
+    if tree.rows is not None and not (padding or masks) and len(pending) == 1:
+        return tree.rows
+    groups, nodes = groups or MaskGroups.none(), len(pending) + len(tree)
     count = nodes + masks
     if not padding and count == len(pending):
         return chain_rows(pending, len(pending) - 1)

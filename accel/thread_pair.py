@@ -8,7 +8,6 @@ first works alone for some forwards, for longer each time it happens again.
 
 from __future__ import annotations
 
-import operator
 import threading
 import weakref
 from collections.abc import Callable
@@ -38,28 +37,25 @@ class _Mailbox:
         self._full = threading.Lock()
         self._full.acquire()
         self._call: Callable[[], Any] | None = None
-        self._constants: tuple[Any, ...] | None = None
+        self._own: object = None
         """What the call goes by that the thread is in, or about to be, and stands by in."""
         # Whoever holds it may collect garbage, the owner among it, which puts the last call.
         self._guard = threading.RLock()
 
-    def hand_over(self, constants: tuple[Any, ...], job: int) -> bool:
-        """Whether the thread takes a job from where it stands by; it goes by ``constants``."""
+    def hand_over(self, own: object, job: int) -> bool:
+        """Whether the thread takes a job from where it stands by, and goes by its ``own``."""
         with self._guard:
-            kept = self._constants
-            stands_by = kept is not None and all(map(operator.is_, kept, constants))
+            stands_by = self._own is own
             if stands_by:
                 call_for(self.meeting, job)
             return stands_by
 
-    def put(
-        self, call: Callable[[], Any] | None, constants: tuple[Any, ...] | None = None, job: int = 0
-    ) -> None:
-        """Have the thread make a call, and stand by in it where there are ``constants``; None ends
+    def put(self, call: Callable[[], Any] | None, own: object = None, job: int = 0) -> None:
+        """Have the thread make a call, and stand by in it where it goes by its ``own``; None ends
         the thread."""
         with self._guard:
-            self._call, self._constants = call, constants
-            if constants is not None:
+            self._call, self._own = call, own
+            if own is not None:
                 call_for(self.meeting, job)
             want_elsewhere(self.meeting, True)
             self._full.release()
@@ -78,7 +74,7 @@ class _Mailbox:
             if self._call is None and is_called_for(self.meeting):
                 return False
             if self._call is None:
-                self._constants = None
+                self._own = None
             return True
 
 
@@ -108,16 +104,17 @@ class ThreadPair:
         arguments: tuple[Any, ...],
         half: int,
         rows: int,
-        own: list[tuple[Any, ...]],
+        own: tuple[Any, Any],
         meetings: int,
-        constants: tuple[Any, ...] | None = None,
+        *,
+        stands_by: bool = False,
     ) -> Result:
-        """Call ``function(*arguments, first, last, *own[side], meeting, side, number)`` for the
+        """Call ``function(*arguments, first, last, own[side], meeting, side, number)`` for the
         first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by
         the numbers after ``number``. Returns what it returned to the calling thread.
 
-        With ``constants``, all that does not come with a ``standing_by.Job``, the function is made
-        for standing by: it is called by the second thread where that does not do so already.
+        A function that ``stands_by`` takes all but its ``own`` from a ``standing_by.Job``: it is
+        called by the second thread where that is not in it already.
 
         Raises RuntimeError when the second thread failed.
         """
@@ -126,12 +123,12 @@ class ThreadPair:
             threading.Thread(target=_serve, args=(self._mailbox,), name="rows", daemon=True).start()
             weakref.finalize(self, self._mailbox.put, None)
         meeting, number, mailbox = self.meeting, self._number, self._mailbox
-        if constants is None or not mailbox.hand_over(constants, number + 1):
+        if not (stands_by and mailbox.hand_over(own[1], number + 1)):
             mailbox.put(
-                lambda: function(*arguments, half, rows, *own[1], meeting, 1, number),
-                *(constants, number + 1),
+                lambda: function(*arguments, half, rows, own[1], meeting, 1, number),
+                *(own[1] if stands_by else None, number + 1),
             )
-        result = function(*arguments, 0, half, *own[0], meeting, 0, number)
+        result = function(*arguments, 0, half, own[0], meeting, 0, number)
         self._number += meetings
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")

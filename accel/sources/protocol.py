@@ -7,13 +7,16 @@ tested by replay without a model.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.rows import MaskGroups
+
+if TYPE_CHECKING:
+    from accel.choice import Odds
 
 
 @dataclass(slots=True)
@@ -191,9 +194,14 @@ class PricedDrafter(Protocol):
 class Speculating(Protocol):
     """A drafter that also drafts from the model's last state."""
 
-    def note_state(self, state: NDArray[Any]) -> None:
+    def note_state(self, last: NDArray[Any], middle: NDArray[Any]) -> None:
         """``Model.state_of`` the row where the text stopped; the token chosen there is the text's
         last when it is ``commit``ted, which comes before this."""
+        ...
+
+    def ask(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
+        """``Matcher.match``, ``choice.choose`` by it, and ``speculate`` at most ``nodes`` nodes
+        where that is chosen. Returns what was chosen, and the tree, empty where it is another."""
         ...
 
     def speculate(self, nodes: int, least: float) -> DraftTree:

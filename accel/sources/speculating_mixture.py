@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.choice import Chains, Choice, Draft, Odds, choose, least_chance
 from accel.draft_tree import DraftTree, Source
-from accel.matmul import rounded_bits
+from accel.rows import Rows
 from accel.sources.acceptance import Weights
-from accel.sources.mixture import MixtureDrafter
+from accel.sources.asking import ask_in
+from accel.sources.mixture import USUAL_NODES, MixtureDrafter
+from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import Head
 from accel.sources.speculation import (
@@ -24,10 +27,13 @@ from accel.sources.speculation import (
     Work,
     begin_in,
     desk_of,
+    note_in,
     speculate_in,
 )
 from accel.speculator import Speculator
+from accel.trust import Trust
 
+_NOTHING = np.empty(0, np.int32)
 _SOURCES = np.full(MOST_NODES, Source.SPECULATED, np.int8)
 
 
@@ -41,45 +47,91 @@ class SpeculatingMixture(MixtureDrafter):
         self._head, self._work = Head.room(speculator), Work.room(speculator)
         self._desk: Desk | None = None
         self._desk_text = self._desk_newest = np.empty(0, np.int32)
-        self._state: NDArray[Any] | None = None
+        self._has_state = False
+        work = self._work
+        self._rows_of = [
+            Rows(
+                work.row_tokens[:count],
+                work.row_offsets[:count],
+                work.row_mask[: count * count].reshape(count, count),
+                is_chain=False,
+                logits_from=0,
+                masks_from=count,
+            )
+            for count in range(1, MOST_NODES + 2)
+        ]
+        """Where trees are laid out, by their nodes."""
 
     def begin(self, request: DraftRequest) -> None:
         """Forget the last request; the context is now ``request.prompt``."""
         super().begin(request)
-        self._state = None
-        begin_in(self._desk_for_text(), self._prompt.stop)
+        self._has_state = False
+        begin_in(self._desk_for_text(0), self._prompt.stop)
 
-    def note_state(self, state: NDArray[Any]) -> None:
+    def note_state(self, last: NDArray[Any], middle: NDArray[Any]) -> None:
         """See ``protocol.Speculating``."""
-        self._state = state
+        note_in(self._work.known, last, middle)
+        self._has_state = True
+
+    def ask(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
+        """See ``protocol.Speculating``."""
+        undrafted, coming = self._undrafted, self._coming()
+        if len(undrafted) > 1 or not self._accepted or self._room is None:
+            return self._ask_in_turn(odds, nodes)
+        added = undrafted[0] if undrafted else _NOTHING
+        grown = len(added) + (0 if self._committed is None else len(self._committed.tokens))
+        desk, stop = self._desk_for_text(grown), self._prompt.stop
+        if self._room_text is not self._desk_text:
+            return self._ask_in_turn(odds, nodes)
+        length, place, kind, chain, count = ask_in(
+            *(desk, self._room, *coming, added, stop, grown, odds),
+            nodes if self._has_state else 0,
+        )
+        if length == NOT_COMMITTED:
+            return self._ask_in_turn(odds, nodes)
+        self._committed, self._match = None, (length, place)
+        undrafted.clear()
+        self._prompt.grew_to(stop + grown)
+        return kind, chain, self._guessed(count, self._rows_of[count])
 
     def speculate(self, nodes: int, least: float) -> DraftTree:
         """See ``protocol.Speculating``."""
-        state = self._state
-        if state is None or self._prompt.is_empty:
+        if not self._has_state or self._prompt.is_empty:
             return DraftTree.empty()
-        desk, work = self._desk_for_text(), self._work
-        # Not where it is noted: rounding takes longer than to ask, which mostly ends without this.
-        work.known[0] = state if state.dtype == np.int16 else rounded_bits(state)
-        count = speculate_in(desk, self._prompt.stop, *self._match, nodes, least)
+        desk, stop = self._desk_for_text(0), self._prompt.stop
+        return self._guessed(speculate_in(desk, stop, *self._match, nodes, least), None)
+
+    def _ask_in_turn(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
+        """``ask`` by one question after another, where memory has to be made first."""
+        kind, chain = choose(odds, self.match(), True)
+        if not self._prompt.is_empty:
+            self._room_for(USUAL_NODES, self._prices)
+        if kind != Draft.SPECULATION:
+            return kind, chain, DraftTree.empty()
+        return kind, chain, self.speculate(nodes, least_chance(odds))
+
+    def _guessed(self, count: int, rows: Rows | None) -> DraftTree:
+        """The tree of the first ``count`` nodes at work, which are laid out in ``rows``."""
         if not count:
             return DraftTree.empty()
+        work = self._work
         self._unlearnt = DraftTree(
             work.tokens[:count].copy(),
             work.parents[:count].copy(),
             work.chances[:count].copy(),
             _SOURCES[:count],
+            rows=rows,
         )
         return self._unlearnt
 
     def commit(self, tree: DraftTree, path: list[int], tokens: NDArray[np.int32]) -> None:
         """The context grew by ``tokens``; the state that was noted is of the step before."""
-        self._state = None
+        self._has_state = False
         super().commit(tree, path, tokens)
 
-    def _desk_for_text(self) -> Desk:
-        """What growing reads and writes, with the text as it is."""
-        text = self._prompt.tokens_with(MOST_DEPTH)
+    def _desk_for_text(self, grown: int) -> Desk:
+        """What growing reads and writes, with the text as it is, and room for so many tokens."""
+        text = self._prompt.tokens_with(grown + MOST_DEPTH)
         newest = self._prompt.newest
         if self._desk is None or self._desk_text is not text or self._desk_newest is not newest:
             self._desk_text, self._desk_newest = text, newest
@@ -94,6 +146,10 @@ def warm_up(speculator: Speculator) -> None:
     """Compile (or load the compiled form of) what speculating calls."""
     drafter = SpeculatingMixture(speculator, weights=Weights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
-    drafter.note_state(np.zeros(speculator.state_width, np.int16))
-    drafter.match()
-    drafter.commit(drafter.speculate(4, 0.1), [], np.array([2], np.int32))
+    state = np.zeros(speculator.state_width // 2, np.int16)
+    chains = Chains(np.ones(99, np.int64), np.ones(99), np.ones(99), 1.0, 0.1)
+    odds = Choice(Trust()).odds(chains)
+    for _ in range(2):
+        drafter.note_state(state, state)
+        drafter.ask(odds, 4)
+        drafter.commit(drafter.speculate(4, 0.1), [], np.array([2], np.int32))

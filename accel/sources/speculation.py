@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numba.experimental import structref
+from numpy.typing import NDArray
 
 from accel import compiled_parts, lanes, matmul, speculator
 from accel.compiled_parts import gate
 from accel.draft_tree import TokenArray
 from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
 from accel.matmul import BLOCK, multiply_row, narrow, wide
+from accel.rows import BLOCKED
 from accel.sources import prompt, speculated_head
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
@@ -40,7 +42,7 @@ LEAST_SEEN = 0.2
 class Work(NamedTuple):
     """What growing writes.
 
-    known: int16 [1, 2 * model], the model's state; input: int16 [1, width]; sums: float32 [seen,
+    known: int16 [1, 2 * model], the model's states; input: int16 [1, width]; sums: float32 [seen,
     width], of the root and each node looked behind, what the next step begins with; gate_up:
     float32 [1, 2 * hidden]; gated: int16 [1, hidden]; added: float32 [1, width]; logits: float32
     [1, columns]; tokens, parents, chances, seen: of the nodes.
@@ -57,6 +59,9 @@ class Work(NamedTuple):
     parents: TokenArray
     chances: Floats
     seen: TokenArray
+    row_tokens: TokenArray
+    row_offsets: TokenArray
+    row_mask: Floats
 
     @classmethod
     def room(cls, tables: Speculator) -> Work:
@@ -74,6 +79,9 @@ class Work(NamedTuple):
             np.zeros(MOST_NODES, np.int32),
             np.zeros(MOST_NODES, np.float32),
             np.zeros(MOST_NODES, np.int32),
+            np.zeros(MOST_NODES + 1, np.int32),
+            np.zeros(MOST_NODES + 1, np.int32),
+            np.zeros((MOST_NODES + 1) ** 2, np.float32),
         )
 
 
@@ -100,6 +108,31 @@ def desk_of(
 ) -> Desk:
     """A desk that holds these; the last three are those of ``prompt.PromptIndex``."""
     return Desk(tables, head, work, text, previous, newest)
+
+
+@compiled_with(matmul)
+def note_in(known: Halves, last: NDArray[Any], middle: NDArray[Any]) -> None:
+    """Keep the model's states of a row, see ``Model.state_of``, for the next tree."""
+    width = len(last)
+    for i in range(width):
+        known[0, i] = narrow(wide(last[i]), known)
+        known[0, width + i] = narrow(wide(middle[i]), known)
+
+
+@compiled_with()
+def lay_out(work: Work, count: int, last: int) -> None:
+    """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
+    rows = count + 1
+    mask = work.row_mask[: rows * rows].reshape(rows, rows)
+    mask[:] = BLOCKED
+    work.row_tokens[0], work.row_offsets[0] = last, 0
+    mask[0, 0] = 0
+    for node in range(count):
+        above = work.parents[node] + 1
+        work.row_tokens[node + 1] = work.tokens[node]
+        work.row_offsets[node + 1] = work.row_offsets[above] + 1
+        mask[node + 1, : node + 1] = mask[above, : node + 1]
+        mask[node + 1, node + 1] = 0
 
 
 @compiled_with(speculated_head)

@@ -134,10 +134,10 @@ def observe(
     states = states_of(engine, prompt.tokens, written)
     for place in range(len(written)):
         if place and isinstance(drafter, Speculating):
-            drafter.note_state(states[place - 1])
+            drafter.note_state(*states[place - 1])
         match, context = min(drafter.match(), len(found.asked) - 1), len(request.prompt) + place
         right = accepted_of(drafter.chain(NODES), written[place:])
-        nodes = engine.planner.chains(1, context).best[match].nodes if match else 0
+        nodes = int(engine.planner.chains(1, context).nodes[match]) if match else 0
         prices = engine.planner.prices(1, context, 1.0, drafter.step_s)
         tree = drafter.draft_within(min(NODES, len(prices.slopes) - 1), prices)
         found.asked[match] += 1
@@ -149,8 +149,10 @@ def observe(
         drafter.commit(DraftTree.empty(), [], written[place : place + 1])
 
 
-def states_of(engine: Engine, prompt: TokenArray, written: TokenArray) -> list[NDArray[Any]]:
-    """The model's state where it chose each token of what it wrote."""
+def states_of(
+    engine: Engine, prompt: TokenArray, written: TokenArray
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """The model's states where it chose each token of what it wrote."""
     from accel.draft_tree import DraftTree
     from accel.rows import chain_rows
 
@@ -161,7 +163,8 @@ def states_of(engine: Engine, prompt: TokenArray, written: TokenArray) -> list[N
     for token in [prompt[-1], *written[:-1]]:
         row = np.array([token], np.int32)
         engine.verify(chain_rows(row, 0), DraftTree.empty(), session)
-        states.append(engine.model.state_of(0).copy())
+        last, middle = engine.model.state_of(0)
+        states.append((last.copy(), middle.copy()))
         session.keep(row, [0])
     return states
 

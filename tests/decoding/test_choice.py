@@ -19,6 +19,9 @@ from accel.choice import (
     SPECULATED_NODES,
     Choice,
     Draft,
+    Odds,
+    choose,
+    least_chance,
 )
 from accel.draft_tree import DraftTree, Source
 from accel.planner import BESIDE_S, Planner
@@ -44,9 +47,16 @@ class Matches:
         return DraftTree.chain(np.arange(nodes, dtype=np.int32), Source.PROMPT)
 
 
+def chosen(
+    choice: Choice, match: int, planner: Planner = FAST, *, speculates: bool = False
+) -> tuple[Draft, int]:
+    """What is drafted behind a match, and nodes of a chain."""
+    kind, nodes = choose(choice.odds(planner.chains(1, 300)), match, speculates)
+    return Draft(kind), nodes
+
+
 def kinds(planner: Planner, choice: Choice | None = None) -> list[Draft]:
-    chains = planner.chains(1, 300)
-    return [(choice or Choice(Trust())).of(match, chains)[0] for match in range(20)]
+    return [chosen(choice or Choice(Trust()), match, planner)[0] for match in range(20)]
 
 
 def test_a_fast_forward_gets_chains_and_a_slow_one_trees() -> None:
@@ -58,7 +68,7 @@ def test_where_tokens_are_drawn_a_chain_has_to_promise_more() -> None:
     drawn = [
         match
         for match in range(20)
-        if Choice(Trust(), temperature=1.0).of(match, FAST.chains(1, 300))[0] == Draft.CHAIN
+        if chosen(Choice(Trust(), temperature=1.0), match)[0] == Draft.CHAIN
     ]
     assert drawn == list(range(drawn[0], 20))
     assert 1 < drawn[0] < 6
@@ -72,14 +82,17 @@ def test_chains_are_those_that_save_most(pending: int) -> None:
     planner = Planner(costs)
     seconds = planner.by_rows(300)[pending:]
     plain_s = seconds[0] + BESIDE_S
-    for chances, best in zip(CHANCES, planner.chains(pending, 300).best, strict=True):
+    chains = planner.chains(pending, 300)
+    for chances, best_nodes, accepted, best_s in zip(
+        CHANCES, chains.nodes, chains.accepted, chains.saved_s, strict=True
+    ):
         saved = [
             chances[:nodes].sum() * plain_s - (seconds[nodes] - seconds[0])
             for nodes in range(1, MOST_NODES + 1)
         ]
-        assert best.nodes == 1 + int(np.argmax(saved))
-        assert best.saved_s == pytest.approx(max(saved))
-        assert best.accepted == pytest.approx(chances[: best.nodes].sum())
+        assert best_nodes == 1 + int(np.argmax(saved))
+        assert best_s == pytest.approx(max(saved))
+        assert accepted == pytest.approx(chances[:best_nodes].sum())
 
 
 def test_longer_matches_and_runs_promise_more() -> None:
@@ -92,31 +105,29 @@ def test_longer_matches_and_runs_promise_more() -> None:
 
 
 def test_a_run_that_goes_on_gets_longer_chains() -> None:
-    choice, chains = Choice(Trust()), FAST.chains(1, 300)
-    lengths = []
+    choice, lengths = Choice(Trust()), []
     for _ in range(6):
-        kind, nodes = choice.of(16, chains)
+        kind, nodes = chosen(choice, 16)
         assert kind == Draft.CHAIN
         lengths.append(nodes)
         choice.learn(nodes, nodes)
     assert lengths == sorted(lengths)
     assert lengths[-1] == MOST_NODES > 4 * lengths[0]
     choice.learn(lengths[-1], 3)
-    assert choice.of(16, chains)[1] == lengths[0], "it broke off"
+    assert chosen(choice, 16)[1] == lengths[0], "it broke off"
     choice.learn(RUNS[0] * 4, RUNS[0] * 4)
-    assert choice.of(1, chains)[1] < lengths[0], "behind a short match a run says nothing"
+    assert chosen(choice, 1)[1] < lengths[0], "behind a short match a run says nothing"
 
 
 def test_what_drafts_bring_is_learnt_in_the_request() -> None:
-    chains = FAST.chains(1, 300)
     poor = Choice(Trust())
     for _ in range(12):
-        poor.of(3, chains)
+        chosen(poor, 3)
         poor.learn(3, 0)
-    assert poor.of(1, chains)[0] == Draft.NOTHING
+    assert chosen(poor, 1)[0] == Draft.NOTHING
     for _ in range(60):
-        poor.of(0, chains)
-    assert poor.of(1, chains)[0] == Draft.CHAIN, "what was learnt fades while nothing is drafted"
+        chosen(poor, 0)
+    assert chosen(poor, 1)[0] == Draft.CHAIN, "what was learnt fades while nothing is drafted"
 
 
 def test_questions_become_rare_where_nothing_is_hoped_for() -> None:
@@ -152,7 +163,13 @@ class Guesses:
         self._most = most
         self.asked: list[tuple[int, float]] = []
 
-    def note_state(self, state: NDArray[Any]) -> None: ...
+    def note_state(self, last: NDArray[Any], middle: NDArray[Any]) -> None: ...
+
+    def ask(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
+        kind, chain = choose(odds, 0, True)
+        if kind != Draft.SPECULATION:
+            return kind, chain, DraftTree.empty()
+        return kind, chain, self.speculate(nodes, least_chance(odds))
 
     def speculate(self, nodes: int, least: float) -> DraftTree:
         self.asked.append((nodes, least))
@@ -160,25 +177,24 @@ class Guesses:
 
 
 def test_behind_short_matches_a_speculator_drafts_and_behind_long_runs_a_chain() -> None:
-    chains = FAST.chains(1, 300)
     for match in range(3):
-        assert Choice(Trust()).of(match, chains, speculates=True)[0] == Draft.SPECULATION
-        assert Choice(Trust()).of(match, chains)[0] != Draft.SPECULATION
+        assert chosen(Choice(Trust()), match, speculates=True)[0] == Draft.SPECULATION
+        assert chosen(Choice(Trust()), match)[0] != Draft.SPECULATION
     running = Choice(Trust())
-    running.of(16, chains)
+    chosen(running, 16)
     running.learn(64, 64)
-    assert running.of(16, chains, speculates=True)[0] == Draft.CHAIN
+    assert chosen(running, 16, speculates=True)[0] == Draft.CHAIN
     assert list(SPECULATED) == sorted(SPECULATED)
 
 
 def test_long_runs_that_came_true_promise_nothing_for_short_matches() -> None:
-    choice, chains = Choice(Trust()), FAST.chains(1, 300)
-    kind, nodes = choice.of(16, chains, speculates=True)
+    choice = Choice(Trust())
+    kind, nodes = chosen(choice, 16, speculates=True)
     assert kind == Draft.CHAIN
     choice.learn(nodes, nodes)
     choice.learn(nodes, nodes)
     for match in (1, 2):
-        assert choice.of(match, chains, speculates=True)[0] == Draft.SPECULATION
+        assert chosen(choice, match, speculates=True)[0] == Draft.SPECULATION
 
 
 def test_what_is_speculated_keeps_to_the_room_and_to_its_price() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,15 @@ import pytest
 import torch
 from small_mixture import WEIGHTS
 
+from accel.choice import Choice, Draft
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.generation import GenerationRequest
 from accel.mask_tokens import save_weights, sha256_of_base
+from accel.planner import Planner
+from accel.profile import Costs
+from accel.rows import tree_rows
 from accel.sampling import Sampling
 from accel.sources import mixture_drafter
 from accel.sources.prompt import PromptIndex
@@ -25,6 +30,7 @@ from accel.sources.speculation import CHILDREN, LEAST_SEEN, MOST_SEEN
 from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
 from accel.training.speculator import Network
 from accel.training.speculator_texts import Batch
+from accel.trust import Trust
 
 MODEL, WIDTH, HIDDEN, VOCABULARY = 64, 32, 96, 120
 STATE = 2 * MODEL
@@ -61,7 +67,7 @@ def text_of(random: np.random.Generator, size: int = 90) -> TokenArray:
 def drafter_at(network: Network, text: TokenArray, state: torch.Tensor) -> SpeculatingMixture:
     drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
     drafter.begin(DraftRequest(text))
-    drafter.note_state(state.float().numpy())
+    drafter.note_state(*state.float().numpy().reshape(2, -1))
     drafter.match()
     return drafter
 
@@ -144,7 +150,7 @@ def test_nothing_is_speculated_without_a_state_of_the_last_step() -> None:
     drafter.commit(tree, [0], tree.tokens[:1].copy())
     drafter.match()
     assert not len(drafter.speculate(4, 0.01)), "that state is of the step before"
-    drafter.note_state(np.zeros(STATE, np.float32))
+    drafter.note_state(*np.zeros((2, MODEL), np.float32))
     assert len(drafter.speculate(4, 0.0))
     drafter.begin(DraftRequest(text))
     assert not len(drafter.speculate(4, 0.0))
@@ -163,7 +169,7 @@ def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
         drafter.begin(DraftRequest(text))
         for _ in range(60):
             state = torch.randn(STATE).bfloat16().float()
-            drafter.note_state(state.numpy())
+            drafter.note_state(*state.numpy().reshape(2, -1))
             drafter.match()
             tree = drafter.speculate(6, 0.02)
             new = drafter_at(network, text, state).speculate(6, 0.02)
@@ -172,6 +178,53 @@ def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
             added = random.integers(1, VOCABULARY, random.integers(1, 40)).astype(np.int32)
             drafter.commit(tree, [], added)
             text = np.concatenate([text, added])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_question_is_answered_as_one_after_another(seed: int) -> None:
+    """What is chosen and guessed, how rows are laid out, and what was learnt on the way."""
+    random = np.random.default_rng(seed)
+    network, text = network_of(seed), text_of(random)
+    at_once, in_turn = (SpeculatingMixture(speculator_of(network), weights=WEIGHTS) for _ in "ab")
+    chosen = set()
+    choices = Choice(Trust()), Choice(Trust())
+    seconds = np.array([[0.17, 0.2, 0.26, 0.46, 1.4]]) * 1e-3
+    planner = Planner(Costs([256], [1, 4, 8, 16, 64], seconds))
+    suffix = text_of(random, 30)
+    for drafter in (at_once, in_turn):
+        drafter.begin(DraftRequest(text, suffix))
+    last = int(text[-1])
+    for step in range(120):
+        states = random.normal(size=(2, MODEL)).astype(np.float32)
+        answers, most = [], int(random.integers(2, 6))
+        for drafter, choice in zip((at_once, in_turn), choices, strict=True):
+            if step % 7:
+                drafter.note_state(*states)
+            asked = drafter.ask if drafter is at_once else drafter._ask_in_turn
+            answers.append(asked(choice.odds(planner.chains(1, 300)), most))
+        (kind, nodes, tree), (other_kind, other_nodes, other) = answers
+        chosen.add(kind)
+        assert (kind, nodes) == (other_kind, other_nodes), f"seed {seed}, step {step}"
+        assert tree.tokens.tolist() == other.tokens.tolist()
+        assert tree.parents.tolist() == other.parents.tolist()
+        pending = np.array([last], np.int32)
+        laid, expected = tree_rows(pending, tree), tree_rows(pending, replace(tree, rows=None))
+        assert len(tree) == 0 or laid is tree.rows
+        assert laid.tokens.tolist() == expected.tokens.tolist()
+        assert laid.offsets.tolist() == expected.offsets.tolist()
+        assert (laid.mask == expected.mask).all()
+        assert laid.logits_from == expected.logits_from
+        added = random.integers(1, VOCABULARY, random.integers(1, 4)).astype(np.int32)
+        if random.random() < 0.3:
+            place = int(random.integers(0, len(text) - 5))
+            added = text[place : place + 4].copy()
+        for drafter, choice, made in zip((at_once, in_turn), choices, (tree, other), strict=True):
+            drafted = drafter.draft(8) if kind == Draft.TREE else made
+            choice.kind = Draft(kind)
+            choice.learn(4, step % 3)
+            drafter.commit(drafted if step % 5 else DraftTree.empty(), [], added)
+        last = int(added[-1])
+    assert chosen >= {Draft.CHAIN, Draft.SPECULATION}
 
 
 def test_retrieval_learns_nothing_from_what_was_speculated() -> None:
@@ -260,7 +313,7 @@ def test_a_vocabulary_larger_than_the_head_is_covered_in_part() -> None:
     text = np.arange(1, MOST_COLUMNS + 400, dtype=np.int32)
     drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
     drafter.begin(DraftRequest(text))
-    drafter.note_state(np.ones(STATE, np.float32))
+    drafter.note_state(*np.ones((2, MODEL), np.float32))
     drafter.match()
     tree = drafter.speculate(8, 0.0)
     assert len(tree)

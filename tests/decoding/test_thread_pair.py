@@ -92,7 +92,7 @@ def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
     is_late = True
     there = threading.Barrier(2, timeout=100)
 
-    def halves(first: int, last: int, meeting: Any, side: int, _number: int) -> None:
+    def halves(first: int, last: int, _own: None, meeting: Any, side: int, _number: int) -> None:
         assert (first, last) == ((0, 4) if side == 0 else (4, 9))
         if is_late and side == 0:
             meeting[32] += 1
@@ -100,11 +100,11 @@ def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
 
     for waits in (2, 4, 8):
         assert pair.is_free()
-        pair.run(halves, (), 4, 9, [(), ()], 1)
+        pair.run(halves, (), 4, 9, (None, None), 1)
         assert [pair.is_free() for _ in range(waits)] == [False] * waits
     is_late = False
     assert pair.is_free()
-    pair.run(halves, (), 4, 9, [(), ()], 1)
+    pair.run(halves, (), 4, 9, (None, None), 1)
     assert pair.is_free()
 
 
@@ -113,25 +113,25 @@ def test_a_failing_partner_does_not_keep_the_other_waiting(
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda _arguments: None)
 
-    def halves(_first: int, _last: int, meeting: Any, side: int, number: int) -> None:
+    def halves(_first: int, _last: int, _own: None, meeting: Any, side: int, number: int) -> None:
         if side == 1:
             raise MemoryError
         meet(meeting, side, number + 1)
 
     pair = ThreadPair()
     with pytest.raises(RuntimeError, match="second thread"):
-        pair.run(halves, (), 4, 9, [(), ()], 1)
+        pair.run(halves, (), 4, 9, (None, None), 1)
     assert not pair.is_free()
 
 
 def test_the_partner_ends_with_its_owner() -> None:
-    def halves(_first: int, _last: int, meeting: Any, side: int, number: int) -> None:
+    def halves(_first: int, _last: int, _own: None, meeting: Any, side: int, number: int) -> None:
         partners.append(threading.current_thread())
         meet(meeting, side, number + 1)
 
     partners: list[threading.Thread] = []
     pair = ThreadPair()
-    pair.run(halves, (), 1, 2, [(), ()], 1)
+    pair.run(halves, (), 1, 2, (None, None), 1)
     del pair
     others = [thread for thread in partners if thread is not threading.current_thread()]
     assert len(others) == 1
