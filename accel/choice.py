@@ -42,7 +42,8 @@ class Chains(NamedTuple):
 
     nodes: int64 [n]; accepted: float64 [n], how many are expected to be; saved_s: float64 [n],
     seconds that this saves, drafting left out; plain_s: seconds of a plain step; node_s: seconds
-    that one of a speculator's few nodes takes in the forward.
+    that one of a few nodes takes in the forward; seconds, slopes: float64 [nodes + 1], of a forward
+    with 0, 1, .. nodes, and the least that a node costs beyond so many.
     """
 
     nodes: NDArray[np.int64]
@@ -50,6 +51,8 @@ class Chains(NamedTuple):
     saved_s: NDArray[np.float64]
     plain_s: float
     node_s: float
+    seconds: NDArray[np.float64]
+    slopes: NDArray[np.float64]
 
 
 FIRST = (0.0, 0.28, 0.40, 0.59, 0.67, 0.73, 0.75, 0.80, 0.81, 0.90)
@@ -61,13 +64,13 @@ MORE = (0.73, 0.48, 0.33, 0.31, 0.24, 0.25, 0.23, 0.28, 0.22, 0.2)
 lines that the embedded model fills into installed packages; the last is -0.35 there, of trees that
 a fast forward keeps small."""
 
-SPECULATED = (1.1, 1.2, 1.5, 1.7, 1.8, 1.9, 2.2, 2.3, 2.3, 2.7)
+SPECULATED = (0.95, 1.05, 1.4, 1.8, 2.3, 2.5, 2.9, 3.4, 3.5, 5.0)
 """Accepted tokens that a speculator brings, by the length of the match; found as the others."""
 
 RUNS = (4, 8, 16, 32, 64, 128)
 """A run of drafted tokens that was right so far goes on for k more with chance run / (run + k)."""
-MOST_NODES, SPECULATED_NODES = 64, 5
-"""Nodes of a chain and of a speculator's tree at most."""
+MOST_NODES, FEW_NODES = 64, 5
+"""Nodes of a draft at most, and those from which ``Chains.node_s`` is taken."""
 
 _TREE_COSTS, _CHAIN_COSTS, _DRAWN_COSTS = 4.0, 2.0, 8.0
 """What a tree, a chain, and a chain where tokens are drawn has to save to be made, in its own time:
@@ -78,11 +81,20 @@ _SPECULATION_COSTS = 1.0
 _FREELY_DRAWN = 0.5
 """Temperature from which other tokens than the likeliest are drawn often."""
 _USUAL_CHAIN_S, _USUAL_SPECULATION_S = 2e-5, 2.5e-5
-_USUAL_SPECULATED = 4
-"""Nodes of a speculator's tree."""
+_BESIDE_RIGHT = 1.5
+"""Nodes of a speculator's tree beside those that are right."""
 _NEW_SHARE = 0.1
-_LEAST_CHANCE, _MOST_CHANCE = 0.04, 0.5
+LEAST_CHANCE, _MOST_CHANCE = 0.04, 0.5
+"""Of a path below which no node is drafted, and from which the first is, however often a
+speculator was wrong."""
 _MOST_LIKELY = 3.0
+_MOST_LEARNT = 2.0
+"""Tokens hoped for in one step of a speculator that count at most."""
+_FASTER = 3.0
+"""A speculated token is worth a plain step over this. With drafts tokens come nearly twice as fast,
+so to wait for a node costs more of them; and rows, looks and learning take longer than in the
+profile. On functions of installed packages that hardly repeat 1.4 times plain with 1, 1.55 with
+1.4, 1.6 to 1.7 with 2, and 1.8 to 1.85 with 2.8 and 4."""
 _MOST_UNASKED = 7
 
 
@@ -114,9 +126,11 @@ _MATCHED, _SPECULATED = 0, 4
 """Where what is known of drafts from matches begins, and of speculated ones: accepted tokens and
 hoped for ones, what of either is taken to have been before, and what they keep of their weight from
 step to step."""
-_CHAIN_COST, _SPECULATION_COST, _CHAIN_S, _SPECULATION_S, _RUN, _HOPES, _NUMBERS = range(8, 15)
-"""What chains and speculation have to save in their own time, that time, drafted tokens in a row
-that were right, and what was hoped for last."""
+_CHAIN_COST, _SPECULATION_COST, _CHAIN_S, _SPECULATION_S = range(8, 12)
+"""What chains and speculation have to save in their own time, and that time."""
+_RUN, _HOPES, _DEPTH, _NUMBERS = range(12, 16)
+"""Drafted tokens in a row that were right, what was hoped for last, and the longest path of the
+last tree of a speculator."""
 
 
 @compiled_with()
@@ -145,19 +159,20 @@ def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
         place, run = len(FIRST), numbers[_RUN]
         while place < len(FIRST) + len(RUNS) - 1 and run >= 2 * RUNS[0]:
             place, run = place + 1, run / 2
-    likely = _likely(numbers, _MATCHED)
-    if speculates and found < RUNS[0]:
-        # Long runs that came true promise nothing for short matches, where a speculator knows more.
-        likely = min(likely, 1.0)
-    more_s = MORE[found] * min(likely, 1.0) * chains.plain_s
-    saved_s = chains.saved_s[place] * likely
-    chain_s = saved_s * pace - numbers[_CHAIN_COST] * numbers[_CHAIN_S]
-    tree_saves_s = (saved_s + more_s) * pace - _TREE_COSTS * tree_s
-    speculated_s = 0.0
+    likely = _likely(numbers, _SPECULATED if speculates else _MATCHED)
+    saved_s, plain_s = chains.saved_s[place] * likely, chains.plain_s
+    tree_saves_s = (saved_s + MORE[found] * min(likely, 1.0) * plain_s) * pace
+    tree_saves_s -= _TREE_COSTS * tree_s
+    chain_s = speculated_s = 0.0
     if speculates:
-        hoped = SPECULATED[found] * _likely(numbers, _SPECULATED)
-        speculated_s = (hoped * chains.plain_s - _USUAL_SPECULATED * chains.node_s) * pace
-        speculated_s -= numbers[_SPECULATION_COST] * numbers[_SPECULATION_S]
+        # It drafts what followed the match, too, and knows better whether that is right.
+        hoped = SPECULATED[found]
+        speculated_s = hoped * likely * plain_s - (hoped + _BESIDE_RIGHT) * chains.node_s
+        if place >= len(FIRST):
+            speculated_s = max(speculated_s, saved_s)
+        speculated_s = speculated_s * pace - numbers[_SPECULATION_COST] * numbers[_SPECULATION_S]
+    else:
+        chain_s = saved_s * pace - numbers[_CHAIN_COST] * numbers[_CHAIN_S]
     if max(chain_s, tree_saves_s, speculated_s) <= 0:
         _fade(numbers, _MATCHED)
         _fade(numbers, _SPECULATED)
@@ -173,11 +188,30 @@ def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
 
 
 @compiled_with()
-def least_chance(odds: Odds) -> float:
-    """Chance of a path from which a speculator's node is worth its time in the forward."""
+def worth_of(odds: Odds) -> float:
+    """Seconds that a speculated token saves where it is right, less while fewer are right than were
+    hoped for."""
     chains = odds.chains
-    least = chains.node_s / (chains.plain_s * _likely(odds.numbers, _SPECULATED))
-    return min(max(least, _LEAST_CHANCE), _MOST_CHANCE)
+    worth_s = chains.plain_s * _likely(odds.numbers, _SPECULATED) / _FASTER
+    return max(worth_s, chains.slopes[0] / _MOST_CHANCE)
+
+
+@compiled_with()
+def run_of(odds: Odds) -> float:
+    """Drafted tokens in a row that were right, 0 where they are too few to say anything."""
+    run = odds.numbers[_RUN]
+    return run if run >= RUNS[0] else 0.0
+
+
+@compiled_with()
+def note_speculated(odds: Odds, hoped: float, depth: int) -> None:
+    """Of a speculator's tree so many tokens are hoped for, and so many are on its longest path.
+
+    Of none there is no more to be hoped, but it was asked for what it usually brings.
+    """
+    odds.numbers[_DEPTH] = depth
+    if depth > 0:
+        odds.numbers[_HOPES] = hoped
 
 
 @compiled_with()
@@ -185,8 +219,11 @@ def _learn(numbers: NDArray[np.float64], hope: int, nodes: int, accepted: int) -
     """Of so many nodes so many tokens were right."""
     numbers[_RUN] = numbers[_RUN] + accepted if accepted == nodes else 0
     _fade(numbers, hope)
-    numbers[hope + _HOPED] += numbers[_HOPES]
-    numbers[hope + _BROUGHT] += min(accepted, _MOST_LIKELY * numbers[_HOPES])
+    hoped = numbers[_HOPES]
+    # One long run that breaks off at once says no more than a few tokens that were wrong.
+    share = 1.0 if hope == _MATCHED else min(1.0, _MOST_LEARNT / max(hoped, 1e-9))
+    numbers[hope + _HOPED] += share * hoped
+    numbers[hope + _BROUGHT] += share * min(accepted, _MOST_LIKELY * hoped)
 
 
 class Choice:
@@ -231,7 +268,7 @@ class Choice:
         started = time.perf_counter()
         odds, tree = self.odds(chains), DraftTree.empty()
         if speculator is not None:
-            kind, nodes, tree = speculator.ask(odds, min(SPECULATED_NODES, room))
+            kind, nodes, tree = speculator.ask(odds, min(MOST_NODES, room))
         else:
             kind, nodes = choose(odds, matcher.match(), False)
         if kind == _CHAIN:
@@ -260,7 +297,9 @@ class Choice:
 
     def learn(self, nodes: int, accepted: int) -> None:
         """Of the last draft, of so many nodes, so many tokens were right."""
-        hope = _SPECULATED if self.kind == Draft.SPECULATION else _MATCHED
+        hope = _MATCHED
+        if self.kind == Draft.SPECULATION:
+            hope, nodes = _SPECULATED, int(self._numbers[_DEPTH])
         _learn(self._numbers, hope, nodes, accepted)
 
 

@@ -159,7 +159,10 @@ class Engine:
         return session.reuse(prompt)
 
     def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
-        """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
+        """Compute ``tokens`` from where the session stands, in chunks. False when cancelled.
+
+        Of a model with a speculator, ``Model.state_of`` the last row is there then.
+        """
         while session.length < len(tokens):
             if cancelled():
                 return False
@@ -238,6 +241,8 @@ class Engine:
     def _prefill_rows(self, chunk: TokenArray) -> Rows:
         """Rows whose logits nobody wants, their number in steps where rows may be added: a new
         number costs the CPU's kernels some milliseconds to compile."""
+        if self.model.speculator is not None:
+            return chain_rows(chunk, len(chunk) - 1)
         if not _can_pad(self.model) or len(chunk) == PREFILL_ROWS:
             return chain_rows(chunk, len(chunk))
         return replace(

@@ -143,6 +143,10 @@ class Generation:
         done = self._engine.extend(
             self._session, request.prompt[: len(request.prompt) - merged], request.cancelled
         )
+        computed = len(request.prompt) - merged - reused
+        if done and computed > 0 and merged == 1 and self._speculator is not None:
+            # What the last chunk left is all that the first step can be guessed from.
+            self._speculator.note_state(*self._engine.model.state_of((computed - 1) % PREFILL_ROWS))
         self.statistics.prefill_s += time.perf_counter() - started
         return request.prompt[-merged:].copy() if done else None
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.choice import CHANCES, MOST_NODES, SPECULATED_NODES, Chains
+from accel.choice import CHANCES, FEW_NODES, MOST_NODES, Chains
 from accel.draft_tree import DraftTree
 from accel.profile import Costs
 from accel.sources.protocol import Prices
@@ -72,9 +72,12 @@ class Planner:
             right = np.cumsum(CHANCES[:, : len(seconds) - 1], axis=1)
             saved = right * plain_s - (seconds[1:] - seconds[0])
             best = np.arange(len(saved)), saved.argmax(axis=1)
-            few = min(SPECULATED_NODES, len(seconds) - 1)
+            few = min(FEW_NODES, len(seconds) - 1)
             node_s = float(seconds[few] - seconds[0]) / few
-            kept = Chains(best[1] + 1, right[best], saved[best], plain_s, node_s)
+            kept = Chains(
+                *(best[1] + 1, right[best], saved[best], plain_s, node_s),
+                *(seconds.copy(), _least_slopes(seconds)),
+            )
             self._chains[key] = kept
         return kept
 

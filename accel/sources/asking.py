@@ -12,12 +12,19 @@ from typing import Any
 
 from accel import choice as choice_of
 from accel import compiled_parts, lanes, matmul, speculator
-from accel.choice import Draft, Odds, choose, least_chance
+from accel.choice import Draft, Odds, choose
 from accel.draft_tree import TokenArray
-from accel.sources import calibration, mixture_room, prompt, speculated_head, speculation
+from accel.sources import (
+    calibration,
+    mixture_room,
+    prompt,
+    speculated_head,
+    speculated_step,
+    speculation,
+)
 from accel.sources.compiled import compiled_with
 from accel.sources.mixture_room import NOT_COMMITTED, match_in
-from accel.sources.speculation import lay_out, speculate_in
+from accel.sources.speculation import speculate_in
 
 _SPECULATION = int(Draft.SPECULATION)
 
@@ -31,6 +38,7 @@ _SPECULATION = int(Draft.SPECULATION)
     mixture_room,
     prompt,
     speculated_head,
+    speculated_step,
     speculation,
     speculator,
 )
@@ -41,25 +49,24 @@ def ask_in(
     leaf: int,
     own: int,
     added: TokenArray,
+    start: int,
     stop: int,
     grown: int,
     odds: Odds,
     most: int,
 ) -> tuple[int, int, int, int, int]:
-    """``match_in``, ``choose`` and, where that says so, ``speculate_in`` and ``lay_out``.
+    """``match_in``, ``choose`` and, where that says so, ``speculate_in``.
 
-    ``grown``: tokens that the last steps brought, in the tree and ``added``; ``most``: nodes at
-    most, 0 where there is no state to guess from. Returns the match's length (``NOT_COMMITTED``
-    where that failed, and nothing else was done) and place, what was chosen, nodes of a chain and
-    nodes that were guessed.
+    ``start``: where the text's own part begins; ``grown``: tokens that the last steps brought, in
+    the tree and ``added``; ``most``: nodes at most, 0 where there is no state to guess from.
+    Returns the match's length (``NOT_COMMITTED`` where that failed, and nothing else was done) and
+    place, what was chosen, nodes of a chain and nodes that were guessed.
     """
     length, place = match_in(room, nodes, leaf, own, added, stop)
     if length == NOT_COMMITTED:
         return length, place, 0, 0, 0
-    kind, chain = choose(odds, length, True)
+    kind, chain = choose(odds, length, most > 0)
     count = 0
-    if kind == _SPECULATION and most > 0:
-        end = stop + grown
-        count = speculate_in(desk, end, length, place, most, least_chance(odds))
-        lay_out(desk.work, count, desk.text[end - 1])
+    if kind == _SPECULATION:
+        count = speculate_in(desk, start, stop + grown, length, place, most, odds)
     return length, place, kind, chain, count

@@ -204,9 +204,9 @@ class Speculating(Protocol):
         where that is chosen. Returns what was chosen, and the tree, empty where it is another."""
         ...
 
-    def speculate(self, nodes: int, least: float) -> DraftTree:
-        """Instead of ``draft``, after ``Matcher.match``: at most ``nodes`` nodes, of paths that are
-        right with a chance of ``least`` or more. Empty where no state was noted since the last
+    def speculate(self, odds: Odds, nodes: int) -> DraftTree:
+        """Instead of ``draft``, after ``Matcher.match``: at most ``nodes`` nodes, those that are
+        worth their time by the ``odds``. Empty where no state was noted since the last
         ``commit``."""
         ...
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.choice import Chains, Choice, Draft, Odds, choose, least_chance
-from accel.draft_tree import DraftTree, Source
+from accel.choice import CHANCES, Chains, Choice, Draft, Odds, choose
+from accel.draft_tree import DraftTree
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
 from accel.sources.asking import ask_in
@@ -20,21 +20,19 @@ from accel.sources.mixture import USUAL_NODES, MixtureDrafter
 from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import Head
+from accel.sources.speculated_step import MOST_SEEN, Work, note_in
 from accel.sources.speculation import (
-    MOST_DEPTH,
     MOST_NODES,
     Desk,
-    Work,
+    Grown,
     begin_in,
     desk_of,
-    note_in,
     speculate_in,
 )
 from accel.speculator import Speculator
 from accel.trust import Trust
 
 _NOTHING = np.empty(0, np.int32)
-_SOURCES = np.full(MOST_NODES, Source.SPECULATED, np.int8)
 
 
 class SpeculatingMixture(MixtureDrafter):
@@ -48,12 +46,12 @@ class SpeculatingMixture(MixtureDrafter):
         self._desk: Desk | None = None
         self._desk_text = self._desk_newest = np.empty(0, np.int32)
         self._has_state = False
-        work = self._work
+        self._grown = grown = Grown.room()
         self._rows_of = [
             Rows(
-                work.row_tokens[:count],
-                work.row_offsets[:count],
-                work.row_mask[: count * count].reshape(count, count),
+                grown.row_tokens[:count],
+                grown.row_offsets[:count],
+                grown.row_mask[: count * count].reshape(count, count),
                 is_chain=False,
                 logits_from=0,
                 masks_from=count,
@@ -84,7 +82,7 @@ class SpeculatingMixture(MixtureDrafter):
         if self._room_text is not self._desk_text:
             return self._ask_in_turn(odds, nodes)
         length, place, kind, chain, count = ask_in(
-            *(desk, self._room, *coming, added, stop, grown, odds),
+            *(desk, self._room, *coming, added, self._prompt.start, stop, grown, odds),
             nodes if self._has_state else 0,
         )
         if length == NOT_COMMITTED:
@@ -92,35 +90,37 @@ class SpeculatingMixture(MixtureDrafter):
         self._committed, self._match = None, (length, place)
         undrafted.clear()
         self._prompt.grew_to(stop + grown)
-        return kind, chain, self._guessed(count, self._rows_of[count])
+        return kind, chain, self._guessed(count)
 
-    def speculate(self, nodes: int, least: float) -> DraftTree:
+    def speculate(self, odds: Odds, nodes: int) -> DraftTree:
         """See ``protocol.Speculating``."""
         if not self._has_state or self._prompt.is_empty:
             return DraftTree.empty()
-        desk, stop = self._desk_for_text(0), self._prompt.stop
-        return self._guessed(speculate_in(desk, stop, *self._match, nodes, least), None)
+        desk, prompt = self._desk_for_text(0), self._prompt
+        return self._guessed(
+            speculate_in(desk, prompt.start, prompt.stop, *self._match, nodes, odds)
+        )
 
     def _ask_in_turn(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
         """``ask`` by one question after another, where memory has to be made first."""
-        kind, chain = choose(odds, self.match(), True)
+        kind, chain = choose(odds, self.match(), self._has_state)
         if not self._prompt.is_empty:
             self._room_for(USUAL_NODES, self._prices)
         if kind != Draft.SPECULATION:
             return kind, chain, DraftTree.empty()
-        return kind, chain, self.speculate(nodes, least_chance(odds))
+        return kind, chain, self.speculate(odds, nodes)
 
-    def _guessed(self, count: int, rows: Rows | None) -> DraftTree:
-        """The tree of the first ``count`` nodes at work, which are laid out in ``rows``."""
+    def _guessed(self, count: int) -> DraftTree:
+        """The tree of the first ``count`` nodes that were grown."""
         if not count:
             return DraftTree.empty()
-        work = self._work
+        grown = self._grown
         self._unlearnt = DraftTree(
-            work.tokens[:count].copy(),
-            work.parents[:count].copy(),
-            work.chances[:count].copy(),
-            _SOURCES[:count],
-            rows=rows,
+            grown.tokens[:count].copy(),
+            grown.parents[:count].copy(),
+            grown.chances[:count].copy(),
+            grown.sources[:count].copy(),
+            rows=self._rows_of[count],
         )
         return self._unlearnt
 
@@ -131,12 +131,12 @@ class SpeculatingMixture(MixtureDrafter):
 
     def _desk_for_text(self, grown: int) -> Desk:
         """What growing reads and writes, with the text as it is, and room for so many tokens."""
-        text = self._prompt.tokens_with(grown + MOST_DEPTH)
+        text = self._prompt.tokens_with(grown + MOST_SEEN)
         newest = self._prompt.newest
         if self._desk is None or self._desk_text is not text or self._desk_newest is not newest:
             self._desk_text, self._desk_newest = text, newest
             self._desk = desk_of(
-                *(self._speculator, self._head, self._work),
+                *(self._speculator, self._head, self._work, self._grown),
                 *(text, self._prompt.previous, newest),
             )
         return self._desk
@@ -147,9 +147,10 @@ def warm_up(speculator: Speculator) -> None:
     drafter = SpeculatingMixture(speculator, weights=Weights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     state = np.zeros(speculator.state_width // 2, np.int16)
-    chains = Chains(np.ones(99, np.int64), np.ones(99), np.ones(99), 1.0, 0.1)
+    ones = np.ones(len(CHANCES))
+    chains = Chains(ones.astype(np.int64), ones, ones, 1.0, 0.1, ones[:5], np.zeros(5))
     odds = Choice(Trust()).odds(chains)
     for _ in range(2):
         drafter.note_state(state, state)
         drafter.ask(odds, 4)
-        drafter.commit(drafter.speculate(4, 0.1), [], np.array([2], np.int32))
+        drafter.commit(drafter.speculate(odds, 4), [], np.array([2], np.int32))

@@ -1,8 +1,9 @@
 """Trees of a speculator, grown in one call of compiled code.
 
-A node is one step of a small network: from the state before it, the token, and the token that
-followed the text's longest match there. Nodes are taken best first while their paths are probable
-enough.
+A node is one step of a small network (``speculated_step``), or what stands behind its parent's
+token where that was copied from the text: the network tells well whether a match goes on, and from
+there its run is right in most cases. Nodes are taken best first while their paths are probable
+enough to be worth their time in the forward.
 """
 
 from __future__ import annotations
@@ -14,70 +15,70 @@ from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from accel import compiled_parts, lanes, matmul, speculator
-from accel.compiled_parts import gate
-from accel.draft_tree import TokenArray
-from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
-from accel.matmul import BLOCK, multiply_row, narrow, wide
+from accel import choice, compiled_parts, lanes, matmul, speculator
+from accel.choice import LEAST_CHANCE, RUNS, Odds, note_speculated, run_of, worth_of
+from accel.draft_tree import Source, TokenArray
 from accel.rows import BLOCKED
-from accel.sources import prompt, speculated_head
+from accel.sources import prompt, speculated_head, speculated_step
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
-from accel.sources.speculated_head import MOST_COLUMNS, Head, cover, forget
-from accel.speculator import LENGTHS, Floats, Halves, Speculator
+from accel.sources.speculated_head import Head, cover, forget
+from accel.sources.speculated_step import MOST_SEEN, Work, guess, likeliest, start
+from accel.speculator import LENGTHS, Floats, Speculator
 
-MOST_NODES, MOST_SEEN = 8, 4
-"""Nodes of a tree, and how many of them are looked behind: the root and those next to it, since
-each takes some microseconds."""
+MOST_NODES = 64
+"""Nodes of a tree."""
 
-MOST_DEPTH = MOST_SEEN
 CHILDREN = 3
 """Likeliest tokens that are looked at behind a node."""
-MOST_KEPT = MOST_SEEN * CHILDREN
+_MOST_KEPT = MOST_SEEN * CHILDREN
 
 LEAST_SEEN = 0.2
-"""Chance of a path from which it is worth to look behind its end."""
+"""Chance of a path from which it is worth to look behind its end, if what is likeliest there, with
+the chance of ``_LIKELIEST``, is worth its time."""
+_LIKELIEST = 0.7
+
+ONWARD = (0.0, 0.3, 0.61, 0.72, 0.81, 0.86, 0.87, 0.88, 0.91, 0.91, 0.93, 0.93, 0.95)
+"""Chance of what followed a match of so many tokens, where what followed the one before it was
+right: of the embedded model's own text in files held out from the speculator's training."""
+_SURE = 5
+"""Tokens of a match from which on a copied run is not looked behind: to take it as it is costs less
+than to be sure."""
+
+_SPECULATED, _PROMPT, _SUFFIX = map(int, (Source.SPECULATED, Source.PROMPT, Source.SUFFIX))
 
 
-class Work(NamedTuple):
-    """What growing writes.
+class Grown(NamedTuple):
+    """A tree, and its rows.
 
-    known: int16 [1, 2 * model], the model's states; input: int16 [1, width]; sums: float32 [seen,
-    width], of the root and each node looked behind, what the next step begins with; gate_up:
-    float32 [1, 2 * hidden]; gated: int16 [1, hidden]; added: float32 [1, width]; logits: float32
-    [1, columns]; tokens, parents, chances, seen: of the nodes.
+    tokens, parents, chances, sources: of the nodes, as in ``DraftTree``; seen: int32 [nodes], which
+    of ``Work.sums`` has what follows a node, -1 for none; places, lengths: int32 [nodes], where
+    stands what followed the match that a node goes on, 0 for none, and how long that is with the
+    node; row_tokens, row_offsets: int32 [nodes + 1], row_mask: float32 [(nodes + 1) ** 2], see
+    ``rows.Rows``.
     """
 
-    known: Halves
-    input: Halves
-    sums: Floats
-    gate_up: Floats
-    gated: Halves
-    added: Floats
-    logits: Floats
     tokens: TokenArray
     parents: TokenArray
     chances: Floats
+    sources: NDArray[np.int8]
     seen: TokenArray
+    places: TokenArray
+    lengths: TokenArray
     row_tokens: TokenArray
     row_offsets: TokenArray
     row_mask: Floats
 
     @classmethod
-    def room(cls, tables: Speculator) -> Work:
+    def room(cls) -> Grown:
         """Room for one tree."""
-        width, hidden = tables.width, tables.hidden
         return cls(
-            np.zeros((1, tables.state_width), np.int16),
-            np.zeros((1, width), np.int16),
-            np.zeros((MOST_SEEN, width), np.float32),
-            np.zeros((1, 2 * hidden), np.float32),
-            np.zeros((1, hidden), np.int16),
-            np.zeros((1, width), np.float32),
-            np.full((1, MOST_COLUMNS), -np.inf, np.float32),
             np.zeros(MOST_NODES, np.int32),
             np.zeros(MOST_NODES, np.int32),
             np.zeros(MOST_NODES, np.float32),
+            np.zeros(MOST_NODES, np.int8),
+            np.zeros(MOST_NODES, np.int32),
+            np.zeros(MOST_NODES, np.int32),
             np.zeros(MOST_NODES, np.int32),
             np.zeros(MOST_NODES + 1, np.int32),
             np.zeros(MOST_NODES + 1, np.int32),
@@ -94,7 +95,9 @@ class Desk(structref.StructRefProxy):
     """All that growing reads and writes, as one argument, see ``mixture_room.Room``."""
 
 
-structref.define_proxy(Desk, _DeskType, ["tables", "head", "work", "text", "previous", "newest"])
+structref.define_proxy(
+    Desk, _DeskType, ["tables", "head", "work", "grown", "text", "previous", "newest"]
+)
 
 
 @njit(cache=True)
@@ -102,35 +105,27 @@ def desk_of(
     tables: Speculator,
     head: Head,
     work: Work,
+    grown: Grown,
     text: TokenArray,
     previous: TokenArray,
     newest: TokenArray,
 ) -> Desk:
     """A desk that holds these; the last three are those of ``prompt.PromptIndex``."""
-    return Desk(tables, head, work, text, previous, newest)
-
-
-@compiled_with(matmul)
-def note_in(known: Halves, last: NDArray[Any], middle: NDArray[Any]) -> None:
-    """Keep the model's states of a row, see ``Model.state_of``, for the next tree."""
-    width = len(last)
-    for i in range(width):
-        known[0, i] = narrow(wide(last[i]), known)
-        known[0, width + i] = narrow(wide(middle[i]), known)
+    return Desk(tables, head, work, grown, text, previous, newest)
 
 
 @compiled_with()
-def lay_out(work: Work, count: int, last: int) -> None:
+def _lay_out(grown: Grown, count: int, last: int) -> None:
     """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
     rows = count + 1
-    mask = work.row_mask[: rows * rows].reshape(rows, rows)
+    mask = grown.row_mask[: rows * rows].reshape(rows, rows)
     mask[:] = BLOCKED
-    work.row_tokens[0], work.row_offsets[0] = last, 0
+    grown.row_tokens[0], grown.row_offsets[0] = last, 0
     mask[0, 0] = 0
     for node in range(count):
-        above = work.parents[node] + 1
-        work.row_tokens[node + 1] = work.tokens[node]
-        work.row_offsets[node + 1] = work.row_offsets[above] + 1
+        above = grown.parents[node] + 1
+        grown.row_tokens[node + 1] = grown.tokens[node]
+        grown.row_offsets[node + 1] = grown.row_offsets[above] + 1
         mask[node + 1, : node + 1] = mask[above, : node + 1]
         mask[node + 1, node + 1] = 0
 
@@ -142,178 +137,192 @@ def begin_in(desk: Any, stop: int) -> None:
     cover(desk.tables, desk.head, desk.text, stop)
 
 
-@compiled_with(lanes, compiled_parts, matmul, speculator)
-def _step(
-    tables: Speculator, head: Head, work: Work, before: int, token: int, length: int, candidate: int
-) -> None:
-    """Write the logits of what follows ``token``, and, over what stood ``before``, what the next
-    step begins with: ``work.sums[before]`` becomes that."""
-    x, given, added = work.sums[before], work.input, work.added
-    _add_known(tables, x, token, length, candidate)
-    _normalise(x, given)
-    multiply_row(given, tables.gate_up, len(tables.gate_up), tables.gate_up.shape[1], work.gate_up)
-    gate(work.gate_up, work.gated, 0, work.gated.shape[1])
-    multiply_row(work.gated, tables.down, len(tables.down), tables.down.shape[1], added)
-    for i in range(len(x)):
-        x[i] += added[0, i]
-    scale = _normalise(x, given)
-    count = head.counts[0]
-    blocks = (count + BLOCK - 1) // BLOCK
-    multiply_row(given, head.columns, blocks, head.columns.shape[1], work.logits)
-    for column in range(blocks * BLOCK):
-        work.logits[0, column] += head.bias[column]
-    if length > 0 and head.slots[candidate] >= 0:
-        copied = tables.copy_bias[length] + scale * _product(x, tables.copy)
-        work.logits[0, head.slots[candidate]] += copied
-    _silu(x, scale, given)
-    multiply_row(given, tables.onward, len(tables.onward), tables.onward.shape[1], added)
-    for i in range(len(x)):
-        x[i] += added[0, i] + tables.biases[1, i]
-
-
-@compiled_with(matmul, speculator)
-def _add_known(tables: Speculator, x: Floats, token: int, length: int, candidate: int) -> None:
-    """Add what is known of the token and of the match that ends with it."""
-    for i in range(len(x)):
-        x[i] += wide(tables.by_token[token, i]) + tables.by_length[length, i]
-    if length > 0:
-        for i in range(len(x)):
-            x[i] += wide(tables.by_candidate[candidate, i])
-
-
-@compiled_with(matmul, fastmath=True)
-def _normalise(x: Floats, given: Halves) -> float:
-    """Write the root mean square norm of x; returns what it was scaled by."""
-    scale = np.float32(1) / np.sqrt(_product(x, x) / np.float32(len(x)) + np.float32(1e-6))
-    for i in range(len(x)):
-        given[0, i] = narrow(x[i] * scale, given)
-    return scale
-
-
-@compiled_with(fastmath=True)
-def _product(x: Floats, y: Floats) -> float:
-    total = np.float32(0)
-    for i in range(len(x)):
-        total += x[i] * y[i]
-    return total
-
-
-@compiled_with(lanes, matmul)
-def _silu(x: Floats, scale: float, given: Halves) -> None:
-    """silu of scaled numbers."""
-    one, zero, factor = everywhere(np.float32(1)), everywhere(np.float32(0)), everywhere(scale)
-    for i in range(0, len(x), LANES):
-        value = load(x, i) * factor
-        store(given, i, value / (one + exponential(zero - value)))
-
-
-@compiled_with(lanes)
-def _likeliest(logits: Floats, count: int, columns: TokenArray, chances: Floats) -> None:
-    """Write the columns of the highest of the first ``count`` logits and their chances, as many as
-    ``columns`` holds, from the highest on. These logits are written over; those behind, up to whole
-    lanes, are next to nothing."""
-    most = _highest(logits, count)
-    shift, whole = everywhere(-most), everywhere(np.float32(0))
-    for place in range(0, count, LANES):
-        whole = whole + exponential(load(logits, place) + shift)
-    share = np.float32(1) / total(whole)
-    level = most
-    for found in range(len(columns)):
-        if found > 0:
-            level = _highest(logits, count)
-        best = 0
-        while best < count - 1 and logits[0, best] != level:
-            best += 1
-        columns[found], chances[found] = best, np.exp(level - most) * share
-        logits[0, best] = -np.inf
-
-
-@compiled_with(lanes)
-def _highest(logits: Floats, count: int) -> float:
-    """The highest of the first ``count`` logits."""
-    top = load(logits, 0)
-    for place in range(LANES, count, LANES):
-        top = larger(top, load(logits, place))
-    return highest(top)
-
-
 @compiled_with()
-def _write_path(work: Work, node: int, text: TokenArray, stop: int) -> int:
+def _write_path(grown: Grown, node: int, text: TokenArray, stop: int) -> int:
     """Write the tokens of the path to ``node`` behind the text; returns where they end."""
     depth, above = 0, node
     while above >= 0:
-        depth, above = depth + 1, work.parents[above]
+        depth, above = depth + 1, grown.parents[above]
     above = node
     for place in range(stop + depth - 1, stop - 1, -1):
-        text[place] = work.tokens[above]
-        above = work.parents[above]
+        text[place] = grown.tokens[above]
+        above = grown.parents[above]
     return stop + depth
 
 
-@compiled_with(lanes, matmul, compiled_parts, prompt, speculator)
-def _look_behind(desk: Any, node: int, seen: int, stop: int, length: int, place: int) -> None:
+class _Kept(NamedTuple):
+    """Nodes that may be taken, as in ``Grown``; chance 0 where one was."""
+
+    tokens: TokenArray
+    parents: TokenArray
+    chances: Floats
+    sources: NDArray[np.int8]
+    places: TokenArray
+    lengths: TokenArray
+
+
+@compiled_with(lanes, matmul, compiled_parts, prompt, speculated_step, speculator)
+def _look_behind(
+    desk: Any, node: int, seen: int, stop: int, length: int, place: int
+) -> tuple[int, int]:
     """Write the logits of what follows a node, -1 for the root, whose match is given. ``seen``:
-    nodes that were looked behind before it."""
-    work, text = desk.work, desk.text
+    nodes that were looked behind before it. Returns the match of its path, of length 0 where
+    nothing followed one."""
+    work, grown, text = desk.work, desk.grown, desk.text
     end = stop
     if node >= 0:
-        end = _write_path(work, node, text, stop)
+        end = _write_path(grown, node, text, stop)
         length, place = match_from(text, desk.previous, desk.newest[text[end - 1]], end)
-        above = work.parents[node]
-        begin = work.seen[above] if above >= 0 else 0
+        above = grown.parents[node]
+        begin = grown.seen[above] if above >= 0 else 0
         for i in range(work.sums.shape[1]):
             work.sums[seen, i] = work.sums[begin, i]
-        work.seen[node] = seen
+        grown.seen[node] = seen
     candidate = text[place] if length > 0 and place < end else -1
     known = min(length, LENGTHS - 1) if candidate >= 0 else 0
-    _step(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
+    guess(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
+    return (length if candidate >= 0 else 0), place
 
 
-@compiled_with(lanes, matmul, compiled_parts, prompt, speculated_head, speculator)
-def speculate_in(desk: Any, stop: int, length: int, place: int, most: int, least: float) -> int:
+@compiled_with()
+def _keep_children(
+    kept: Any,
+    first: int,
+    node: int,
+    chance: float,
+    tokens: TokenArray,
+    chances: Floats,
+    candidate: int,
+    length: int,
+    place: int,
+) -> None:
+    """Keep the likeliest tokens behind a node of some ``chance``, from ``first`` on; the
+    ``candidate`` among them goes on a match of ``length`` tokens, from ``place``."""
+    for child in range(len(tokens)):
+        at = first + child
+        kept.tokens[at], kept.parents[at] = tokens[child], node
+        kept.chances[at], kept.sources[at] = chance * chances[child], _SPECULATED
+        goes_on = length > 0 and tokens[child] == candidate
+        kept.places[at] = place + 1 if goes_on else 0
+        kept.lengths[at] = length + 1 if goes_on else 0
+
+
+@compiled_with()
+def _keep_onward(
+    kept: Any, at: int, grown: Grown, node: int, text: TokenArray, begin: int, ends: Any, run: float
+) -> None:
+    """Keep what stands behind the token that a node copied, at ``at``, if anything does.
+
+    begin: tokens of the text's longest match; ends: where the text's own part begins and where it
+    stops, and where stands what followed that match, to which a run that reaches the end returns.
+    """
+    start_of_text, stop, period = ends
+    place, length = grown.places[node], grown.lengths[node]
+    if place == stop:
+        place = period
+    if place <= 0 or place >= stop or text[place] < 0:
+        return
+    chance = ONWARD[min(length, len(ONWARD) - 1)]
+    if run > 0 and length > begin:
+        # As many more are right then as the match has grown by.
+        further = run + length - begin
+        chance = max(chance, further / (further + 1))
+    kept.tokens[at], kept.parents[at] = text[place], node
+    kept.chances[at] = grown.chances[node] * np.float32(chance)
+    kept.sources[at] = _PROMPT if place >= start_of_text else _SUFFIX
+    kept.places[at], kept.lengths[at] = place + 1, length + 1
+
+
+@compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
+def _grow(
+    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Odds
+) -> int:
     """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
 
-    Returns how many nodes it has, ``most`` and ``MOST_NODES`` at most, all with chances of
-    ``least`` or more. length, place: ``prompt.ending_match``.
+    Returns how many nodes it has, ``most`` and ``MOST_NODES`` at most, so many that they save most
+    by the ``odds``. length, place: ``prompt.ending_match``.
     """
-    cover(desk.tables, desk.head, desk.text, stop)
-    tables, head, work = desk.tables, desk.head, desk.work
-    multiply_row(work.known, tables.state, len(tables.state), tables.state.shape[1], work.added)
-    for i in range(work.sums.shape[1]):
-        work.sums[0, i] = work.added[0, i] + tables.biases[0, i]
-    kept_tokens, kept_parents = np.empty(MOST_KEPT, np.int32), np.empty(MOST_KEPT, np.int32)
-    kept_chances = np.empty(MOST_KEPT, np.float32)
+    text, work, grown, head = desk.text, desk.work, desk.grown, desk.head
+    cover(desk.tables, head, text, stop)
+    start(desk.tables, work)
+    kept = _Kept(
+        np.empty(_MOST_KEPT, np.int32),
+        np.empty(_MOST_KEPT, np.int32),
+        np.zeros(_MOST_KEPT, np.float32),
+        np.empty(_MOST_KEPT, np.int8),
+        np.empty(_MOST_KEPT, np.int32),
+        np.empty(_MOST_KEPT, np.int32),
+    )
     columns, chances = np.empty(CHILDREN, np.int32), np.empty(CHILDREN, np.float32)
-    node, chance = -1, np.float32(1)
-    kept = taken = seen = 0
+    run = run_of(odds) if length >= RUNS[0] else 0.0
+    ends = start_of_text, stop, place
+    seconds, slopes = odds.chains.seconds, odds.chains.slopes
+    most = min(most, MOST_NODES, len(seconds) - 1)
+    worth_s = worth_of(odds)
+    seen = count = taken = best = 0
+    saved_s = expected = 0.0
+    node, chance, is_looked = -1, np.float32(1), True
     while True:
-        is_known = node < 0 or work.tokens[node] < len(desk.newest)
-        if seen < MOST_SEEN and chance >= LEAST_SEEN and is_known:
-            _look_behind(desk, node, seen, stop, length, place)
-            seen += 1
-            _likeliest(work.logits, head.counts[0], columns, chances)
+        if is_looked:
+            found, behind = _look_behind(desk, node, seen, stop, length, place)
+            candidate = text[behind] if found > 0 else -1
+            likeliest(work.logits, head.counts[0], columns, chances)
             for child in range(CHILDREN):
-                if chance * chances[child] >= least:
-                    kept_tokens[kept], kept_parents[kept] = head.tokens[columns[child]], node
-                    kept_chances[kept] = chance * chances[child]
-                    kept += 1
-        best = int(np.argmax(kept_chances[:kept])) if kept else 0
-        if not kept or kept_chances[best] <= 0:
-            return taken
-        node, chance = taken, kept_chances[best]
-        work.tokens[taken], work.parents[taken] = kept_tokens[best], kept_parents[best]
-        work.chances[taken] = chance
-        kept_chances[best] = 0
+                columns[child] = head.tokens[columns[child]]
+            first = CHILDREN * seen
+            _keep_children(kept, first, node, chance, columns, chances, candidate, found, behind)
+            seen += 1
+        elif grown.places[node] > 0:
+            _keep_onward(kept, best, grown, node, text, length, ends, run)
+        best = int(np.argmax(kept.chances))
+        chance = kept.chances[best]
+        if taken == most or chance * worth_s <= slopes[taken] or chance < LEAST_CHANCE:
+            return count
+        node = taken
+        grown.tokens[node], grown.parents[node] = kept.tokens[best], kept.parents[best]
+        grown.chances[node], grown.sources[node] = chance, kept.sources[best]
+        grown.places[node], grown.lengths[node] = kept.places[best], kept.lengths[best]
+        grown.seen[node] = -1
+        kept.chances[best] = 0
         taken += 1
-        if taken >= min(most, MOST_NODES):
-            return taken
+        expected += chance
+        if expected * worth_s - (seconds[taken] - seconds[0]) > saved_s:
+            saved_s = expected * worth_s - (seconds[taken] - seconds[0])
+            count = taken
+        above = grown.parents[node]
+        is_looked = (
+            seen < MOST_SEEN
+            and chance >= LEAST_SEEN
+            and chance * _LIKELIEST * worth_s > slopes[taken]
+            and grown.lengths[node] <= _SURE
+            and (above < 0 or grown.seen[above] >= 0)
+            and grown.tokens[node] < len(desk.newest)
+        )
+
+
+@compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
+def speculate_in(
+    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Odds
+) -> int:
+    """``_grow`` a tree, lay its rows out, and note what is hoped for from it; returns how many
+    nodes it has."""
+    count = _grow(desk, start_of_text, stop, length, place, most, odds)
+    grown = desk.grown
+    _lay_out(grown, count, desk.text[stop - 1])
+    hoped, depth = 0.0, 0
+    for node in range(count):
+        hoped += grown.chances[node]
+        depth = max(depth, grown.row_offsets[node + 1])
+    note_speculated(odds, hoped, depth)
+    return count
 
 
 __all__ = [
-    "MOST_DEPTH",
+    "CHILDREN",
+    "LEAST_SEEN",
     "MOST_NODES",
     "Desk",
-    "Work",
+    "Grown",
     "begin_in",
     "desk_of",
     "speculate_in",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from accel.sources.protocol import DraftRequest
 
 NODES = 64
-LEAST_GUESSED = 0.1
-"""Chance of a path from which a speculator's node usually pays."""
 LINES = 3
 """Lines of a hole at most."""
 
@@ -116,10 +114,11 @@ def observe(
 
     A text that loops is left out: there chains are right for as long as they are.
     """
-    from accel.choice import SPECULATED_NODES
+    from accel.choice import Choice
     from accel.draft_tree import DraftTree
     from accel.request import GenerationRequest
     from accel.sources.protocol import Speculating
+    from accel.trust import Trust
 
     suffix = request.suffix if request.suffix is not None else np.empty(0, np.int32)
     prompt = engine.fim_prompt(
@@ -144,7 +143,8 @@ def observe(
         found.right[match, :right] += 1
         found.more[match] += accepted_of(tree, written[place:]) - min(right, nodes)
         if isinstance(drafter, Speculating):
-            guessed = drafter.speculate(SPECULATED_NODES, LEAST_GUESSED)
+            odds = Choice(Trust()).odds(engine.planner.chains(1, context))
+            guessed = drafter.speculate(odds, NODES)
             found.speculated[match] += accepted_of(guessed, written[place:])
         drafter.commit(DraftTree.empty(), [], written[place : place + 1])
 

@@ -16,12 +16,13 @@ from accel.choice import (
     NEXT,
     RUNS,
     SPECULATED,
-    SPECULATED_NODES,
     Choice,
     Draft,
     Odds,
     choose,
-    least_chance,
+    note_speculated,
+    run_of,
+    worth_of,
 )
 from accel.draft_tree import DraftTree, Source
 from accel.planner import BESIDE_S, Planner
@@ -157,7 +158,7 @@ def test_a_chain_keeps_to_the_room_and_is_timed() -> None:
 
 
 class Guesses:
-    """A speculator whose trees are chains, and what it was asked for."""
+    """A speculator whose trees are chains of which half is hoped for, and what it was asked for."""
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
@@ -169,44 +170,53 @@ class Guesses:
         kind, chain = choose(odds, 0, True)
         if kind != Draft.SPECULATION:
             return kind, chain, DraftTree.empty()
-        return kind, chain, self.speculate(nodes, least_chance(odds))
+        return kind, chain, self.speculate(odds, nodes)
 
-    def speculate(self, nodes: int, least: float) -> DraftTree:
-        self.asked.append((nodes, least))
-        return DraftTree.chain(np.arange(min(nodes, self._most), dtype=np.int32), Source.SPECULATED)
+    def speculate(self, odds: Odds, nodes: int) -> DraftTree:
+        self.asked.append((nodes, worth_of(odds)))
+        count = min(nodes, self._most, 5)
+        note_speculated(odds, count / 2, count)
+        return DraftTree.chain(np.arange(count, dtype=np.int32), Source.SPECULATED)
 
 
-def test_behind_short_matches_a_speculator_drafts_and_behind_long_runs_a_chain() -> None:
-    for match in range(3):
+def test_a_speculator_drafts_behind_all_matches_where_forwards_are_fast() -> None:
+    for match in range(20):
         assert chosen(Choice(Trust()), match, speculates=True)[0] == Draft.SPECULATION
         assert chosen(Choice(Trust()), match)[0] != Draft.SPECULATION
-    running = Choice(Trust())
-    chosen(running, 16)
-    running.learn(64, 64)
-    assert chosen(running, 16, speculates=True)[0] == Draft.CHAIN
     assert list(SPECULATED) == sorted(SPECULATED)
 
 
 def test_long_runs_that_came_true_promise_nothing_for_short_matches() -> None:
     choice = Choice(Trust())
-    kind, nodes = chosen(choice, 16, speculates=True)
-    assert kind == Draft.CHAIN
-    choice.learn(nodes, nodes)
-    choice.learn(nodes, nodes)
+    for _ in range(3):
+        kind, nodes = chosen(choice, 16)
+        assert kind == Draft.CHAIN
+        choice.learn(nodes, nodes)
     for match in (1, 2):
         assert chosen(choice, match, speculates=True)[0] == Draft.SPECULATION
 
 
-def test_what_is_speculated_keeps_to_the_room_and_to_its_price() -> None:
+def test_a_run_goes_on_while_the_longest_path_is_right() -> None:
+    choice, chains = Choice(Trust()), FAST.chains(1, 300)
+    odds, right = choice.odds(chains), 0
+    choice.draft(Matches(0), chains, 64, Guesses())
+    for nodes, depth, accepted in ((9, 4, 4), (12, 7, 7), (3, 2, 1)):
+        note_speculated(odds, 2.0, depth)
+        choice.learn(nodes, accepted)
+        right = right + accepted if accepted == depth else 0
+        assert run_of(odds) == (right if right >= RUNS[0] else 0)
+
+
+def test_what_is_speculated_keeps_to_the_room_and_is_timed() -> None:
     choice, guesses, chains = Choice(Trust()), Guesses(), FAST.chains(1, 300)
     tree = choice.draft(Matches(0), chains, 2, guesses)
     assert tree is not None
     assert len(tree) == 2
     assert choice.kind == Draft.SPECULATION
     assert choice.took_s > 0
-    choice.draft(Matches(0), chains, 64, guesses)
-    assert [nodes for nodes, _ in guesses.asked] == [2, SPECULATED_NODES]
-    assert guesses.asked[0][1] == pytest.approx(chains.node_s / chains.plain_s)
+    choice.draft(Matches(0), chains, 100, guesses)
+    assert [nodes for nodes, _ in guesses.asked] == [2, MOST_NODES]
+    assert 0.2 * chains.plain_s < guesses.asked[0][1] < chains.plain_s
 
 
 def test_a_speculator_that_is_wrong_is_asked_for_less_and_then_hardly_ever() -> None:
@@ -216,10 +226,11 @@ def test_a_speculator_that_is_wrong_is_asked_for_less_and_then_hardly_ever() -> 
         assert tree is not None
         if len(tree):
             choice.learn(len(tree), 0)
-    least = [asked for _, asked in guesses.asked]
-    assert least[0] < least[1] < least[2]
-    assert min(least[2:]) > 1.5 * least[0]
-    assert len(least) < 60
+    worth = [asked for _, asked in guesses.asked]
+    assert worth[0] > worth[1] > worth[2]
+    assert max(worth[2:]) < worth[0] / 1.5
+    assert min(worth) >= 2 * chains.slopes[0], "the first node is drafted from even odds on"
+    assert len(worth) < 60
 
 
 def test_a_speculator_that_says_nothing_counts_as_wrong() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from small_mixture import WEIGHTS
 
-from accel.choice import Choice, Draft
+from accel.choice import CHANCES, LEAST_CHANCE, Chains, Choice, Draft, Odds, worth_of
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BrokenModel, UnsupportedModel
@@ -25,8 +25,9 @@ from accel.sources import mixture_drafter
 from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import MOST_COLUMNS
+from accel.sources.speculated_step import MOST_SEEN
 from accel.sources.speculating_mixture import SpeculatingMixture
-from accel.sources.speculation import CHILDREN, LEAST_SEEN, MOST_SEEN
+from accel.sources.speculation import CHILDREN, LEAST_SEEN, MOST_NODES, ONWARD
 from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
 from accel.training.speculator import Network
 from accel.training.speculator_texts import Batch
@@ -72,6 +73,17 @@ def drafter_at(network: Network, text: TokenArray, state: torch.Tensor) -> Specu
     return drafter
 
 
+def odds_of(least: float, run: int = 0) -> Odds:
+    """What makes nodes from a chance of ``least`` on worth their time."""
+    ones, free = np.ones(len(CHANCES)), np.zeros(65)
+    chains = Chains(ones.astype(np.int64), ones, ones, 1.0, least, free, free)
+    choice = Choice(Trust())
+    if run:
+        choice.learn(run, run)
+    node_s = least * worth_of(choice.odds(chains))
+    return choice.odds(chains._replace(seconds=np.arange(65) * node_s, slopes=np.full(65, node_s)))
+
+
 def match_of(written: list[int], known: int) -> tuple[int, int]:
     """What followed the longest run that ends as ``written`` does, the newest of such that ends
     among the first ``known`` tokens, and how long it is."""
@@ -109,7 +121,7 @@ def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> No
     random = np.random.default_rng(seed)
     network, text = network_of(seed), text_of(random)
     state = torch.from_numpy(random.normal(size=STATE).astype(np.float32)).bfloat16().float()
-    tree = drafter_at(network, text, state).speculate(8, 0.01)
+    tree = drafter_at(network, text, state).speculate(odds_of(0.01), 8)
     assert len(tree) > 1
     paths: list[list[int]] = []
     for token, parent in zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True):
@@ -117,20 +129,68 @@ def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> No
     for node, path in enumerate(paths):
         parent = tree.parents[node]
         above = tree.probabilities[parent] if parent >= 0 else 1.0
+        if tree.sources[node] != Source.SPECULATED:
+            candidate, length = match_of([*text.tolist(), *path[:-1]], len(text))
+            assert path[-1] == candidate, "it was copied"
+            assert tree.probabilities[node] == pytest.approx(above * ONWARD[length])
+            continue
         expected = above * chances_behind(network, text, state, path[:-1])[path[-1]]
         assert tree.probabilities[node] == pytest.approx(expected, rel=0.12, abs=0.01)
     best = chances_behind(network, text, state, [])
     assert best[int(tree.tokens[0])] >= max(best.values()) - 0.02
-    assert set(tree.sources) == {Source.SPECULATED}
+    assert tree.sources[0] == Source.SPECULATED
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_that_is_believed_is_copied_to_the_end_and_over_again(seed: int) -> None:
+    """Of a text that repeats a unit, with a network that takes what followed for sure."""
+    random = np.random.default_rng(seed)
+    network = network_of(seed)
+    network.copy_bias.data[:] = 50.0
+    unit = random.permutation(np.arange(8, 40)).astype(np.int32)[:9]
+    text = np.concatenate([unit, unit, unit[: int(random.integers(7, 9))]])
+    for suffix in (text[:0], np.array([50, 51], np.int32)):
+        drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
+        drafter.begin(DraftRequest(text, suffix))
+        drafter.note_state(*random.normal(size=(2, MODEL)).astype(np.float32))
+        drafter.match()
+        tree = drafter.speculate(odds_of(0.1, run=200), 40)
+        expected = np.resize(np.roll(unit, -(len(text) % 9)), 40)
+        assert tree.tokens.tolist() == expected.tolist(), f"seed {seed}"
+        assert tree.parents.tolist() == list(range(-1, 39))
+        assert tree.sources[0] == Source.SPECULATED
+        assert set(tree.sources[1:].tolist()) == {Source.PROMPT}
+        further = np.arange(200, 239)
+        chances = np.concatenate([[1.0], np.cumprod((further + 1) / (further + 2))])
+        assert tree.probabilities == pytest.approx(chances, rel=1e-3)
+        short = drafter.speculate(odds_of(0.5), 40)
+        assert 0 < len(short) < 40, "without a run that came true less is believed"
+
+
+def test_what_stands_behind_the_cursor_is_copied_up_to_its_end() -> None:
+    network = network_of(0)
+    network.copy_bias.data[:] = 50.0
+    suffix = np.arange(10, 30, dtype=np.int32)
+    drafter = SpeculatingMixture(speculator_of(network), weights=WEIGHTS)
+    drafter.begin(DraftRequest(np.concatenate([[5, 6, 7], suffix[4:13]]).astype(np.int32), suffix))
+    drafter.note_state(*np.ones((2, MODEL), np.float32))
+    assert drafter.match() == 9
+    tree = drafter.speculate(odds_of(0.05), 64)
+    deepest = int(np.argmax(tree.depths()))
+    path = [deepest]
+    while tree.parents[path[0]] >= 0:
+        path.insert(0, int(tree.parents[path[0]]))
+    assert tree.tokens[path].tolist() == suffix[13:].tolist()
+    assert set(tree.sources[path[1:]].tolist()) == {Source.SUFFIX}
 
 
 @pytest.mark.parametrize(("nodes", "least"), [(1, 0.01), (3, 0.01), (8, 0.01), (8, 0.2), (40, 0.0)])
 def test_trees_keep_to_what_is_asked(nodes: int, least: float) -> None:
     random = np.random.default_rng(nodes)
     network, text = network_of(3), text_of(random)
-    tree = drafter_at(network, text, torch.randn(STATE)).speculate(nodes, least)
-    assert 0 < len(tree) <= min(nodes, 8)
-    assert (tree.probabilities >= least).all()
+    tree = drafter_at(network, text, torch.randn(STATE)).speculate(odds_of(least), nodes)
+    assert 0 < len(tree) <= min(nodes, MOST_NODES)
+    assert (tree.probabilities >= max(least, LEAST_CHANCE)).all()
     assert (tree.parents < np.arange(len(tree))).all()
     assert (np.diff(tree.probabilities) <= 0).all(), "best first"
     inner = sorted({int(parent) for parent in tree.parents} - {-1})
@@ -145,15 +205,15 @@ def test_nothing_is_speculated_without_a_state_of_the_last_step() -> None:
     random = np.random.default_rng(0)
     network, text = network_of(0), text_of(random)
     drafter = drafter_at(network, text, torch.randn(STATE))
-    tree = drafter.speculate(4, 0.01)
+    tree = drafter.speculate(odds_of(0.01), 4)
     assert len(tree)
     drafter.commit(tree, [0], tree.tokens[:1].copy())
     drafter.match()
-    assert not len(drafter.speculate(4, 0.01)), "that state is of the step before"
+    assert not len(drafter.speculate(odds_of(0.01), 4)), "that state is of the step before"
     drafter.note_state(*np.zeros((2, MODEL), np.float32))
-    assert len(drafter.speculate(4, 0.0))
+    assert len(drafter.speculate(odds_of(0.0), 4))
     drafter.begin(DraftRequest(text))
-    assert not len(drafter.speculate(4, 0.0))
+    assert not len(drafter.speculate(odds_of(0.0), 4))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -171,8 +231,8 @@ def test_a_long_line_of_requests_draws_on_the_text_as_it_is(seed: int) -> None:
             state = torch.randn(STATE).bfloat16().float()
             drafter.note_state(*state.numpy().reshape(2, -1))
             drafter.match()
-            tree = drafter.speculate(6, 0.02)
-            new = drafter_at(network, text, state).speculate(6, 0.02)
+            tree = drafter.speculate(odds_of(0.02), 6)
+            new = drafter_at(network, text, state).speculate(odds_of(0.02), 6)
             assert tree.tokens.tolist() == new.tokens.tolist()
             assert tree.parents.tolist() == new.parents.tolist()
             added = random.integers(1, VOCABULARY, random.integers(1, 40)).astype(np.int32)
@@ -232,7 +292,7 @@ def test_retrieval_learns_nothing_from_what_was_speculated() -> None:
     network, text = network_of(1), text_of(random)
     drafter = drafter_at(network, text, torch.randn(STATE))
     before = drafter.calibration.corrections.copy()
-    tree = drafter.speculate(4, 0.0)
+    tree = drafter.speculate(odds_of(0.0), 4)
     drafter.commit(tree, [0], np.array([tree.tokens[0], 5], np.int32))
     assert drafter.match() >= 0
     assert (drafter.calibration.corrections == before).all()
@@ -315,7 +375,7 @@ def test_a_vocabulary_larger_than_the_head_is_covered_in_part() -> None:
     drafter.begin(DraftRequest(text))
     drafter.note_state(*np.ones((2, MODEL), np.float32))
     drafter.match()
-    tree = drafter.speculate(8, 0.0)
+    tree = drafter.speculate(odds_of(0.0), 8)
     assert len(tree)
     assert isinstance(tree, DraftTree)
     assert tree.tokens.max() < MOST_COLUMNS
