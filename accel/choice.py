@@ -76,7 +76,7 @@ _TREE_COSTS, _CHAIN_COSTS, _DRAWN_COSTS = 4.0, 2.0, 8.0
 """What a tree, a chain, and a chain where tokens are drawn has to save to be made, in its own time:
 the rest goes for rows behind cold caches, for learning and for doubt, and drawing takes logits of
 all rows. Compared on functions of installed packages: 2 for trees loses a tenth, 8 nothing."""
-_SPECULATION_COSTS = 1.0
+_SPECULATION_COSTS = 1.8
 """The same of a speculator: less doubt, since it says itself how sure it is."""
 _FREELY_DRAWN = 0.5
 """Temperature from which other tokens than the likeliest are drawn often."""
@@ -95,7 +95,9 @@ _FASTER = 3.0
 so to wait for a node costs more of them; and rows, looks and learning take longer than in the
 profile. On functions of installed packages that hardly repeat 1.4 times plain with 1, 1.55 with
 1.4, 1.6 to 1.7 with 2, and 1.8 to 1.85 with 2.8 and 4."""
-_MOST_UNASKED = 7
+_MOST_UNASKED = 15
+"""Steps without a question at most: of random text that is drawn, to ask at every eighth takes a
+hundredth of the time."""
 
 
 def _chances() -> NDArray[np.float64]:
@@ -257,13 +259,19 @@ class Choice:
         """Whether the next ``draft`` looks at anything."""
         return self._unasked == 0
 
+    def passes(self) -> bool:
+        """Whether nothing is asked at this step, as at most while there is nothing to hope for."""
+        if not self._unasked:
+            return False
+        self._unasked -= 1
+        self.kind, self.took_s = Draft.NOTHING, 0.0
+        return True
+
     def draft(
         self, matcher: Matcher, chains: Chains, room: int, speculator: Speculating | None = None
     ) -> DraftTree | None:
         """What is worth its time, of ``room`` nodes at most; None where that is a tree."""
-        self.kind, self.took_s = Draft.NOTHING, 0.0
-        if self._unasked > 0:
-            self._unasked -= 1
+        if self.passes():
             return DraftTree.empty()
         started = time.perf_counter()
         odds, tree = self.odds(chains), DraftTree.empty()

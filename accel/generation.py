@@ -158,6 +158,8 @@ class Generation:
         if drafter is None or room < 1 or not self._takes_chains:
             return DraftTree.empty()
         if self._matcher is not None and not self._written.rest:
+            if self._choice.passes():
+                return DraftTree.empty()
             chains = planner.chains(pending, context)
             draft = self._choice.draft(self._matcher, chains, room, self._speculator)
             self.statistics.drafted(self._choice.took_s, self._choice.kind in MADE_AT_ONCE)
