@@ -228,10 +228,20 @@ class Window:
             raise AssertionError(f"{error}; status: {self.summary()}") from None
 
     def focus(self) -> None:
-        """Put the cursor into the editor."""
-        self.page.locator(".editor-instance .monaco-editor .view-lines").last.click(
-            position={"x": 300, "y": 10}
-        )
+        """Put the cursor into the editor.
+
+        Not by the locator's own click: where something else is drawn above for a moment, that
+        scrolls what is not made for it, and the editor stays out of the window.
+        """
+        lines = self.page.locator(".editor-instance .monaco-editor .view-lines").last
+
+        def click() -> None:
+            box = lines.bounding_box()
+            assert box is not None, "the editor is not drawn"
+            self.page.mouse.click(box["x"] + 300, box["y"] + 10)
+
+        click()
+        self._until(self.page.locator(".editor-instance .monaco-editor.focused"), click)
 
     def status(self) -> str:
         """Text of our status bar item."""
