@@ -113,10 +113,9 @@ class CodeServer:
         wait_for(self._answers, "code-server")
 
     def _answers(self) -> bool:
+        url = f"http://127.0.0.1:{self.port}/healthz"
         try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/healthz", timeout=2
-            ) as answer:
+            with urllib.request.urlopen(url, timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
@@ -228,20 +227,14 @@ class Window:
             raise AssertionError(f"{error}; status: {self.summary()}") from None
 
     def focus(self) -> None:
-        """Put the cursor into the editor.
+        """Put the cursor into the editor, by no locator's click: that may scroll it away."""
+        self._click_lines()
+        self._until(self.page.locator(".editor-instance .focused"), self._click_lines)
 
-        Not by the locator's own click: where something else is drawn above for a moment, that
-        scrolls what is not made for it, and the editor stays out of the window.
-        """
+    def _click_lines(self) -> None:
         lines = self.page.locator(".editor-instance .monaco-editor .view-lines").last
-
-        def click() -> None:
-            box = lines.bounding_box()
-            assert box is not None, "the editor is not drawn"
-            self.page.mouse.click(box["x"] + 300, box["y"] + 10)
-
-        click()
-        self._until(self.page.locator(".editor-instance .monaco-editor.focused"), click)
+        box = lines.bounding_box() or {"x": 0, "y": 0}
+        self.page.mouse.click(box["x"] + 300, box["y"] + 10)
 
     def status(self) -> str:
         """Text of our status bar item."""
