@@ -151,14 +151,22 @@ def _likely(numbers: NDArray[np.float64], hope: int) -> float:
 
 
 @compiled_with()
+def run_of(odds: Odds, match: int) -> float:
+    """Drafted tokens in a row that were right, 0 where they are too few to say anything, or the
+    text's end stands earlier for too few tokens."""
+    run = odds.numbers[_RUN]
+    return run if match >= RUNS[0] and run >= RUNS[0] else 0.0
+
+
+@compiled_with()
 def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
     """What to draft where the text's end stands earlier for ``match`` tokens (a ``Draft``), and
     nodes of a chain. ``speculates``: whether there is a speculator."""
     numbers, chains, pace, tree_s = odds
     found = min(match, len(FIRST) - 1)
-    place = found
-    if found >= RUNS[0] and numbers[_RUN] >= RUNS[0]:
-        place, run = len(FIRST), numbers[_RUN]
+    place, run = found, run_of(odds, found)
+    if run > 0:
+        place = len(FIRST)
         while place < len(FIRST) + len(RUNS) - 1 and run >= 2 * RUNS[0]:
             place, run = place + 1, run / 2
     likely = _likely(numbers, _SPECULATED if speculates else _MATCHED)
@@ -196,13 +204,6 @@ def worth_of(odds: Odds) -> float:
     chains = odds.chains
     worth_s = chains.plain_s * _likely(odds.numbers, _SPECULATED) / _FASTER
     return max(worth_s, chains.slopes[0] / _MOST_CHANCE)
-
-
-@compiled_with()
-def run_of(odds: Odds) -> float:
-    """Drafted tokens in a row that were right, 0 where they are too few to say anything."""
-    run = odds.numbers[_RUN]
-    return run if run >= RUNS[0] else 0.0
 
 
 @compiled_with()

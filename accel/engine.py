@@ -170,7 +170,8 @@ class Engine:
             whole = len(tokens) if not session.length else 1
             step = PREFILL_ROWS if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
-            self.forward(self._prefill_rows(chunk), session)
+            is_last = session.length + len(chunk) == len(tokens)
+            self.forward(self._prefill_rows(chunk, is_last=is_last), session)
             session.keep(chunk, list(range(len(chunk))))
         return True
 
@@ -238,10 +239,10 @@ class Engine:
         expected_hits(siblings, [1])
         self.planner.prices(1, 0, 1.0, 0.0)
 
-    def _prefill_rows(self, chunk: TokenArray) -> Rows:
+    def _prefill_rows(self, chunk: TokenArray, *, is_last: bool) -> Rows:
         """Rows whose logits nobody wants, their number in steps where rows may be added: a new
         number costs the CPU's kernels some milliseconds to compile."""
-        if self.model.speculator is not None:
+        if is_last and self.model.speculator is not None:
             return chain_rows(chunk, len(chunk) - 1)
         if not _can_pad(self.model) or len(chunk) == PREFILL_ROWS:
             return chain_rows(chunk, len(chunk))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.choice import CHANCES, Chains, Choice, Draft, Odds, choose
+from accel.choice import CHANCES, MOST_NODES, Chains, Choice, Draft, Odds, choose
 from accel.draft_tree import DraftTree
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
@@ -22,7 +22,6 @@ from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import Head
 from accel.sources.speculated_step import MOST_SEEN, Work, note_in
 from accel.sources.speculation import (
-    MOST_NODES,
     Desk,
     Grown,
     begin_in,
@@ -49,9 +48,9 @@ class SpeculatingMixture(MixtureDrafter):
         self._grown = grown = Grown.room()
         self._rows_of = [
             Rows(
-                grown.row_tokens[:count],
-                grown.row_offsets[:count],
-                grown.row_mask[: count * count].reshape(count, count),
+                grown.tokens[:count],
+                grown.offsets[:count],
+                grown.mask[: count * count].reshape(count, count),
                 is_chain=False,
                 logits_from=0,
                 masks_from=count,
@@ -114,12 +113,12 @@ class SpeculatingMixture(MixtureDrafter):
         """The tree of the first ``count`` nodes that were grown."""
         if not count:
             return DraftTree.empty()
-        grown = self._grown
+        nodes = self._grown.nodes
         self._unlearnt = DraftTree(
-            grown.tokens[:count].copy(),
-            grown.parents[:count].copy(),
-            grown.chances[:count].copy(),
-            grown.sources[:count].copy(),
+            nodes.tokens[:count].copy(),
+            nodes.parents[:count].copy(),
+            nodes.chances[:count].copy(),
+            nodes.sources[:count].copy(),
             rows=self._rows_of[count],
         )
         return self._unlearnt

@@ -16,7 +16,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel import choice, compiled_parts, lanes, matmul, speculator
-from accel.choice import LEAST_CHANCE, RUNS, Odds, note_speculated, run_of, worth_of
+from accel.choice import LEAST_CHANCE, MOST_NODES, Odds, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
 from accel.rows import BLOCKED
 from accel.sources import prompt, speculated_head, speculated_step
@@ -26,12 +26,8 @@ from accel.sources.speculated_head import Head, cover, forget
 from accel.sources.speculated_step import MOST_SEEN, Work, guess, likeliest, start
 from accel.speculator import LENGTHS, Floats, Speculator
 
-MOST_NODES = 64
-"""Nodes of a tree."""
-
 CHILDREN = 3
 """Likeliest tokens that are looked at behind a node."""
-_MOST_KEPT = MOST_SEEN * CHILDREN
 
 LEAST_SEEN = 0.2
 """Chance of a path from which it is worth to look behind its end, if what is likeliest there, with
@@ -48,41 +44,59 @@ than to be sure."""
 _SPECULATED, _PROMPT, _SUFFIX = map(int, (Source.SPECULATED, Source.PROMPT, Source.SUFFIX))
 
 
-class Grown(NamedTuple):
-    """A tree, and its rows.
+class Nodes(NamedTuple):
+    """Nodes of a tree.
 
-    tokens, parents, chances, sources: of the nodes, as in ``DraftTree``; seen: int32 [nodes], which
-    of ``Work.sums`` has what follows a node, -1 for none; places, lengths: int32 [nodes], where
-    stands what followed the match that a node goes on, 0 for none, and how long that is with the
-    node; row_tokens, row_offsets: int32 [nodes + 1], row_mask: float32 [(nodes + 1) ** 2], see
-    ``rows.Rows``.
+    tokens, parents, chances, sources: as in ``DraftTree``; places, lengths: int32, where stands
+    what followed the match that a node goes on, 0 for none, and how long that is with the node.
     """
 
     tokens: TokenArray
     parents: TokenArray
     chances: Floats
     sources: NDArray[np.int8]
-    seen: TokenArray
     places: TokenArray
     lengths: TokenArray
-    row_tokens: TokenArray
-    row_offsets: TokenArray
-    row_mask: Floats
+
+    @classmethod
+    def room(cls, count: int) -> Nodes:
+        """Room for so many."""
+        return cls(
+            np.zeros(count, np.int32),
+            np.zeros(count, np.int32),
+            np.zeros(count, np.float32),
+            np.zeros(count, np.int8),
+            np.zeros(count, np.int32),
+            np.zeros(count, np.int32),
+        )
+
+
+class Grown(NamedTuple):
+    """A tree, and its rows.
+
+    nodes: those that were taken; kept: those that may be, with chance 0 where one was; seen: int32
+    [nodes], which of ``Work.sums`` has what follows a node, -1 for none; tokens, offsets: int32
+    [nodes + 1], mask: float32 [(nodes + 1) ** 2], see ``rows.Rows``.
+    """
+
+    nodes: Nodes
+    kept: Nodes
+    seen: TokenArray
+    tokens: TokenArray
+    offsets: TokenArray
+    mask: Floats
 
     @classmethod
     def room(cls) -> Grown:
         """Room for one tree."""
+        rows = MOST_NODES + 1
         return cls(
+            Nodes.room(MOST_NODES),
+            Nodes.room(MOST_SEEN * CHILDREN),
             np.zeros(MOST_NODES, np.int32),
-            np.zeros(MOST_NODES, np.int32),
-            np.zeros(MOST_NODES, np.float32),
-            np.zeros(MOST_NODES, np.int8),
-            np.zeros(MOST_NODES, np.int32),
-            np.zeros(MOST_NODES, np.int32),
-            np.zeros(MOST_NODES, np.int32),
-            np.zeros(MOST_NODES + 1, np.int32),
-            np.zeros(MOST_NODES + 1, np.int32),
-            np.zeros((MOST_NODES + 1) ** 2, np.float32),
+            np.zeros(rows, np.int32),
+            np.zeros(rows, np.int32),
+            np.zeros(rows * rows, np.float32),
         )
 
 
@@ -117,15 +131,15 @@ def desk_of(
 @compiled_with()
 def _lay_out(grown: Grown, count: int, last: int) -> None:
     """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
-    rows = count + 1
-    mask = grown.row_mask[: rows * rows].reshape(rows, rows)
+    rows, nodes = count + 1, grown.nodes
+    mask = grown.mask[: rows * rows].reshape(rows, rows)
     mask[:] = BLOCKED
-    grown.row_tokens[0], grown.row_offsets[0] = last, 0
+    grown.tokens[0], grown.offsets[0] = last, 0
     mask[0, 0] = 0
     for node in range(count):
-        above = grown.parents[node] + 1
-        grown.row_tokens[node + 1] = grown.tokens[node]
-        grown.row_offsets[node + 1] = grown.row_offsets[above] + 1
+        above = nodes.parents[node] + 1
+        grown.tokens[node + 1] = nodes.tokens[node]
+        grown.offsets[node + 1] = grown.offsets[above] + 1
         mask[node + 1, : node + 1] = mask[above, : node + 1]
         mask[node + 1, node + 1] = 0
 
@@ -138,27 +152,16 @@ def begin_in(desk: Any, stop: int) -> None:
 
 
 @compiled_with()
-def _write_path(grown: Grown, node: int, text: TokenArray, stop: int) -> int:
+def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
     """Write the tokens of the path to ``node`` behind the text; returns where they end."""
     depth, above = 0, node
     while above >= 0:
-        depth, above = depth + 1, grown.parents[above]
+        depth, above = depth + 1, nodes.parents[above]
     above = node
     for place in range(stop + depth - 1, stop - 1, -1):
-        text[place] = grown.tokens[above]
-        above = grown.parents[above]
+        text[place] = nodes.tokens[above]
+        above = nodes.parents[above]
     return stop + depth
-
-
-class _Kept(NamedTuple):
-    """Nodes that may be taken, as in ``Grown``; chance 0 where one was."""
-
-    tokens: TokenArray
-    parents: TokenArray
-    chances: Floats
-    sources: NDArray[np.int8]
-    places: TokenArray
-    lengths: TokenArray
 
 
 @compiled_with(lanes, matmul, compiled_parts, prompt, speculated_step, speculator)
@@ -171,9 +174,9 @@ def _look_behind(
     work, grown, text = desk.work, desk.grown, desk.text
     end = stop
     if node >= 0:
-        end = _write_path(grown, node, text, stop)
+        end = _write_path(grown.nodes, node, text, stop)
         length, place = match_from(text, desk.previous, desk.newest[text[end - 1]], end)
-        above = grown.parents[node]
+        above = grown.nodes.parents[node]
         begin = grown.seen[above] if above >= 0 else 0
         for i in range(work.sums.shape[1]):
             work.sums[seen, i] = work.sums[begin, i]
@@ -186,7 +189,7 @@ def _look_behind(
 
 @compiled_with()
 def _keep_children(
-    kept: Any,
+    kept: Nodes,
     first: int,
     node: int,
     chance: float,
@@ -209,15 +212,16 @@ def _keep_children(
 
 @compiled_with()
 def _keep_onward(
-    kept: Any, at: int, grown: Grown, node: int, text: TokenArray, begin: int, ends: Any, run: float
+    grown: Grown, at: int, node: int, text: TokenArray, begin: int, ends: Any, run: float
 ) -> None:
     """Keep what stands behind the token that a node copied, at ``at``, if anything does.
 
     begin: tokens of the text's longest match; ends: where the text's own part begins and where it
     stops, and where stands what followed that match, to which a run that reaches the end returns.
     """
+    nodes, kept = grown.nodes, grown.kept
     start_of_text, stop, period = ends
-    place, length = grown.places[node], grown.lengths[node]
+    place, length = nodes.places[node], nodes.lengths[node]
     if place == stop:
         place = period
     if place <= 0 or place >= stop or text[place] < 0:
@@ -228,7 +232,7 @@ def _keep_onward(
         further = run + length - begin
         chance = max(chance, further / (further + 1))
     kept.tokens[at], kept.parents[at] = text[place], node
-    kept.chances[at] = grown.chances[node] * np.float32(chance)
+    kept.chances[at] = nodes.chances[node] * np.float32(chance)
     kept.sources[at] = _PROMPT if place >= start_of_text else _SUFFIX
     kept.places[at], kept.lengths[at] = place + 1, length + 1
 
@@ -243,18 +247,12 @@ def _grow(
     by the ``odds``. length, place: ``prompt.ending_match``.
     """
     text, work, grown, head = desk.text, desk.work, desk.grown, desk.head
+    nodes, kept = grown.nodes, grown.kept
     cover(desk.tables, head, text, stop)
     start(desk.tables, work)
-    kept = _Kept(
-        np.empty(_MOST_KEPT, np.int32),
-        np.empty(_MOST_KEPT, np.int32),
-        np.zeros(_MOST_KEPT, np.float32),
-        np.empty(_MOST_KEPT, np.int8),
-        np.empty(_MOST_KEPT, np.int32),
-        np.empty(_MOST_KEPT, np.int32),
-    )
+    kept.chances[:] = 0
     columns, chances = np.empty(CHILDREN, np.int32), np.empty(CHILDREN, np.float32)
-    run = run_of(odds) if length >= RUNS[0] else 0.0
+    run = run_of(odds, length)
     ends = start_of_text, stop, place
     seconds, slopes = odds.chains.seconds, odds.chains.slopes
     most = min(most, MOST_NODES, len(seconds) - 1)
@@ -272,16 +270,16 @@ def _grow(
             first = CHILDREN * seen
             _keep_children(kept, first, node, chance, columns, chances, candidate, found, behind)
             seen += 1
-        elif grown.places[node] > 0:
-            _keep_onward(kept, best, grown, node, text, length, ends, run)
+        elif nodes.places[node] > 0:
+            _keep_onward(grown, best, node, text, length, ends, run)
         best = int(np.argmax(kept.chances))
         chance = kept.chances[best]
         if taken == most or chance * worth_s <= slopes[taken] or chance < LEAST_CHANCE:
             return count
         node = taken
-        grown.tokens[node], grown.parents[node] = kept.tokens[best], kept.parents[best]
-        grown.chances[node], grown.sources[node] = chance, kept.sources[best]
-        grown.places[node], grown.lengths[node] = kept.places[best], kept.lengths[best]
+        nodes.tokens[node], nodes.parents[node] = kept.tokens[best], kept.parents[best]
+        nodes.chances[node], nodes.sources[node] = chance, kept.sources[best]
+        nodes.places[node], nodes.lengths[node] = kept.places[best], kept.lengths[best]
         grown.seen[node] = -1
         kept.chances[best] = 0
         taken += 1
@@ -289,14 +287,14 @@ def _grow(
         if expected * worth_s - (seconds[taken] - seconds[0]) > saved_s:
             saved_s = expected * worth_s - (seconds[taken] - seconds[0])
             count = taken
-        above = grown.parents[node]
+        above = nodes.parents[node]
         is_looked = (
             seen < MOST_SEEN
             and chance >= LEAST_SEEN
             and chance * _LIKELIEST * worth_s > slopes[taken]
-            and grown.lengths[node] <= _SURE
+            and nodes.lengths[node] <= _SURE
             and (above < 0 or grown.seen[above] >= 0)
-            and grown.tokens[node] < len(desk.newest)
+            and nodes.tokens[node] < len(desk.newest)
         )
 
 
@@ -311,8 +309,8 @@ def speculate_in(
     _lay_out(grown, count, desk.text[stop - 1])
     hoped, depth = 0.0, 0
     for node in range(count):
-        hoped += grown.chances[node]
-        depth = max(depth, grown.row_offsets[node + 1])
+        hoped += grown.nodes.chances[node]
+        depth = max(depth, grown.offsets[node + 1])
     note_speculated(odds, hoped, depth)
     return count
 
@@ -320,7 +318,6 @@ def speculate_in(
 __all__ = [
     "CHILDREN",
     "LEAST_SEEN",
-    "MOST_NODES",
     "Desk",
     "Grown",
     "begin_in",

@@ -204,7 +204,7 @@ def test_a_run_goes_on_while_the_longest_path_is_right() -> None:
         note_speculated(odds, 2.0, depth)
         choice.learn(nodes, accepted)
         right = right + accepted if accepted == depth else 0
-        assert run_of(odds) == (right if right >= RUNS[0] else 0)
+        assert run_of(odds, RUNS[0]) == (right if right >= RUNS[0] else 0)
 
 
 def test_what_is_speculated_keeps_to_the_room_and_is_timed() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from small_mixture import WEIGHTS
 
-from accel.choice import CHANCES, LEAST_CHANCE, Chains, Choice, Draft, Odds, worth_of
+from accel.choice import CHANCES, LEAST_CHANCE, MOST_NODES, Chains, Choice, Draft, Odds, worth_of
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BrokenModel, UnsupportedModel
@@ -27,7 +27,7 @@ from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import MOST_COLUMNS
 from accel.sources.speculated_step import MOST_SEEN
 from accel.sources.speculating_mixture import SpeculatingMixture
-from accel.sources.speculation import CHILDREN, LEAST_SEEN, MOST_NODES, ONWARD
+from accel.sources.speculation import CHILDREN, LEAST_SEEN, ONWARD
 from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
 from accel.training.speculator import Network
 from accel.training.speculator_texts import Batch
