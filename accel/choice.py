@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import time
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
-from accel.sources.compiled import compiled_with
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.protocol import Matcher, Speculating
 from accel.trust import Trust
 
@@ -76,8 +78,8 @@ _TREE_COSTS, _CHAIN_COSTS, _DRAWN_COSTS = 4.0, 2.0, 8.0
 """What a tree, a chain, and a chain where tokens are drawn has to save to be made, in its own time:
 the rest goes for rows behind cold caches, for learning and for doubt, and drawing takes logits of
 all rows. Compared on functions of installed packages: 2 for trees loses a tenth, 8 nothing."""
-_SPECULATION_COSTS = 1.8
-"""The same of a speculator: less doubt, since it says itself how sure it is."""
+_SPECULATION_COSTS = 1.0
+"""The same of a speculator: it says itself how sure it is. With 1.8 some 4 % slower."""
 _FREELY_DRAWN = 0.5
 """Temperature from which other tokens than the likeliest are drawn often."""
 _USUAL_CHAIN_S, _USUAL_SPECULATION_S = 2e-5, 2.5e-5
@@ -90,11 +92,11 @@ speculator was wrong."""
 _MOST_LIKELY = 3.0
 _MOST_LEARNT = 2.0
 """Tokens hoped for in one step of a speculator that count at most."""
-_FASTER = 3.0
-"""A speculated token is worth a plain step over this. With drafts tokens come nearly twice as fast,
-so to wait for a node costs more of them; and rows, looks and learning take longer than in the
-profile. On functions of installed packages that hardly repeat 1.4 times plain with 1, 1.55 with
-1.4, 1.6 to 1.7 with 2, and 1.8 to 1.85 with 2.8 and 4."""
+_FASTER = 4.5
+"""A speculated token is worth a plain step over this. With drafts tokens come twice as fast, so to
+wait for a node costs more of them; and rows and looks take longer than in the profile. On functions
+of installed packages 2.46 times plain with 2, 2.46 with 3, 2.60 with 4.5, and 2.59 with 6; those
+that hardly repeat 1.60, 1.82, 1.97 and 1.97."""
 _MOST_UNASKED = 15
 """Steps without a question at most: of random text that is drawn, to ask at every eighth takes a
 hundredth of the time."""
@@ -110,17 +112,23 @@ def _chances() -> NDArray[np.float64]:
 CHANCES = _chances()
 
 
-class Odds(NamedTuple):
-    """What compiled code chooses by.
+@structref.register
+class _OddsType(FieldsType):
+    """Compiled form of ``Odds``."""
 
-    numbers: float64, at ``_BROUGHT`` and so on, see ``Choice``; chains: of the step; pace, tree_s:
-    ``Trust.pace`` and ``Trust.draft_s``.
-    """
 
-    numbers: NDArray[np.float64]
-    chains: Chains
-    pace: float
-    tree_s: float
+class Odds(structref.StructRefProxy):
+    """What compiled code chooses by, see ``odds_of``."""
+
+
+structref.define_proxy(Odds, _OddsType, ["numbers", "chains"])
+
+
+@njit(cache=True)
+def odds_of(numbers: NDArray[np.float64], chains: Chains) -> Odds:
+    """The odds of a step with these chains. numbers: float64, at ``_BROUGHT`` and so on, see
+    ``Choice``."""
+    return Odds(numbers, chains)
 
 
 _BROUGHT, _HOPED, _PRIOR, _DECAY = range(4)
@@ -130,9 +138,14 @@ hoped for ones, what of either is taken to have been before, and what they keep 
 step to step."""
 _CHAIN_COST, _SPECULATION_COST, _CHAIN_S, _SPECULATION_S = range(8, 12)
 """What chains and speculation have to save in their own time, and that time."""
-_RUN, _HOPES, _DEPTH, _NUMBERS = range(12, 16)
+_RUN, _HOPES, _DEPTH = range(12, 15)
 """Drafted tokens in a row that were right, what was hoped for last, and the longest path of the
 last tree of a speculator."""
+_HOPELESS, _UNASKED = range(15, 17)
+"""Questions to which the answer was nothing, halved with every other answer, and steps from now on
+at which nothing is asked."""
+_PACE, _TREE_S, _NUMBERS = range(17, 20)
+"""``Trust.pace`` and ``Trust.draft_s``."""
 
 
 @compiled_with()
@@ -151,7 +164,7 @@ def _likely(numbers: NDArray[np.float64], hope: int) -> float:
 
 
 @compiled_with()
-def run_of(odds: Odds, match: int) -> float:
+def run_of(odds: Any, match: int) -> float:
     """Drafted tokens in a row that were right, 0 where they are too few to say anything, or the
     text's end stands earlier for too few tokens."""
     run = odds.numbers[_RUN]
@@ -159,10 +172,11 @@ def run_of(odds: Odds, match: int) -> float:
 
 
 @compiled_with()
-def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
+def choose(odds: Any, match: int, speculates: bool) -> tuple[int, int]:
     """What to draft where the text's end stands earlier for ``match`` tokens (a ``Draft``), and
     nodes of a chain. ``speculates``: whether there is a speculator."""
-    numbers, chains, pace, tree_s = odds
+    numbers, chains = odds.numbers, odds.chains
+    pace, tree_s = numbers[_PACE], numbers[_TREE_S]
     found = min(match, len(FIRST) - 1)
     place, run = found, run_of(odds, found)
     if run > 0:
@@ -198,7 +212,7 @@ def choose(odds: Odds, match: int, speculates: bool) -> tuple[int, int]:
 
 
 @compiled_with()
-def worth_of(odds: Odds) -> float:
+def worth_of(odds: Any) -> float:
     """Seconds that a speculated token saves where it is right, less while fewer are right than were
     hoped for."""
     chains = odds.chains
@@ -207,7 +221,7 @@ def worth_of(odds: Odds) -> float:
 
 
 @compiled_with()
-def note_speculated(odds: Odds, hoped: float, depth: int) -> None:
+def note_speculated(odds: Any, hoped: float, depth: int) -> None:
     """Of a speculator's tree so many tokens are hoped for, and so many are on its longest path.
 
     Of none there is no more to be hoped, but it was asked for what it usually brings.
@@ -227,6 +241,36 @@ def _learn(numbers: NDArray[np.float64], hope: int, nodes: int, accepted: int) -
     share = 1.0 if hope == _MATCHED else min(1.0, _MOST_LEARNT / max(hoped, 1e-9))
     numbers[hope + _HOPED] += share * hoped
     numbers[hope + _BROUGHT] += share * min(accepted, _MOST_LIKELY * hoped)
+
+
+@compiled_with()
+def learn_speculated(numbers: NDArray[np.float64], accepted: int) -> None:
+    """Of a speculator's last tree so many tokens were right."""
+    _learn(numbers, _SPECULATED, int(numbers[_DEPTH]), accepted)
+
+
+@compiled_with()
+def passes_in(numbers: NDArray[np.float64]) -> bool:
+    """Whether nothing is asked at this step, as at most while there is nothing to hope for."""
+    if numbers[_UNASKED] < 1:
+        return False
+    numbers[_UNASKED] -= 1
+    return True
+
+
+@compiled_with()
+def note_asked(numbers: NDArray[np.float64], kind: int, took_s: float) -> None:
+    """The answer was ``kind``; to ask took so long, and to draft where that is made at once."""
+    if kind == _NOTHING:
+        numbers[_HOPELESS] += 1
+        # Asking takes a tenth of a small forward: less often while there is nothing to hope.
+        numbers[_UNASKED] = min(numbers[_HOPELESS] // 2, _MOST_UNASKED)
+        return
+    numbers[_HOPELESS] //= 2
+    if kind != _TREE:
+        # One slow draft, after which none is made, would never be corrected.
+        place = _CHAIN_S if kind == _CHAIN else _SPECULATION_S
+        numbers[place] += _NEW_SHARE * (min(took_s, 2 * numbers[place]) - numbers[place])
 
 
 class Choice:
@@ -249,7 +293,8 @@ class Choice:
         numbers[_CHAIN_COST] = _DRAWN_COSTS if draws else _CHAIN_COSTS
         numbers[_SPECULATION_COST] = _DRAWN_COSTS if draws else _SPECULATION_COSTS
         numbers[_CHAIN_S], numbers[_SPECULATION_S] = _USUAL_CHAIN_S, _USUAL_SPECULATION_S
-        self._hopeless = self._unasked = 0
+        self._odds: Odds | None = None
+        self._odds_for: Chains | None = None
         self.kind = Draft.NOTHING
         """What was drafted last."""
         self.took_s = 0.0
@@ -258,15 +303,14 @@ class Choice:
     @property
     def will_ask(self) -> bool:
         """Whether the next ``draft`` looks at anything."""
-        return self._unasked == 0
+        return not self._numbers[_UNASKED]
 
     def passes(self) -> bool:
-        """Whether nothing is asked at this step, as at most while there is nothing to hope for."""
-        if not self._unasked:
+        """See ``passes_in``."""
+        if self.will_ask:
             return False
-        self._unasked -= 1
         self.kind, self.took_s = Draft.NOTHING, 0.0
-        return True
+        return passes_in(self._numbers)
 
     def draft(
         self, matcher: Matcher, chains: Chains, room: int, speculator: Speculating | None = None
@@ -284,32 +328,28 @@ class Choice:
             tree = matcher.chain(min(nodes, room))
         self.kind = _KINDS[kind]
         self.took_s = took_s = time.perf_counter() - started
-        if kind == _NOTHING:
-            self._hopeless += 1
-            # Asking takes a tenth of a small forward: less often while there is nothing to hope.
-            self._unasked = min(self._hopeless // 2, _MOST_UNASKED)
-            return tree
-        self._hopeless //= 2
+        note_asked(self._numbers, kind, took_s)
         if kind == _TREE:
             return None
-        # One slow draft, after which none is made, would never be corrected.
-        place = _CHAIN_S if kind == _CHAIN else _SPECULATION_S
-        usual_s = float(self._numbers[place])
-        self._numbers[place] = usual_s + _NEW_SHARE * (min(took_s, 2 * usual_s) - usual_s)
+        if kind == _NOTHING:
+            return tree
         if not len(tree):
             self.learn(0, 0)
         return tree
 
     def odds(self, chains: Chains) -> Odds:
         """What ``choose`` goes by at a step."""
-        return Odds(self._numbers, chains, self._trust.pace, self._trust.draft_s)
+        self._numbers[_PACE], self._numbers[_TREE_S] = self._trust.pace, self._trust.draft_s
+        if self._odds is None or self._odds_for is not chains:
+            self._odds, self._odds_for = odds_of(self._numbers, chains), chains
+        return self._odds
 
     def learn(self, nodes: int, accepted: int) -> None:
         """Of the last draft, of so many nodes, so many tokens were right."""
-        hope = _MATCHED
         if self.kind == Draft.SPECULATION:
-            hope, nodes = _SPECULATED, int(self._numbers[_DEPTH])
-        _learn(self._numbers, hope, nodes, accepted)
+            learn_speculated(self._numbers, accepted)
+        else:
+            _learn(self._numbers, _MATCHED, nodes, accepted)
 
 
 _KINDS = tuple(Draft)

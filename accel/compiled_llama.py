@@ -11,12 +11,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from accel.compiled_attention import Kept, Room, Shape, move
-from accel.compiled_forward import MEETINGS, forward
+from accel.choice import MOST_NODES, Odds
+from accel.compiled_attention import Room, Shape
+from accel.compiled_cache import CompiledCache
+from accel.compiled_forward import COLUMN_ROWS, forward, meetings_of, shares_of
 from accel.compiled_head import Found, WalkRoom
 from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.compiled_side import Side, side_of
+from accel.compiled_steps import (
+    IS_POSSIBLE,
+    Limits,
+    Made,
+    Stage,
+    Steps,
+    plain_steps_in,
+    stage_of,
+    steps_in,
+)
 from accel.draft_tree import DraftTree, TokenArray
 from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
@@ -24,65 +36,20 @@ from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
+from accel.sources.asking import Asking
+from accel.sources.speculation import Grown
 from accel.standing_by import LOGIT_ROWS, Job
 from accel.sums import MOST_SUMMED
 from accel.thread_pair import ThreadPair
 
-COLUMN_ROWS = 64
-"""Rows up to which two threads take half of the columns each, and half of the rows where there are
-more: 16, 24, 32 and 48 rows 452, 666, 860 and 1,291 us, half of the rows each 527, 711, 878 and
-1,333."""
-
 WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""
-
-UNEVEN = 64
-"""The first thread begins earlier by the time of a row, and its rows do not attend those of the
-second: it takes one row more, and another for each of so many."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
 MOST_BYTES = 3_500_000_000
 """Larger weights are left to the lean forward: to find out which of the two is faster takes as much
 memory once more."""
-
-
-class CompiledCache(KVCache):
-    """Keys and values in blocks, see ``compiled_forward.Kept``."""
-
-    def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
-        super().__init__(0)
-        self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
-        self._make(capacity)
-
-    def reserve(self, rows: int) -> None:
-        needed = self.length + rows
-        if needed <= self.capacity:
-            return
-        old = self.kept
-        blocks, places = old.keys.shape[2], old.values.shape[3]
-        self._make(max(needed, self.capacity + self.capacity // 2))
-        self.kept.keys[:, :, :blocks] = old.keys
-        self.kept.values[:, :, :, :places] = old.values
-
-    def _make(self, capacity: int) -> None:
-        """Room of zeros: what lies behind the committed rows may be read with weight zero."""
-        depth, blocks = self._shape.depth, -(-capacity // BLOCK)
-        pair = 4 // self._dtype.itemsize
-        heads = (self._layers, self._shape.kv_heads)
-        last = pair * BLOCK
-        keys = np.zeros((*heads, blocks, depth // pair, last), self._dtype)
-        values = np.zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
-        self.capacity = blocks * BLOCK
-        self.kept = Kept(keys, values)
-        self.sides: tuple[Side, Side] | None = None
-        """What computes with this cache, and the arrays of the model's that it was made for."""
-        self.sides_made_for: tuple[Any, ...] = ()
-        self.words = _words(keys), _words(values)
-        self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
-
-    def _move(self, rows: list[int], start: int) -> None:
-        move(self.kept, np.array(rows, np.int64), start)
 
 
 class CompiledLlama(Model):
@@ -92,6 +59,7 @@ class CompiledLlama(Model):
     can_share = os.name == "posix"
     computes_masks = True
     verifies = True
+    runs_steps = IS_POSSIBLE
 
     def __init__(self, module: Any) -> None:
         base, config = module.model, module.config
@@ -119,6 +87,8 @@ class CompiledLlama(Model):
         self._masks_from = 0
         self._make_sides(BLOCK, 1, 1)
         self._pair = ThreadPair()
+        self._steps = Steps.room()
+        self._stage: Stage | None = None
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_rows(np.zeros(1, np.int32), 0), self.new_cache(BLOCK))
 
@@ -175,6 +145,33 @@ class CompiledLlama(Model):
         room = self._walk_room
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
+    def run_steps(
+        self, last: int, drafting: tuple[Asking, Odds] | None, cache: KVCache, limits: Limits
+    ) -> tuple[Made, Steps] | None:
+        assert isinstance(cache, CompiledCache)
+        self._make_room(MOST_NODES + 1 if drafting else 1, 0, cache)
+        (first, second), pair, before = self._sides_for(cache), self._pair, 0
+        if self._stage is None:
+            self._stage = stage_of(
+                *(self._steps, Grown.room(), pair.meeting, self._mask_inputs[:0])
+            )
+        if self.shared_from:
+            most_rows = limits.nodes + 1 if drafting else 1
+            held = pair.hold(second, limits.steps * meetings_of(first, most_rows))
+            if held is None:
+                return None
+            before = held
+        where = cache.length, cache.capacity, self.shared_from, before, limits, self._stage
+        if drafting is None:
+            made = plain_steps_in(first, last, *where)
+        else:
+            asking, odds = drafting
+            made = steps_in(first, *asking, odds, *where)
+        if self.shared_from:
+            pair.let_go()
+        cache.length = made.past
+        return made, self._steps
+
     def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         return self._scratch.normed[row], self._scratch.middle[row]
 
@@ -217,9 +214,8 @@ class CompiledLlama(Model):
         least = self.shared_from if stands_by else max(self.shared_from, WOKEN_ROWS)
         if not (self.shared_from and least <= count and pair.is_free()):
             return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
-        by_columns = count <= COLUMN_ROWS
-        half = (count + 1) // 2 if by_columns else count // 2 + 1 + count // UNEVEN
-        meetings = MEETINGS * len(self._weights.qkv) + 1 + count
+        by_columns, half = shares_of(count)
+        meetings = meetings_of(sides[0], count)
         shared = (*arguments, by_columns, stands_by)
         return pair.run(forward, shared, half, count, sides, meetings, stands_by=stands_by)
 
@@ -355,7 +351,3 @@ def _tensor(array: NDArray[Any]) -> Tensor:
 def _floats(tensor: Tensor) -> NDArray[np.float32]:
     array: NDArray[np.float32] = tensor.detach().float().numpy().copy()
     return array
-
-
-def _words(array: NDArray[Any]) -> NDArray[Any]:
-    return array if array.dtype == np.float32 else array.view(np.int32)

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from accel.choice import Odds
+from accel.compiled_steps import Limits, Made, Steps
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest, OutOfMemory
 from accel.formats import Order
@@ -24,6 +26,7 @@ from accel.planner import Planner
 from accel.prompts import Prompt, Snippet, fim_prompt
 from accel.rows import Rows, chain_rows, tree_rows
 from accel.session import Session
+from accel.sources.asking import Asking
 from accel.store import Store, fingerprint
 from accel.tokenizer import Tokenizer
 from accel.verifier import expected_hits
@@ -32,6 +35,9 @@ DType = Literal["auto", "fp32", "bf16"]
 
 PREFILL_STEP = 32
 """The last chunk of a prompt has a multiple of this many rows."""
+
+ROWS_BEHIND = 256
+"""Rows that a cache has room for behind a prompt: it rather grows before the first token."""
 
 FIRST_ROWS = 1024
 """Rows that a new session has room for; it grows by half when they are used up."""
@@ -153,10 +159,17 @@ class Engine:
     def prepare(self, session: Session, prompt: TokenArray) -> int:
         """Trim a session to what it has in common with a prompt, and make room for it.
 
-        Returns the number of prompt tokens held.
+        Returns the number of prompt tokens held. Raises OutOfMemory.
         """
         self._evict(session)
-        return session.reuse(prompt)
+        reused = session.reuse(prompt)
+        coming = min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused
+        try:
+            session.cache.reserve(coming)
+        except (RuntimeError, MemoryError) as error:
+            self._refuse_for_memory(coming, session, error)
+            raise
+        return reused
 
     def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
         """Compute ``tokens`` from where the session stands, in chunks. False when cancelled.
@@ -185,7 +198,7 @@ class Engine:
             with torch.inference_mode():
                 return self.model.forward_with_masks(rows, session.cache)
         except (RuntimeError, MemoryError) as error:
-            self._refuse_for_memory(rows, session, error)
+            self._refuse_for_memory(len(rows), session, error)
             raise
 
     def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], TokenArray]:
@@ -193,15 +206,26 @@ class Engine:
         try:
             return self.model.verify(rows, tree, session.cache)
         except (RuntimeError, MemoryError) as error:
-            self._refuse_for_memory(rows, session, error)
+            self._refuse_for_memory(len(rows), session, error)
             raise
 
-    def _refuse_for_memory(self, rows: Rows, session: Session, error: Exception) -> None:
+    def run_steps(
+        self, last: int, drafting: tuple[Asking, Odds] | None, session: Session, limits: Limits
+    ) -> tuple[Made, Steps] | None:
+        """``Model.run_steps`` after the session's text. Raises OutOfMemory."""
+        try:
+            return self.model.run_steps(last, drafting, session.cache, limits)
+        except (RuntimeError, MemoryError) as error:
+            self._refuse_for_memory(limits.nodes + 1, session, error)
+            raise
+
+    def _refuse_for_memory(self, rows: int, session: Session, error: Exception) -> None:
         """Drop the session and raise OutOfMemory where that is what an error says."""
         if is_out_of_memory(error):
+            needed = session.length + rows
             session.drop()
             raise OutOfMemory(
-                f"no room for {session.length + len(rows)} tokens of KV cache on "
+                f"no room for {needed} tokens of KV cache on "
                 f"{self.model.device}; use a shorter prompt or a smaller model"
             ) from error
 

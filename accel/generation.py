@@ -30,6 +30,7 @@ from accel.sources.protocol import (
     Speculating,
 )
 from accel.statistics import Statistics
+from accel.stepping import Stepper
 from accel.transcript import Transcript
 from accel.trust import Trust
 from accel.verifier import entropy_tokens, expected_hits, likeliest_tokens, main_branch, walk
@@ -86,6 +87,7 @@ class Generation:
         self._prompt_set = np.unique(penalised)
         self._greedy = self._greedy_walk()
         self._wants_no_logits = self._takes_tokens_alone()
+        self._stepper = self._several_steps()
         self._chunks = self._run()
 
     @property
@@ -123,14 +125,24 @@ class Generation:
         started = time.perf_counter()
         while not (pending is None or self._written.is_finished or request.cancelled()):
             session.check(self)
-            tree = self._draft(len(pending))
-            path, tokens = self._verify(pending, tree)
-            chunk = self._commit(pending, tree, path, tokens)
+            chunk = self._several(pending) or self._one(pending)
             pending = chunk.tokens[-1:]
             self.statistics.decode_s += time.perf_counter() - started
             if len(chunk.tokens):
                 yield chunk
             started = time.perf_counter()
+
+    def _several(self, pending: TokenArray) -> Chunk | None:
+        """Some steps at once, None where one is to be made by itself."""
+        if self._stepper is None:
+            return None
+        return self._stepper.run(pending, self._written, self._choice, self._trust, self.statistics)
+
+    def _one(self, pending: TokenArray) -> Chunk:
+        """One step: draft, verify, commit."""
+        tree = self._draft(len(pending))
+        path, tokens = self._verify(pending, tree)
+        return self._commit(pending, tree, path, tokens)
 
     def _prefill(self) -> TokenArray | None:
         """Compute the prompt but for its last rows, which are returned; None when cancelled."""
@@ -319,6 +331,15 @@ class Generation:
         plain = self._greedy is not None and self.request.sampling.plain_greedy
         return plain and self._recycler is None and self._engine.model.verifies
 
+    def _several_steps(self) -> Stepper | None:
+        """What makes several steps at a time, where that may be."""
+        model, request = self._engine.model, self.request
+        drafts = request.drafter is not None
+        may_be = self._wants_no_logits and model.runs_steps and self._guesser is None
+        if not may_be or request.min_tokens or (drafts and self._speculator is None):
+            return None
+        return Stepper(self._engine, self._session, request, self._speculator, ends=self._ends)
+
     def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
         top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule
         if top_k < 2:
@@ -372,7 +393,7 @@ class Generation:
                 row = len(pending) + (path[-1] if path else -1)
                 self._speculator.note_state(*self._engine.model.state_of(row))
             self.statistics.learn_s += time.perf_counter() - started
-        return Chunk(taken, tree, path)
+        return Chunk(taken, tree.sources, path)
 
 
 _NOTHING = np.empty(0, np.int32)

@@ -169,6 +169,11 @@ def call_for(meeting: NDArray[np.int64], job: int) -> None:
     meeting[_CALLED] = job
 
 
+def end_calls(meeting: NDArray[np.int64]) -> None:
+    """Note that no further job is going to be published."""
+    meeting[_CALLED] = meeting[_JOB]
+
+
 def is_called_for(meeting: NDArray[np.int64]) -> bool:
     """Whether a job is published, or going to be, that was not taken."""
     return bool(meeting[_CALLED] > meeting[_TAKEN])

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,11 @@ from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
 from accel.speculator import Speculator
+
+if TYPE_CHECKING:
+    from accel.choice import Odds
+    from accel.compiled_steps import Limits, Made, Steps
+    from accel.sources.asking import Asking
 
 
 class Capability(IntEnum):
@@ -50,6 +55,8 @@ class Model(ABC):
     """Whether mask rows can be computed."""
     verifies: bool = False
     """Whether ``verify`` and what it leaves, ``state_of`` and ``mask_rows``, are there."""
+    runs_steps: bool = False
+    """Whether ``run_steps`` is there."""
     speculator: Speculator | None = None
     """What guesses from ``state_of``, on models that have such."""
     mask_tokens: MaskTokens | None = None
@@ -88,6 +95,14 @@ class Model(ABC):
         The tree's root is row ``rows.logits_from``, and mask rows alone stand behind its nodes. Of
         the cache the same holds as after ``forward``."""
         raise NotImplementedError("this model gives logits alone")
+
+    def run_steps(
+        self, last: int, drafting: tuple[Asking, Odds] | None, cache: KVCache, limits: Limits
+    ) -> tuple[Made, Steps] | None:
+        """Several steps behind the cache's rows and the text's ``last`` token, which has none yet:
+        ``compiled_steps.steps_in``, or ``plain_steps_in`` without ``drafting``. Their rows are
+        committed. What they left is valid until the next; None where none can be made now."""
+        raise NotImplementedError("this model computes one forward at a time")
 
     def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The normalised states of a row of the last forward, of those from ``logits_from`` on, the

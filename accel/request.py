@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from accel.draft_tree import DraftTree, Source, TokenArray
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import Source, TokenArray
 from accel.errors import InvalidRequest
 from accel.sampling import Sampling
 from accel.sources.protocol import Drafter, DraftRequest
@@ -67,15 +70,15 @@ class GenerationRequest:
 
 @dataclass(slots=True)
 class Chunk:
-    """Tokens that one forward committed, int32 [n]; the first are the nodes of ``path`` in
-    ``tree``."""
+    """Tokens that one forward committed, or a few, int32 [n]. The first came from ``origins``
+    (int8, values of ``Source``) at ``path``, the others are the model's own."""
 
     tokens: TokenArray
-    tree: DraftTree
+    origins: NDArray[np.int8]
     path: list[int]
 
     @property
     def sources(self) -> list[Source]:
         """Where each token came from."""
-        drafted = [Source(source) for source in self.tree.sources[self.path].tolist()]
+        drafted = [Source(source) for source in self.origins[self.path].tolist()]
         return [*drafted, *[Source.MODEL] * (len(self.tokens) - len(drafted))]

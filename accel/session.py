@@ -83,6 +83,12 @@ class Session:
         else:
             self.cache.keep([*range(first), *[first + node for node in path]])
 
+    def take_over(self, before: int, pending: TokenArray, tokens: TokenArray) -> None:
+        """Rows behind the ``before`` that were held are committed already: keep those of
+        ``pending`` and of the ``tokens`` behind it, int32."""
+        self._parts += [pending, tokens]
+        self.cache.trim(before + len(pending) + len(tokens))
+
     def drop(self) -> None:
         """Free the cache."""
         self._cache = None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
+
+if TYPE_CHECKING:
+    from accel.compiled_steps import Made, Steps
 
 _NAMES = {int(source): source.name.lower() for source in Source}
 
@@ -35,7 +39,7 @@ class Statistics:
     accepted: list[int] = field(default_factory=list)
     """Drafted tokens accepted in each forward."""
     _counted: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    _uncounted: list[tuple[NDArray[np.int8], list[int], int]] = field(
+    _uncounted: list[tuple[NDArray[np.int8], list[int] | slice, int]] = field(
         default_factory=list, repr=False, compare=False
     )
     """Sources of a tree's nodes, the nodes that became text, and how many tokens more."""
@@ -55,6 +59,21 @@ class Statistics:
         drafted = min(len(path), token_count)
         self.accepted.append(drafted)
         self._uncounted.append((tree.sources, path[:drafted], token_count - drafted))
+
+    def record_steps(self, made: Made, left: Steps, sources: NDArray[np.int8]) -> None:
+        """Count several forwards. Of the tokens that they chose, those with ``sources`` became
+        text."""
+        self.forwards += made.steps
+        self.nodes += made.nodes
+        self.tokens += len(sources)
+        self.asked_s += made.asked_s
+        self.draft_s += left.drafted_s[: made.drafts].tolist()
+        self.verify_s += left.verified_s[: made.steps].tolist()
+        kept = len(sources)
+        for accepted in left.accepted[: made.steps].tolist():
+            self.accepted.append(min(accepted, kept))
+            kept = max(kept - accepted - 1, 0)
+        self._uncounted.append((sources, slice(None), 0))
 
     @property
     def sources(self) -> Counter[str]:

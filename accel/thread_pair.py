@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from accel.meeting import (
     break_off,
     call_for,
+    end_calls,
     is_broken,
     is_called_for,
     late,
@@ -98,6 +99,23 @@ class ThreadPair:
         self._alone -= 1
         return False
 
+    def hold(self, own: object, numbers: int) -> int | None:
+        """Have the second thread stand by in a call that goes by its ``own`` until ``let_go``, for
+        shared calls whose meetings have so many numbers in all. Returns the one before the first,
+        None where it does not stand by, or may not be relied on."""
+        if (self._alone and not self.is_patient) or self._mailbox is None:
+            return None
+        before = self._number
+        if is_broken(self.meeting) or not self._mailbox.hand_over(own, before + numbers):
+            return None
+        self._number += numbers
+        return before
+
+    def let_go(self) -> None:
+        """The second thread may go to sleep. Raises RuntimeError when it failed."""
+        end_calls(self.meeting)
+        self._note_how_it_went()
+
     def run(
         self,
         function: Callable[..., Result],
@@ -130,6 +148,11 @@ class ThreadPair:
             )
         result = function(*arguments, 0, half, own[0], meeting, 0, number)
         self._number += meetings
+        self._note_how_it_went()
+        return result
+
+    def _note_how_it_went(self) -> None:
+        """Work alone for some time if the second thread was late; raise if it failed."""
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")
         before, self._late = self._late, late(self.meeting)
@@ -138,7 +161,6 @@ class ThreadPair:
             self._alone = 1 << self._setbacks
         elif self._setbacks:
             self._setbacks -= 1
-        return result
 
 
 def _serve(mailbox: _Mailbox) -> None:

@@ -45,11 +45,12 @@ class Trust:
             return False
         return True
 
-    def verified(self, seconds: float, expected_s: float) -> None:
-        """A forward took ``seconds`` where the profile says ``expected_s``: a machine is at times
-        half as fast as when it was measured, and what drafts cost is measured now."""
+    def verified(self, seconds: float, expected_s: float, forwards: int = 1) -> None:
+        """A forward, or each of several, took ``seconds`` where the profile says ``expected_s``: a
+        machine is at times half as fast as when it was measured, and what drafts cost is measured
+        now."""
         pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
-        self.pace += _NEW_PACE * (pace - self.pace)
+        self.pace += (1 - (1 - _NEW_PACE) ** forwards) * (pace - self.pace)
 
     def drafted(self, seconds: float, taken: bool, gain_s: float | None = None) -> None:
         """A draft was made in ``seconds``, and some of it is going to be verified or none.

@@ -8,11 +8,11 @@ forward before has left nothing in the caches.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from accel import choice as choice_of
 from accel import compiled_parts, lanes, matmul, speculator
-from accel.choice import Draft, Odds, choose
+from accel.choice import Draft, choose
 from accel.draft_tree import TokenArray
 from accel.sources import (
     calibration,
@@ -27,6 +27,26 @@ from accel.sources.mixture_room import NOT_COMMITTED, match_in
 from accel.sources.speculation import speculate_in
 
 _SPECULATION = int(Draft.SPECULATION)
+
+
+class Asking(NamedTuple):
+    """Where a drafter stands, for ``ask_in``.
+
+    desk, room: see ``speculation.Desk`` and ``mixture_room.Room``; coming, added: what is not yet
+    in the text, nodes of a tree (0 for none), the last that was right, and the token behind it, as
+    in ``mixture_room.commit_in``, and tokens behind these, int32; grown: how many tokens that are;
+    start, stop: where the text's own part begins, and where it stops without them; has_state:
+    whether there is a state to guess from.
+    """
+
+    desk: Any
+    room: Any
+    coming: tuple[int, int, int]
+    added: TokenArray
+    grown: int
+    start: int
+    stop: int
+    has_state: bool
 
 
 @compiled_with(
@@ -45,27 +65,26 @@ _SPECULATION = int(Draft.SPECULATION)
 def ask_in(
     desk: Any,
     room: Any,
-    nodes: int,
-    leaf: int,
-    own: int,
+    coming: tuple[int, int, int],
     added: TokenArray,
+    grown: int,
     start: int,
     stop: int,
-    grown: int,
-    odds: Odds,
+    has_state: bool,
+    odds: Any,
     most: int,
 ) -> tuple[int, int, int, int, int]:
     """``match_in``, ``choose`` and, where that says so, ``speculate_in``.
 
-    ``start``: where the text's own part begins; ``grown``: tokens that the last steps brought, in
-    the tree and ``added``; ``most``: nodes at most, 0 where there is no state to guess from.
-    Returns the match's length (``NOT_COMMITTED`` where that failed, and nothing else was done) and
-    place, what was chosen, nodes of a chain and nodes that were guessed.
+    See ``Asking``; ``most``: nodes at most. Returns the match's length (``NOT_COMMITTED`` where
+    that failed, and nothing else was done) and place, what was chosen, nodes of a chain and nodes
+    that were guessed.
     """
+    nodes, leaf, own = coming
     length, place = match_in(room, nodes, leaf, own, added, stop)
     if length == NOT_COMMITTED:
         return length, place, 0, 0, 0
-    kind, chain = choose(odds, length, most > 0)
+    kind, chain = choose(odds, length, has_state)
     count = 0
     if kind == _SPECULATION:
         count = speculate_in(desk, start, stop + grown, length, place, most, odds)

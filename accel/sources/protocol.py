@@ -17,6 +17,7 @@ from accel.rows import MaskGroups
 
 if TYPE_CHECKING:
     from accel.choice import Odds
+    from accel.sources.asking import Asking
 
 
 @dataclass(slots=True)
@@ -202,6 +203,20 @@ class Speculating(Protocol):
     def ask(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
         """``Matcher.match``, ``choice.choose`` by it, and ``speculate`` at most ``nodes`` nodes
         where that is chosen. Returns what was chosen, and the tree, empty where it is another."""
+        ...
+
+    def asking(self) -> Asking | None:
+        """For whoever asks from compiled code (``asking.ask_in``): where the drafter stands, None
+        where it has to be asked from here. What was answered is told by ``asked``."""
+        ...
+
+    def asked(self, stop: int, length: int, place: int) -> None:
+        """``asking`` was made use of: the text stops there now, with such a match."""
+        ...
+
+    def stepped(self, tokens: TokenArray, brought: int) -> None:
+        """The context grew by ``tokens``, the last step ``brought`` so many, and the state of the
+        row where it stopped is noted: all without ``commit``."""
         ...
 
     def speculate(self, odds: Odds, nodes: int) -> DraftTree:

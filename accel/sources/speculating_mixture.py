@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.choice import CHANCES, MOST_NODES, Chains, Choice, Draft, Odds, choose
-from accel.draft_tree import DraftTree
+from accel.draft_tree import DraftTree, TokenArray
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
-from accel.sources.asking import ask_in
+from accel.sources.asking import Asking, ask_in
 from accel.sources.mixture import USUAL_NODES, MixtureDrafter
 from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.protocol import DraftRequest
@@ -70,25 +70,41 @@ class SpeculatingMixture(MixtureDrafter):
         note_in(self._work.known, last, middle)
         self._has_state = True
 
+    def asking(self) -> Asking | None:
+        """See ``protocol.Speculating``."""
+        undrafted = self._undrafted
+        if self._room is None:
+            return None
+        added = undrafted[0] if len(undrafted) == 1 else np.concatenate([_NOTHING, *undrafted])
+        grown = len(added) + (0 if self._committed is None else len(self._committed.tokens))
+        desk = self._desk_for_text(grown)
+        if self._room_text is not self._desk_text:
+            return None
+        start, stop = self._prompt.start, self._prompt.stop
+        where = start, stop, self._has_state
+        return Asking(desk, self._room, self._coming(), added, grown, *where)
+
+    def asked(self, stop: int, length: int, place: int) -> None:
+        """See ``protocol.Speculating``."""
+        self._committed, self._match = None, (length, place)
+        self._undrafted.clear()
+        self._prompt.grew_to(stop)
+
+    def stepped(self, tokens: TokenArray, brought: int) -> None:
+        """See ``protocol.Speculating``."""
+        self._accepted, self._has_state = brought, True
+        if len(tokens):
+            self._undrafted.append(tokens)
+
     def ask(self, odds: Odds, nodes: int) -> tuple[int, int, DraftTree]:
         """See ``protocol.Speculating``."""
-        undrafted, coming = self._undrafted, self._coming()
-        if len(undrafted) > 1 or not self._accepted or self._room is None:
+        asking = self.asking()
+        if asking is None:
             return self._ask_in_turn(odds, nodes)
-        added = undrafted[0] if undrafted else _NOTHING
-        grown = len(added) + (0 if self._committed is None else len(self._committed.tokens))
-        desk, stop = self._desk_for_text(grown), self._prompt.stop
-        if self._room_text is not self._desk_text:
-            return self._ask_in_turn(odds, nodes)
-        length, place, kind, chain, count = ask_in(
-            *(desk, self._room, *coming, added, self._prompt.start, stop, grown, odds),
-            nodes if self._has_state else 0,
-        )
+        length, place, kind, chain, count = ask_in(*asking, odds, nodes)
         if length == NOT_COMMITTED:
             return self._ask_in_turn(odds, nodes)
-        self._committed, self._match = None, (length, place)
-        undrafted.clear()
-        self._prompt.grew_to(stop + grown)
+        self.asked(asking.stop + asking.grown, length, place)
         return kind, chain, self._guessed(count)
 
     def speculate(self, odds: Odds, nodes: int) -> DraftTree:

@@ -16,7 +16,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel import choice, compiled_parts, lanes, matmul, speculator
-from accel.choice import LEAST_CHANCE, MOST_NODES, Odds, note_speculated, run_of, worth_of
+from accel.choice import LEAST_CHANCE, MOST_NODES, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
 from accel.rows import BLOCKED
 from accel.sources import prompt, speculated_head, speculated_step
@@ -129,7 +129,7 @@ def desk_of(
 
 
 @compiled_with()
-def _lay_out(grown: Grown, count: int, last: int) -> None:
+def lay_out(grown: Grown, count: int, last: int) -> None:
     """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
     rows, nodes = count + 1, grown.nodes
     mask = grown.mask[: rows * rows].reshape(rows, rows)
@@ -239,7 +239,7 @@ def _keep_onward(
 
 @compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
 def _grow(
-    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Odds
+    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
 ) -> int:
     """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
 
@@ -300,13 +300,13 @@ def _grow(
 
 @compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
 def speculate_in(
-    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Odds
+    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
 ) -> int:
     """``_grow`` a tree, lay its rows out, and note what is hoped for from it; returns how many
     nodes it has."""
     count = _grow(desk, start_of_text, stop, length, place, most, odds)
     grown = desk.grown
-    _lay_out(grown, count, desk.text[stop - 1])
+    lay_out(grown, count, desk.text[stop - 1])
     hoped, depth = 0.0, 0
     for node in range(count):
         hoped += grown.nodes.chances[node]
@@ -322,5 +322,6 @@ __all__ = [
     "Grown",
     "begin_in",
     "desk_of",
+    "lay_out",
     "speculate_in",
 ]

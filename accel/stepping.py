@@ -1,0 +1,105 @@
+"""Steps of a generation that are made several at a time, see ``accel.compiled_steps``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accel.choice import Choice
+from accel.compiled_steps import MOST_STEPS, Limits, Made, Steps
+from accel.draft_tree import TokenArray
+from accel.request import Chunk, GenerationRequest
+from accel.sources.mixture_room import NOT_COMMITTED
+from accel.sources.protocol import Speculating
+from accel.statistics import Statistics
+from accel.transcript import Transcript
+from accel.trust import Trust
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.session import Session
+
+MOST_S = 5e-3
+"""Seconds of steps at a time: for so long nobody sees tokens, or can cancel."""
+
+
+class Stepper:
+    """Makes steps for one request that is decoded greedily, plainly or with a drafter that
+    speculates."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        session: Session,
+        request: GenerationRequest,
+        speculator: Speculating | None,
+        *,
+        ends: frozenset[int],
+    ) -> None:
+        """``ends``: tokens at which the text ends."""
+        self._engine, self._session, self._request = engine, session, request
+        self._speculator = speculator
+        self._pauses = np.zeros(engine.model.vocabulary_size, np.bool_)
+        looked_at = ends if request.stop_rule is None else ends | engine.tokenizer.newline_tokens
+        self._pauses[[token for token in looked_at if token < len(self._pauses)]] = True
+
+    def run(
+        self,
+        pending: TokenArray,
+        written: Transcript,
+        choice: Choice,
+        trust: Trust,
+        statistics: Statistics,
+    ) -> Chunk | None:
+        """What steps behind the text's last token brought, None where one has to be made by
+        itself."""
+        session, speculator, past = self._session, self._speculator, self._session.length
+        limits = self._limits(written)
+        if limits.steps < 2 or limits.tokens < 2 or len(pending) > 1 or written.rest:
+            return None
+        drafting = None
+        if speculator is not None:
+            asking = speculator.asking() if choice.will_ask else None
+            if asking is None:
+                return None
+            drafting = asking, choice.odds(self._engine.planner.chains(1, past))
+        found = self._engine.run_steps(int(pending[0]), drafting, session, limits)
+        if found is None:
+            return None
+        made, left = found
+        tokens = left.tokens[: made.tokens].copy()
+        count = written.take(tokens.tolist()) if made.steps else 0
+        if speculator is not None:
+            _tell(speculator, made, left, tokens[:count])
+        if not made.steps:
+            return None
+        if made.past >= self._engine.max_positions:
+            written.finish("length")
+        session.take_over(past, pending, tokens[: min(made.tokens - 1, count)])
+        trust.verified(made.verified_s / made.steps, made.expected_s / made.steps, made.steps)
+        sources = left.sources[:count].copy()
+        statistics.record_steps(made, left, sources)
+        return Chunk(tokens[:count], sources, list(range(count)))
+
+    def _limits(self, written: Transcript) -> Limits:
+        """Up to where steps are made."""
+        engine, request = self._engine, self._request
+        step_s = engine.planner.seconds(1, self._session.length)
+        return Limits(
+            min(int(MOST_S / step_s), MOST_STEPS),
+            request.max_tokens - len(written.tokens),
+            request.max_nodes,
+            engine.max_positions,
+            self._pauses,
+        )
+
+
+def _tell(speculator: Speculating, made: Made, left: Steps, tokens: TokenArray) -> None:
+    """Tell a drafter where its text stops; ``tokens`` became text."""
+    if made.length != NOT_COMMITTED:
+        beyond = max(made.linked - len(tokens), 0)
+        speculator.asked(made.stop - beyond, made.length, made.place)
+    if made.steps:
+        brought = int(left.accepted[made.steps - 1]) + 1
+        speculator.stepped(tokens[made.linked :], brought)
