@@ -43,7 +43,7 @@ from accel.compiled_parts import (
 )
 from accel.draft_tree import TokenArray
 from accel.matmul import BLOCK, multiply
-from accel.meeting import follow_where, linger, meet_where, note_done, stand_by
+from accel.meeting import await_done, follow_where, linger, meet_where, note_done, stand_by
 from accel.sources.compiled import compiled_with
 from accel.standing_by import (
     BY_COLUMNS,
@@ -135,6 +135,9 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
             *(job, tokens, offsets, mask, past, parents, len(logits), walks, by_columns),
             *(last, first_mask, meeting, number),
         )
+    elif side == 0:
+        # The other thread may have lost its core while it looked at what both share.
+        await_done(meeting)
     while True:
         if stands_by and side == 1:
             if not stand_by(meeting):

@@ -265,9 +265,8 @@ class CompiledLlama(Model):
             self._make_sides(
                 max(cache.capacity, columns), max(masks, most_masks), max(rows, most_rows)
             )
-        last = cache.length + rows
-        if last > len(self._rotations):
-            cos, sin = rotation_angles(self._rotary, max(last, 2 * len(self._rotations), 1024))
+        if cache.capacity > len(self._rotations):
+            cos, sin = rotation_angles(self._rotary, cache.capacity)
             self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
 
 

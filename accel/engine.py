@@ -27,6 +27,8 @@ from accel.prompts import Prompt, Snippet, fim_prompt
 from accel.rows import Rows, chain_rows, tree_rows
 from accel.session import Session
 from accel.sources.asking import Asking
+from accel.sources.protocol import Drafter
+from accel.stepping import most_steps
 from accel.store import Store, fingerprint
 from accel.tokenizer import Tokenizer
 from accel.verifier import expected_hits
@@ -115,6 +117,7 @@ class Engine:
         engine.path = opened.path
         engine.fim_order = engine._find_order(store)
         engine._take_a_step()
+        engine.warm_up()
         return engine
 
     @property
@@ -137,6 +140,13 @@ class Engine:
     def takes_trees(self) -> bool:
         """Whether rows may follow different rows of one forward."""
         return self.model.capability == Capability.TREE
+
+    def warm_up(self, drafter: Drafter | None = None) -> None:
+        """Compile, or load the compiled form of, what makes several steps at a time, plainly or
+        with a drafter of this kind: the first request would wait for it, for 40 ms or seconds."""
+        if self.model.runs_steps and most_steps(self.planner.seconds(1, 0)) > 1:
+            prompt = np.array([1, 2, 1, 2, 1], np.int32)
+            self.generate(GenerationRequest(prompt, 100, drafter, ignore_end=True)).finish()
 
     def session(self) -> Session:
         """A line of requests that keeps its KV cache."""

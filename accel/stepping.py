@@ -24,6 +24,11 @@ MOST_S = 5e-3
 """Seconds of steps at a time: for so long nobody sees tokens, or can cancel."""
 
 
+def most_steps(step_s: float) -> int:
+    """Steps at a time, where one takes so many seconds; below two there is nothing to gain."""
+    return min(int(MOST_S / step_s), MOST_STEPS)
+
+
 class Stepper:
     """Makes steps for one request that is decoded greedily, plainly or with a drafter that
     speculates."""
@@ -87,7 +92,7 @@ class Stepper:
         engine, request = self._engine, self._request
         step_s = engine.planner.seconds(1, self._session.length)
         return Limits(
-            min(int(MOST_S / step_s), MOST_STEPS),
+            most_steps(step_s),
             request.max_tokens - len(written.tokens),
             request.max_nodes,
             engine.max_positions,

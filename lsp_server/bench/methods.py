@@ -274,11 +274,12 @@ def _with_adaptive(setup: MethodSetup, forward_s: float) -> MakeDrafter:
     from accel.sources.mixture import warm_up
 
     warm_up()
-    model = setup.engine.model if setup.engine else None
-    mask_tokens = model.mask_tokens if model else None
-    speculator = model.speculator if model else None
-    if speculator is not None:
+    engine = setup.engine
+    mask_tokens = engine.model.mask_tokens if engine else None
+    speculator = engine.model.speculator if engine else None
+    if engine is not None and speculator is not None:
         speculating_mixture.warm_up(speculator)
+        engine.warm_up(default_drafter(setup.tokenizer, speculator=speculator))
     return lambda: with_adaptive(
         default_drafter(setup.tokenizer, speculator=speculator), mask_tokens, forward_s
     )

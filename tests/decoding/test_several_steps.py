@@ -138,6 +138,18 @@ def test_the_last_position_is_the_last(engine: Engine, drafts: bool) -> None:
     assert session.length <= engine.max_positions
 
 
+@pytest.mark.parametrize("drafts", [False, True])
+def test_a_long_text_outgrows_what_was_made_for_it(drafts: bool) -> None:
+    """Cache, rotations and the drafter's text are made larger on the way, each in its own time."""
+    engine = Engine.load(dtype="bf16")
+    engine.model.shares_patiently(True)
+    prompt = prompts_of(engine, 2)[1][:300]
+    options: dict[str, Any] = {"max_tokens": 2500, "ignore_end": True}
+    found, _, _, _ = run(engine, prompt, drafts=drafts, ahead=True, **options)
+    alone, _, _, _ = run(engine, prompt, drafts=drafts, ahead=False, **options)
+    assert found.tokens.tolist() == alone.tokens.tolist()
+
+
 def test_a_cancel_is_seen_after_one_call(engine: Engine) -> None:
     taken: list[int] = []
     request = GenerationRequest(
