@@ -212,12 +212,14 @@ class CompiledLlama(Model):
         # Who stands by knows neither mask rows nor where to write many logits.
         stands_by = not masks and len(logits) <= LOGIT_ROWS
         least = self.shared_from if stands_by else max(self.shared_from, WOKEN_ROWS)
-        if not (self.shared_from and least <= count and pair.is_free()):
-            return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
         by_columns, half = shares_of(count)
+        is_long = not by_columns
+        if not (self.shared_from and least <= count and pair.is_free(is_long=is_long)):
+            return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
         meetings = meetings_of(sides[0], count)
         shared = (*arguments, by_columns, stands_by)
-        return pair.run(forward, shared, half, count, sides, meetings, stands_by=stands_by)
+        how = {"stands_by": stands_by, "is_long": is_long}
+        return pair.run(forward, shared, half, count, sides, meetings, **how)
 
     def _sides_for(self, cache: CompiledCache) -> tuple[Side, Side]:
         """What the two threads compute with, for a cache as it is."""

@@ -92,9 +92,10 @@ class ThreadPair:
         self._setbacks = 0
         self._alone = 0
 
-    def is_free(self) -> bool:
-        """Whether the second thread may be relied on; asked once before each call."""
-        if self.is_patient or not self._alone:
+    def is_free(self, *, is_long: bool = False) -> bool:
+        """Whether the second thread may be relied on; asked once before each call. For a call that
+        ``is_long`` it may always be: who waits then gives its core to the other."""
+        if self.is_patient or is_long or not self._alone:
             return not is_broken(self.meeting)
         self._alone -= 1
         return False
@@ -126,13 +127,16 @@ class ThreadPair:
         meetings: int,
         *,
         stands_by: bool = False,
+        is_long: bool = False,
     ) -> Result:
         """Call ``function(*arguments, first, last, own[side], meeting, side, number)`` for the
         first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by
         the numbers after ``number``. Returns what it returned to the calling thread.
 
         A function that ``stands_by`` takes all but its ``own`` from a ``standing_by.Job``: it is
-        called by the second thread where that is not in it already.
+        called by the second thread where that is not in it already. One that ``is_long`` takes so
+        long that to wait says nothing: the second thread wakes some 300 us later, and one half may
+        be longer than the other.
 
         Raises RuntimeError when the second thread failed.
         """
@@ -148,14 +152,16 @@ class ThreadPair:
             )
         result = function(*arguments, 0, half, own[0], meeting, 0, number)
         self._number += meetings
-        self._note_how_it_went()
+        self._note_how_it_went(is_long=is_long)
         return result
 
-    def _note_how_it_went(self) -> None:
+    def _note_how_it_went(self, *, is_long: bool = False) -> None:
         """Work alone for some time if the second thread was late; raise if it failed."""
         if is_broken(self.meeting):
             raise RuntimeError("the second thread of a forward failed; see the log")
         before, self._late = self._late, late(self.meeting)
+        if is_long:
+            return
         if self._late > before:
             self._setbacks = min(self._setbacks + 1, _LONGEST)
             self._alone = 1 << self._setbacks

@@ -108,6 +108,21 @@ def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
     assert pair.is_free()
 
 
+def test_of_a_long_call_nobody_says_that_the_other_was_late() -> None:
+    """Some 300 us of waiting are nothing in a prefill, and after it short calls are shared."""
+    pair, there = ThreadPair(), threading.Barrier(2, timeout=100)
+
+    def halves(_first: int, _last: int, _own: None, meeting: Any, side: int, _number: int) -> None:
+        if side == 0:
+            meeting[32] += 1
+        there.wait()
+
+    for is_long in (True, True, False, True):
+        assert pair.is_free(is_long=is_long)
+        pair.run(halves, (), 4, 9, (None, None), 1, is_long=is_long)
+    assert [pair.is_free(is_long=True), pair.is_free()] == [True, False]
+
+
 def test_a_failing_partner_does_not_keep_the_other_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
