@@ -264,7 +264,7 @@ def note_asked(numbers: NDArray[np.float64], kind: int, took_s: float) -> None:
     if kind == _NOTHING:
         numbers[_HOPELESS] += 1
         # Asking takes a tenth of a small forward: less often while there is nothing to hope.
-        numbers[_UNASKED] = min(numbers[_HOPELESS] // 2, _MOST_UNASKED)
+        numbers[_UNASKED] = min(numbers[_HOPELESS] - 1, _MOST_UNASKED)
         return
     numbers[_HOPELESS] //= 2
     if kind != _TREE:

@@ -57,7 +57,8 @@ RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
 class Generation:
     """A running generation. Iterate over it for chunks; the rest is complete after the end.
 
-    Cancel is checked before every forward. Leaving the iteration early is a cancel.
+    Cancel is checked before every forward, or every 5 ms of short ones. Leaving the iteration early
+    is a cancel.
     """
 
     def __init__(self, engine: Engine, request: GenerationRequest, session: Session) -> None:
