@@ -144,9 +144,14 @@ class Engine:
     def warm_up(self, drafter: Drafter | None = None) -> None:
         """Compile, or load the compiled form of, what makes several steps at a time, plainly or
         with a drafter of this kind: the first request would wait for it, for 40 ms or seconds."""
-        if self.model.runs_steps and most_steps(self.planner.seconds(1, 0)) > 1:
-            prompt = np.array([1, 2, 1, 2, 1], np.int32)
-            self.generate(GenerationRequest(prompt, 100, drafter, ignore_end=True)).finish()
+        model = self.model
+        if not model.runs_steps or most_steps(self.planner.seconds(1, 0)) < 2:
+            return
+        prompt = np.array([1, 2, 1, 2, 1], np.int32)
+        # While the second thread is thought to be late, nothing would be called.
+        model.shares_patiently(True)
+        self.generate(GenerationRequest(prompt, 100, drafter, ignore_end=True)).finish()
+        model.shares_patiently(False)
 
     def session(self) -> Session:
         """A line of requests that keeps its KV cache."""

@@ -127,7 +127,7 @@ class EngineService:
         from repo_index.warming import warm_up as warm_up_datastore
 
         forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
-        warming.warm_up_drafting(self.engine.model, forward_s)
+        warming.warm_up_drafting(self.engine, forward_s)
         warm_up_datastore(self.indexes.tokenizer, self.engine.tokenizer.vocabulary_size)
         warming.warm_up_requests(self)
         self._sessions.clear()

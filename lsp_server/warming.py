@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsp_server.jobs import CompletionJob, EditJob
 
 if TYPE_CHECKING:
-    from accel.model import Model
+    from accel.engine import Engine
     from lsp_server.engine_process import EngineService
 
 TOKENS = 12
@@ -22,22 +22,25 @@ def total(values: list[float]) -> float:
 '''
 
 
-def warm_up_drafting(model: Model, forward_s: float) -> None:
-    """Compile, or load the compiled form of, what drafts on this model: adaptive tokens where they
-    are used, since they take 25 s of processor time the first time."""
+def warm_up_drafting(engine: Engine, forward_s: float) -> None:
+    """Compile, or load the compiled form of, what drafts for this engine: adaptive tokens where
+    they are used, since they take 25 s of processor time the first time."""
     from accel.sources import (
         adaptive,
         adaptive_pays,
         calibration,
+        default_drafter,
         mixture,
         speculating_mixture,
     )
 
+    model = engine.model
     mixture.warm_up()
     if adaptive_pays(model.mask_tokens, forward_s):
         adaptive.warm_up()
     elif model.speculator is not None:
         speculating_mixture.warm_up(model.speculator)
+        engine.warm_up(default_drafter(engine.tokenizer, speculator=model.speculator))
     calibration.warm_up()
 
 

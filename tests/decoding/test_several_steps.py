@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.compiled_steps import IS_POSSIBLE, MOST_STEPS, Made, Steps
+from accel.compiled_steps import IS_POSSIBLE, MOST_STEPS, Limits, Made, Steps
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.generation import GenerationRequest
+from accel.kv_cache import KVCache
 from accel.meeting import is_called_for
 from accel.sources import mixture_drafter
 from accel.sources.speculating_mixture import SpeculatingMixture
@@ -196,6 +197,30 @@ def test_a_thread_that_is_held_may_sleep_when_it_is_let_go(engine: Engine) -> No
     run(engine, prompts_of(engine, 1)[0], drafts=False, ahead=True, max_tokens=60)
     engine.model.shared_from = shared
     assert not is_called_for(model._pair.meeting)
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_warming_up_calls_it_also_where_the_second_thread_was_late(
+    engine: Engine, drafts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked first would wait seconds for it to be compiled."""
+    model: Any = engine.model
+    called: list[bool] = []
+    steps = model.run_steps
+
+    def noted(last: int, drafting: object, cache: KVCache, limits: Limits) -> Any:
+        found = steps(last, drafting, cache, limits)
+        called.append(found is not None and (drafting is not None) == drafts)
+        return found
+
+    monkeypatch.setattr(model, "run_steps", noted)
+    monkeypatch.setattr(model, "shared_from", 1)
+    monkeypatch.setattr(model._pair, "_alone", 50)
+    engine.warm_up(drafter_of(engine) if drafts else None)
+    assert any(called)
+    assert not model._pair.is_patient
+    model._pair._alone = 0
+    model.shares_patiently(True)
 
 
 def test_nobody_is_held_who_is_not_there_or_was_late() -> None:
