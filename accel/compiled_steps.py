@@ -35,6 +35,7 @@ from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes
 from accel.compiled_attention import Floats, move
 from accel.compiled_forward import forward, meetings_of, shares_of
 from accel.draft_tree import Source, TokenArray
+from accel.meeting import LATE
 from accel.sources import asking, mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import ask_in
 from accel.sources.compiled import FieldsType, compiled_with
@@ -221,7 +222,7 @@ def plain_steps_in(
 ) -> Made:
     """``steps_in`` without drafts, behind a text that ends with the token ``last``."""
     steps, tree = stage.steps, stage.bare
-    step, verified_s, is_over = 0, 0.0, False
+    step, verified_s, is_over, late = 0, 0.0, False, stage.meeting[LATE]
     most = min(limits.steps, limits.tokens, limits.positions - past, capacity - past)
     while step < most and not is_over:
         began = _now(steps.clock)
@@ -235,6 +236,8 @@ def plain_steps_in(
         steps.accepted[step], steps.verified_s[step] = 0, _now(steps.clock) - began
         verified_s += steps.verified_s[step]
         step += 1
+        # Without a core of its own the second thread would be late in every step.
+        is_over |= stage.meeting[LATE] > late
     return Made(
         *(step, 0, 0, step, 0, 0, NOT_COMMITTED, 0, past + step),
         *(0.0, verified_s, verified_s),
@@ -265,8 +268,8 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
 
     own: the ``Side`` that computes; those up to has_state: see ``Asking``; least_rows:
     from which two threads share a forward, 0 for never; number: see ``compiled_forward.forward``.
-    Ends where a limit is reached, where memory has to be made, or something else is to be drafted
-    than what a speculator guesses.
+    Ends where a limit is reached, where memory has to be made, where the second thread was late, or
+    something else is to be drafted than what a speculator guesses.
     """
     steps = stage.steps
     nothing = 0, -1, -1
@@ -275,6 +278,7 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
     length, place = NOT_COMMITTED, 0
     step = drafts = all_nodes = chosen_tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
+    late = stage.meeting[LATE]
     while step < limits.steps:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         if (
@@ -326,7 +330,7 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         else:
             asked_s += drafted_s
         step += 1
-        if is_over:
+        if is_over or stage.meeting[LATE] > late:
             break
     return Made(
         *(step, drafts, all_nodes, chosen_tokens, linked, stop, length, place, past),

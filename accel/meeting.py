@@ -24,7 +24,8 @@ from accel.sources.compiled import compiled_with
 _APART = 16
 """Numbers that different threads write stand in lines of their own."""
 
-_LATE, _BROKEN = 2 * _APART, 3 * _APART
+LATE, _BROKEN = 2 * _APART, 3 * _APART
+"""Where stands how often side 0 waited long, and whether a side broke off."""
 _JOB, _TAKEN, _DONE = 4 * _APART, 5 * _APART, 6 * _APART
 _CALLED, _ELSEWHERE = 7 * _APART, 8 * _APART
 
@@ -86,7 +87,7 @@ def _wait(meeting: NDArray[np.int64], side: int, number: int) -> None:
         looks += 1
         if looks > PATIENCE:
             if looks == PATIENCE + 1 and side == 0:
-                meeting[_LATE] += 1
+                meeting[LATE] += 1
             _give_away()
 
 
@@ -191,7 +192,7 @@ def new_meeting() -> NDArray[np.int64]:
 
 def late(meeting: NDArray[np.int64]) -> int:
     """How often side 0 waited long."""
-    return int(meeting[_LATE])
+    return int(meeting[LATE])
 
 
 def is_broken(meeting: NDArray[np.int64]) -> bool:
@@ -205,6 +206,7 @@ def break_off(meeting: NDArray[np.int64]) -> None:
 
 
 __all__ = [
+    "LATE",
     "PATIENCE",
     "await_done",
     "break_off",

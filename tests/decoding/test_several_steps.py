@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +17,7 @@ from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.generation import GenerationRequest
 from accel.kv_cache import KVCache
-from accel.meeting import is_called_for
+from accel.meeting import LATE, is_called_for
 from accel.sources import mixture_drafter
 from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.statistics import Statistics
@@ -221,6 +223,35 @@ def test_warming_up_calls_it_also_where_the_second_thread_was_late(
     assert not model._pair.is_patient
     model._pair._alone = 0
     model.shares_patiently(True)
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="somebody has to be late meanwhile")
+@pytest.mark.parametrize("drafts", [False, True])
+def test_a_call_ends_where_the_second_thread_was_late(
+    engine: Engine, drafts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be late in every step of it, where it has no core of its own."""
+    model: Any = engine.model
+    monkeypatch.setattr(model, "shared_from", 0)
+    meeting, is_over = model._pair.meeting, threading.Event()
+
+    def be_late() -> None:
+        while not is_over.is_set():
+            meeting[LATE] += 1
+
+    other = threading.Thread(target=be_late)
+    other.start()
+    try:
+        options: dict[str, Any] = {"max_tokens": 200, "ignore_end": True}
+        found, chunks, _, _ = run(
+            engine, prompts_of(engine, 1)[0], drafts=drafts, ahead=True, **options
+        )
+    finally:
+        is_over.set()
+        other.join()
+    assert len(found.tokens) == 200
+    steps_a_call = found.statistics.forwards / len(chunks)
+    assert steps_a_call < MOST_STEPS / 4
 
 
 def test_nobody_is_held_who_is_not_there_or_was_late() -> None:
