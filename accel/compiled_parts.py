@@ -86,7 +86,7 @@ def add_and_normalise(
             normed[row, i] = narrow(x[row, i] * scale * weight[i], normed)
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
     """silu of the first half times the second, of columns from ``first`` to before ``last`` of
     gated. gate_up: [rows, >= 2 * width]."""

@@ -25,6 +25,7 @@ from accel import (
     compiled_parts,
     compiled_paths,
     compiled_side,
+    int8,
     lanes,
     matmul,
     standing_by,
@@ -244,7 +245,7 @@ def plain_steps_in(
     )
 
 
-@compiled_with(*_FORWARD, asking, choice, mixture_room, prompt, speculated_step, speculation)
+@compiled_with(*_FORWARD, asking, choice, int8, mixture_room, prompt, speculated_step, speculation)
 def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to hand around)
     own: Any,
     desk: Any,

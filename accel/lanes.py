@@ -23,6 +23,8 @@ LANES = 16
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 _HALVES = ir.VectorType(I16, LANES)
+_I8 = ir.IntType(8)
+_BYTES = ir.VectorType(_I8, LANES)
 
 
 class BFloat(ir.types.Type):
@@ -135,9 +137,16 @@ def load_some(_context: Any, array: Any, at: Any, count: Any) -> Any:
 
 @intrinsic
 def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
-    """Write sixteen numbers, rounded to the nearest bf16 where the array has such."""
+    """Write sixteen numbers, rounded to the nearest bf16 where the array has such. To an array of
+    int8 they are whole ones."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if array.dtype == types.int8:
+            where = arguments[0], arguments[1]
+            place = pointer(context, builder, signature.args[0], *where, _I8)
+            whole = builder.trunc(builder.fptosi(arguments[2], WORDS), _BYTES)
+            builder.store(whole, builder.bitcast(place, _BYTES.as_pointer()), align=1)
+            return context.get_dummy_value()
         wide = array.dtype == types.float32
         element = F32 if wide else I16
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
@@ -230,6 +239,16 @@ for _function, _name in (
     (operator.truediv, "fdiv"),
 ):
     _operator(_function, _name)
+
+
+@intrinsic
+def nearest(_context: Any, value: Any) -> Any:
+    """The nearest whole numbers, ties to even."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return call(builder, "llvm.rint.v16f32", FLOATS, arguments[0])
+
+    return _LANES(value), generate
 
 
 @intrinsic

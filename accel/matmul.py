@@ -52,9 +52,6 @@ TILE_ROWS = 8 if "avx512f" in FEATURES else 3
 _LEAST_PAIR, _MOST_PAIR = (4, 6) if "avx512f" in FEATURES else (1, 0)
 """Rows whose sums over two blocks fit: fewer rows than eight wait for each other's sums."""
 
-_AT_ONCE = 4
-"""Blocks of a small matrix at once, for a row alone."""
-
 
 def _multiply_add(builder: Any, total: Any, weights: Any, value: Any) -> Any:
     """``total`` [16] plus weights [16] times one value: fp32, or a pair of bf16."""
@@ -177,7 +174,6 @@ def _tile(rows: int, blocks: int) -> Any:
 _tile1, _tile2, _tile3, _tile4 = _tile(1, 1), _tile(2, 1), _tile(3, 1), _tile(4, 1)
 _tile5, _tile6, _tile7, _tile8 = _tile(5, 1), _tile(6, 1), _tile(7, 1), _tile(8, 1)
 _pair4, _pair5, _pair6 = _tile(4, 2), _tile(5, 2), _tile(6, 2)
-_four1 = _tile(1, _AT_ONCE)
 
 
 @compiled_with(lanes)
@@ -272,23 +268,6 @@ def multiply(
         block += at_once
 
 
-@compiled_with(lanes)
-def multiply_row(x: Packed, w: Packed, blocks: int, depth: int, out: Packed) -> None:
-    """``multiply`` of the first row of x with a matrix that is small enough to stay in the second
-    level of caches, from where it arrives faster than the sums of one block follow each other."""
-    w_stride = w.shape[1] * BLOCK
-    block = 0
-    while block + _AT_ONCE <= blocks:
-        at, column = block * w_stride, block * BLOCK
-        ahead = at + _AT_ONCE * w_stride
-        _four1(x, 0, 0, w, at, w_stride, out, column, 0, depth, ahead, _AT_ONCE * BLOCK)
-        block += _AT_ONCE
-    while block < blocks:
-        at, column = block * w_stride, block * BLOCK
-        _tile1(x, 0, 0, w, at, 0, out, column, 0, depth, at + w_stride, BLOCK)
-        block += 1
-
-
 @intrinsic
 def float_of(_context: Any, bits: Any) -> Any:
     """The float32 with the bits of an int32."""
@@ -352,7 +331,6 @@ __all__ = [
     "TILE_ROWS",
     "float_of",
     "multiply",
-    "multiply_row",
     "narrow",
     "packed",
     "rounded_bits",

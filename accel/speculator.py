@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.errors import BrokenModel
+from accel.int8 import Int8, encoded
 from accel.mask_tokens import SPECULATOR_FILE, read_weights
-from accel.matmul import BLOCK, Packed, packed, rounded_bits
+from accel.matmul import BLOCK, rounded_bits
 
 FILE = SPECULATOR_FILE
 
@@ -42,24 +43,25 @@ Halves = NDArray[np.int16]
 
 
 class Speculator(NamedTuple):
-    """The network as compiled code wants it. Matrices are ``matmul.packed`` bf16, tables by token
-    the bits of bf16.
+    """The network as compiled code wants it. Matrices are in int8, which guesses as well as bf16
+    does, tables by token the bits of bf16.
 
     by_token, by_candidate: int16 [vocabulary, width]; by_length: float32 [lengths, width]; biases:
-    float32 [2, width], of state and onward; words: int32 [vocabulary, width / 2], a token's
-    column of the head in pairs; bias: float32 [vocabulary]; copy: float32 [width]; copy_bias:
-    float32 [lengths]; frequent: int32 [n].
+    float32 [2, width], of state and onward; words: int32 [vocabulary, width / 4], a token's
+    column of the head, and word_scales: float32 [vocabulary], see ``int8.encoded``; bias: float32
+    [vocabulary]; copy: float32 [width]; copy_bias: float32 [lengths]; frequent: int32 [n].
     """
 
-    state: Packed
-    gate_up: Packed
-    down: Packed
-    onward: Packed
+    state: Int8
+    gate_up: Int8
+    down: Int8
+    onward: Int8
     by_token: Halves
     by_candidate: Halves
     by_length: Floats
     biases: Floats
     words: NDArray[np.int32]
+    word_scales: Floats
     bias: Floats
     copy: Floats
     copy_bias: Floats
@@ -75,16 +77,18 @@ class Speculator(NamedTuple):
         try:
             wide = {name: weight.float() for name, weight in weights.items()}
             biases = [wide[f"{name}_bias"] for name in ("state", "onward")]
+            words, word_scales = encoded((base @ wide["out"]).numpy())
             speculator = cls(
-                state=packed(rounded_bits(wide["state"].numpy())),
-                gate_up=packed(rounded_bits(wide["gate_up"].numpy())),
-                down=packed(rounded_bits(wide["down"].numpy())),
-                onward=packed(rounded_bits(wide["onward"].numpy())),
+                state=Int8.of(wide["state"].numpy()),
+                gate_up=Int8.of(wide["gate_up"].numpy()),
+                down=Int8.of(wide["down"].numpy()),
+                onward=Int8.of(wide["onward"].numpy()),
                 by_token=rounded_bits((base @ wide["token"].T).numpy()),
                 by_candidate=rounded_bits((base @ wide["candidate"].T).numpy()),
                 by_length=wide["length"].numpy().copy(),
                 biases=torch.stack(biases).numpy(),
-                words=rounded_bits((base @ wide["out"]).numpy()).view(np.int32),
+                words=words,
+                word_scales=word_scales,
                 bias=wide["bias"].numpy().copy(),
                 copy=wide["copy"].numpy().copy(),
                 copy_bias=wide["copy_bias"].numpy().copy(),
@@ -110,12 +114,12 @@ class Speculator(NamedTuple):
     @property
     def hidden(self) -> int:
         """Numbers inside its gated linear unit."""
-        return 2 * self.down.shape[1]
+        return self.down.depth
 
     @property
     def state_width(self) -> int:
         """Numbers of a state of the model, see ``Model.state_of``."""
-        return 2 * self.state.shape[1]
+        return self.state.depth
 
 
 def read_speculator(folder: Path, embeddings: Tensor, base_sha256: str) -> Speculator:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from accel import choice as choice_of
-from accel import compiled_parts, lanes, matmul, speculator
+from accel import compiled_parts, int8, lanes, matmul, speculator
 from accel.choice import Draft, choose
 from accel.draft_tree import TokenArray
 from accel.sources import (
@@ -53,6 +53,7 @@ class Asking(NamedTuple):
     calibration,
     choice_of,
     compiled_parts,
+    int8,
     lanes,
     matmul,
     mixture_room,

@@ -44,11 +44,14 @@ def compiled_with(
     fastmath: bool = False,
     error_model: str = "python",
     forceinline: bool = False,
+    borrows: bool = False,
 ) -> Callable[[Function], Function]:
     """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes.
 
     ``forceinline`` for functions of many arrays that others call at one place: handing them over
-    takes longer than what is done with them, and more code.
+    takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
+    returns none, so it need not count who refers to them: to count is to write where no cache has
+    been for some time, and all that is read waits for it.
     """
     digest = hashlib.sha256()
     for module in modules:
@@ -60,6 +63,7 @@ def compiled_with(
             "fastmath": fastmath,
             "error_model": error_model,
             "forceinline": forceinline,
+            "_nrt": not borrows,
         }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
         cache = dispatcher._cache

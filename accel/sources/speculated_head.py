@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from accel import speculator
 from accel.draft_tree import TokenArray
-from accel.matmul import BLOCK, Packed
+from accel.int8 import Int8
+from accel.matmul import BLOCK
 from accel.sources.compiled import compiled_with
 from accel.speculator import Floats, Speculator
 
@@ -26,13 +27,13 @@ class Head(NamedTuple):
     """Tokens that can be guessed, and their columns.
 
     slots: int32 [vocabulary], the column of a token, -1 for none; tokens: int32 [columns]; columns:
-    ``matmul.packed`` bf16; bias: float32 [columns]; counts: int64 [2], how many, and up to where
+    theirs; bias: float32 [columns]; counts: int64 [2], how many, and up to where
     the text's tokens are among them.
     """
 
     slots: TokenArray
     tokens: TokenArray
-    columns: Packed
+    columns: Int8
     bias: Floats
     counts: NDArray[np.int64]
 
@@ -42,13 +43,16 @@ class Head(NamedTuple):
         return cls(
             np.full(len(tables.bias), -1, np.int32),
             np.empty(MOST_COLUMNS, np.int32),
-            np.zeros((MOST_COLUMNS // BLOCK, tables.words.shape[1], BLOCK), np.int32),
+            Int8(
+                np.zeros((MOST_COLUMNS // BLOCK, tables.words.shape[1], BLOCK), np.int32),
+                np.zeros(MOST_COLUMNS, np.float32),
+            ),
             np.full(MOST_COLUMNS, -np.inf, np.float32),
             np.zeros(2, np.int64),
         )
 
 
-@compiled_with(speculator)
+@compiled_with(speculator, borrows=True)
 def _cover(tables: Speculator, head: Head, token: int) -> None:
     """Give a token a column where there is room."""
     count = head.counts[0]
@@ -56,13 +60,14 @@ def _cover(tables: Speculator, head: Head, token: int) -> None:
         return
     head.slots[token], head.tokens[count] = count, token
     block, column = count // BLOCK, count % BLOCK
-    for pair in range(tables.words.shape[1]):
-        head.columns[block, pair, column] = tables.words[token, pair]
+    for word in range(tables.words.shape[1]):
+        head.columns.words[block, word, column] = tables.words[token, word]
+    head.columns.scales[count] = tables.word_scales[token]
     head.bias[count] = tables.bias[token]
     head.counts[0] = count + 1
 
 
-@compiled_with(speculator)
+@compiled_with(speculator, borrows=True)
 def forget(tables: Speculator, head: Head) -> None:
     """Cover the frequent tokens alone."""
     for column in range(head.counts[0]):
@@ -73,7 +78,7 @@ def forget(tables: Speculator, head: Head) -> None:
         _cover(tables, head, token)
 
 
-@compiled_with(speculator)
+@compiled_with(speculator, borrows=True)
 def cover(tables: Speculator, head: Head, text: TokenArray, stop: int) -> None:
     """Cover the text's tokens up to ``stop``, too."""
     for place in range(head.counts[1], stop):

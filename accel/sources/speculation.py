@@ -15,7 +15,7 @@ from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from accel import choice, compiled_parts, lanes, matmul, speculator
+from accel import choice, compiled_parts, int8, lanes, matmul, speculator
 from accel.choice import LEAST_CHANCE, MOST_NODES, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
 from accel.rows import BLOCKED
@@ -23,11 +23,8 @@ from accel.sources import prompt, speculated_head, speculated_step
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
 from accel.sources.speculated_head import Head, cover, forget
-from accel.sources.speculated_step import MOST_SEEN, Work, guess, likeliest, start
+from accel.sources.speculated_step import CHILDREN, MOST_SEEN, Work, guess, likeliest, start
 from accel.speculator import LENGTHS, Floats, Speculator
-
-CHILDREN = 3
-"""Likeliest tokens that are looked at behind a node."""
 
 LEAST_SEEN = 0.2
 """Chance of a path from which it is worth to look behind its end, if what is likeliest there, with
@@ -128,20 +125,21 @@ def desk_of(
     return Desk(tables, head, work, grown, text, previous, newest)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def lay_out(grown: Grown, count: int, last: int) -> None:
     """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
-    rows, nodes = count + 1, grown.nodes
-    mask = grown.mask[: rows * rows].reshape(rows, rows)
-    mask[:] = BLOCKED
+    rows, nodes, mask = count + 1, grown.nodes, grown.mask
     grown.tokens[0], grown.offsets[0] = last, 0
-    mask[0, 0] = 0
+    for place in range(rows):
+        mask[place] = BLOCKED
+    mask[0] = 0
     for node in range(count):
-        above = nodes.parents[node] + 1
+        above, begin = nodes.parents[node] + 1, (node + 1) * rows
         grown.tokens[node + 1] = nodes.tokens[node]
         grown.offsets[node + 1] = grown.offsets[above] + 1
-        mask[node + 1, : node + 1] = mask[above, : node + 1]
-        mask[node + 1, node + 1] = 0
+        for place in range(rows):
+            mask[begin + place] = mask[above * rows + place]
+        mask[begin + node + 1] = 0
 
 
 @compiled_with(speculated_head)
@@ -151,7 +149,7 @@ def begin_in(desk: Any, stop: int) -> None:
     cover(desk.tables, desk.head, desk.text, stop)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
     """Write the tokens of the path to ``node`` behind the text; returns where they end."""
     depth, above = 0, node
@@ -164,7 +162,7 @@ def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
     return stop + depth
 
 
-@compiled_with(lanes, matmul, compiled_parts, prompt, speculated_step, speculator)
+@compiled_with(compiled_parts, int8, lanes, matmul, prompt, speculated_step, speculator)
 def _look_behind(
     desk: Any, node: int, seen: int, stop: int, length: int, place: int
 ) -> tuple[int, int]:
@@ -187,7 +185,7 @@ def _look_behind(
     return (length if candidate >= 0 else 0), place
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _keep_children(
     kept: Nodes,
     first: int,
@@ -210,7 +208,7 @@ def _keep_children(
         kept.lengths[at] = length + 1 if goes_on else 0
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _keep_onward(
     grown: Grown, at: int, node: int, text: TokenArray, begin: int, ends: Any, run: float
 ) -> None:
@@ -237,7 +235,13 @@ def _keep_onward(
     kept.places[at], kept.lengths[at] = place + 1, length + 1
 
 
-@compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
+_GROWING = (
+    *(choice, compiled_parts, int8, lanes, matmul, prompt),
+    *(speculated_head, speculated_step, speculator),
+)
+
+
+@compiled_with(*_GROWING)
 def _grow(
     desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
 ) -> int:
@@ -251,7 +255,7 @@ def _grow(
     cover(desk.tables, head, text, stop)
     start(desk.tables, work)
     kept.chances[:] = 0
-    columns, chances = np.empty(CHILDREN, np.int32), np.empty(CHILDREN, np.float32)
+    columns, chances = work.columns, work.chances
     run = run_of(odds, length)
     ends = start_of_text, stop, place
     seconds, slopes = odds.chains.seconds, odds.chains.slopes
@@ -298,7 +302,7 @@ def _grow(
         )
 
 
-@compiled_with(choice, lanes, matmul, compiled_parts, prompt, speculated_head, speculated_step)
+@compiled_with(*_GROWING)
 def speculate_in(
     desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
 ) -> int:
@@ -316,7 +320,6 @@ def speculate_in(
 
 
 __all__ = [
-    "CHILDREN",
     "LEAST_SEEN",
     "Desk",
     "Grown",

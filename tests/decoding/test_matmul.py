@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from accel.matmul import BLOCK, multiply, multiply_row, narrow, packed, wide
+from accel.matmul import BLOCK, multiply, narrow, packed, wide
 
 
 @njit
@@ -64,22 +64,6 @@ def test_the_sum_of_a_row_does_not_depend_on_its_company(dtype: Any) -> None:
         together = np.empty((rows, 96), np.float32)
         multiply(inputs, 64 - rows, rows, matrix, 3, depth, together, 0)
         assert (together == alone[64 - rows :]).all(), rows
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int16])
-@pytest.mark.parametrize("blocks", range(1, 10))
-def test_a_row_alone_is_multiplied_alike_several_blocks_at_once(dtype: Any, blocks: int) -> None:
-    random = np.random.default_rng(blocks)
-    weight, inputs = np.empty((blocks * BLOCK, 66), dtype), np.empty((1, 66), dtype)
-    for stored in (weight, inputs):
-        _narrow_all(random.standard_normal(stored.shape, np.float32), stored)
-    matrix, depth = packed(weight), 66 * inputs.itemsize // 4
-    expected = np.empty((1, blocks * BLOCK), np.float32)
-    multiply(inputs, 0, 1, matrix, blocks, depth, expected, 0)
-    found = np.full((1, blocks * BLOCK + 1), np.nan, np.float32)
-    multiply_row(inputs, matrix, blocks, depth, found)
-    assert (found[:, :-1] == expected).all()
-    assert np.isnan(found[0, -1])
 
 
 def test_rounding_to_bf16_is_torchs() -> None:
