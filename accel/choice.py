@@ -120,6 +120,16 @@ class _OddsType(FieldsType):
 class Odds(structref.StructRefProxy):
     """What compiled code chooses by, see ``odds_of``."""
 
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """See ``odds_of``."""
+        return _numbers_in(self)
+
+    @property
+    def chains(self) -> Chains:
+        """See ``odds_of``."""
+        return _chains_in(self)
+
 
 structref.define_proxy(Odds, _OddsType, ["numbers", "chains"])
 
@@ -129,6 +139,18 @@ def odds_of(numbers: NDArray[np.float64], chains: Chains) -> Odds:
     """The odds of a step with these chains. numbers: float64, at ``_BROUGHT`` and so on, see
     ``Choice``."""
     return Odds(numbers, chains)
+
+
+@njit(cache=True)
+def _numbers_in(odds: Any) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = odds.numbers
+    return numbers
+
+
+@njit(cache=True)
+def _chains_in(odds: Any) -> Chains:
+    chains: Chains = odds.chains
+    return chains
 
 
 _BROUGHT, _HOPED, _PRIOR, _DECAY = range(4)
@@ -148,7 +170,7 @@ _PACE, _TREE_S, _NUMBERS = range(17, 20)
 """``Trust.pace`` and ``Trust.draft_s``."""
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _fade(numbers: NDArray[np.float64], hope: int) -> None:
     """A step passed. While nothing is drafted, nothing is learnt, and what was learnt fades."""
     prior, decay = numbers[hope + _PRIOR], numbers[hope + _DECAY]
@@ -156,29 +178,30 @@ def _fade(numbers: NDArray[np.float64], hope: int) -> None:
     numbers[hope + _BROUGHT] = prior + decay * (numbers[hope + _BROUGHT] - prior)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _likely(numbers: NDArray[np.float64], hope: int) -> float:
     """Accepted tokens for each that was hoped for."""
     likely: float = numbers[hope + _BROUGHT] / numbers[hope + _HOPED]
     return likely
 
 
-@compiled_with()
-def run_of(odds: Any, match: int) -> float:
+@compiled_with(borrows=True)
+def run_of(numbers: NDArray[np.float64], match: int) -> float:
     """Drafted tokens in a row that were right, 0 where they are too few to say anything, or the
     text's end stands earlier for too few tokens."""
-    run = odds.numbers[_RUN]
+    run = numbers[_RUN]
     return run if match >= RUNS[0] and run >= RUNS[0] else 0.0
 
 
-@compiled_with()
-def choose(odds: Any, match: int, speculates: bool) -> tuple[int, int]:
+@compiled_with(borrows=True)
+def choose_in(
+    numbers: NDArray[np.float64], chains: Chains, match: int, speculates: bool
+) -> tuple[int, int]:
     """What to draft where the text's end stands earlier for ``match`` tokens (a ``Draft``), and
     nodes of a chain. ``speculates``: whether there is a speculator."""
-    numbers, chains = odds.numbers, odds.chains
     pace, tree_s = numbers[_PACE], numbers[_TREE_S]
     found = min(match, len(FIRST) - 1)
-    place, run = found, run_of(odds, found)
+    place, run = found, run_of(numbers, found)
     if run > 0:
         place = len(FIRST)
         while place < len(FIRST) + len(RUNS) - 1 and run >= 2 * RUNS[0]:
@@ -212,26 +235,32 @@ def choose(odds: Any, match: int, speculates: bool) -> tuple[int, int]:
 
 
 @compiled_with()
-def worth_of(odds: Any) -> float:
+def choose(odds: Any, match: int, speculates: bool) -> tuple[int, int]:
+    """``choose_in``, by one argument for all that does not change."""
+    kind, nodes = choose_in(odds.numbers, odds.chains, match, speculates)
+    return kind, nodes
+
+
+@compiled_with(borrows=True)
+def worth_of(numbers: NDArray[np.float64], chains: Chains) -> float:
     """Seconds that a speculated token saves where it is right, less while fewer are right than were
     hoped for."""
-    chains = odds.chains
-    worth_s = chains.plain_s * _likely(odds.numbers, _SPECULATED) / _FASTER
+    worth_s = chains.plain_s * _likely(numbers, _SPECULATED) / _FASTER
     return max(worth_s, chains.slopes[0] / _MOST_CHANCE)
 
 
-@compiled_with()
-def note_speculated(odds: Any, hoped: float, depth: int) -> None:
+@compiled_with(borrows=True)
+def note_speculated(numbers: NDArray[np.float64], hoped: float, depth: int) -> None:
     """Of a speculator's tree so many tokens are hoped for, and so many are on its longest path.
 
     Of none there is no more to be hoped, but it was asked for what it usually brings.
     """
-    odds.numbers[_DEPTH] = depth
+    numbers[_DEPTH] = depth
     if depth > 0:
-        odds.numbers[_HOPES] = hoped
+        numbers[_HOPES] = hoped
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _learn(numbers: NDArray[np.float64], hope: int, nodes: int, accepted: int) -> None:
     """Of so many nodes so many tokens were right."""
     numbers[_RUN] = numbers[_RUN] + accepted if accepted == nodes else 0
@@ -243,13 +272,13 @@ def _learn(numbers: NDArray[np.float64], hope: int, nodes: int, accepted: int) -
     numbers[hope + _BROUGHT] += share * min(accepted, _MOST_LIKELY * hoped)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def learn_speculated(numbers: NDArray[np.float64], accepted: int) -> None:
     """Of a speculator's last tree so many tokens were right."""
     _learn(numbers, _SPECULATED, int(numbers[_DEPTH]), accepted)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def passes_in(numbers: NDArray[np.float64]) -> bool:
     """Whether nothing is asked at this step, as at most while there is nothing to hope for."""
     if numbers[_UNASKED] < 1:
@@ -258,7 +287,7 @@ def passes_in(numbers: NDArray[np.float64]) -> bool:
     return True
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def note_asked(numbers: NDArray[np.float64], kind: int, took_s: float) -> None:
     """The answer was ``kind``; to ask took so long, and to draft where that is made at once."""
     if kind == _NOTHING:

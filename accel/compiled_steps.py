@@ -38,11 +38,11 @@ from accel.compiled_forward import forward, meetings_of, shares_of
 from accel.draft_tree import Source, TokenArray
 from accel.meeting import LATE
 from accel.sources import asking, mixture_room, prompt, speculated_step, speculation
-from accel.sources.asking import ask_in
+from accel.sources.asking import ask_at
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.speculated_step import MOST_SEEN, note_in
-from accel.sources.speculation import Grown, lay_out
+from accel.sources.speculation import Grown, lay_out, opened
 
 MOST_STEPS = 32
 """Steps of one call at most."""
@@ -274,8 +274,8 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
     """
     steps = stage.steps
     nothing = 0, -1, -1
-    numbers, seconds = odds.numbers, odds.chains.seconds
-    work, tree, text = desk.work, desk.grown, desk.text
+    numbers, chains, table = odds.numbers, odds.chains, opened(desk)
+    work, tree, text = table.work, table.grown, table.text
     length, place = NOT_COMMITTED, 0
     step = drafts = all_nodes = chosen_tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
@@ -292,8 +292,9 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         began = _now(steps.clock)
         count, kind = 0, _NOTHING
         if chosen_tokens + 1 < limits.tokens and not passes_in(numbers):
-            found, behind, kind, _, count = ask_in(
-                *(desk, room, coming, added, grown, start, stop, has_state, odds, most)
+            found, behind, kind, _, count = ask_at(
+                *(table, room, coming, added, grown, start, stop, has_state),
+                *(numbers, chains, most),
             )
             if found == NOT_COMMITTED:
                 break
@@ -323,7 +324,10 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         chosen_tokens, grown = chosen_tokens + chosen, grown + chosen
         added = steps.tokens[chosen_tokens - grown : chosen_tokens]
         steps.accepted[step], steps.verified_s[step] = chosen - 1, verified - drafted
-        verified_s, expected_s = verified_s + steps.verified_s[step], expected_s + seconds[count]
+        verified_s, expected_s = (
+            verified_s + steps.verified_s[step],
+            expected_s + chains.seconds[count],
+        )
         drafted_s = drafted - began + (_now(steps.clock) - verified)
         if kind == _SPECULATION:
             steps.drafted_s[drafts] = drafted_s

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from accel import choice as choice_of
 from accel import compiled_parts, int8, lanes, matmul, speculator
-from accel.choice import Draft, choose
+from accel.choice import Chains, Draft, choose_in
 from accel.draft_tree import TokenArray
 from accel.sources import (
     calibration,
@@ -24,7 +27,7 @@ from accel.sources import (
 )
 from accel.sources.compiled import compiled_with
 from accel.sources.mixture_room import NOT_COMMITTED, match_in
-from accel.sources.speculation import speculate_in
+from accel.sources.speculation import Open, opened, speculate_at
 
 _SPECULATION = int(Draft.SPECULATION)
 
@@ -49,7 +52,7 @@ class Asking(NamedTuple):
     has_state: bool
 
 
-@compiled_with(
+_ASKING = (
     calibration,
     choice_of,
     compiled_parts,
@@ -63,6 +66,41 @@ class Asking(NamedTuple):
     speculation,
     speculator,
 )
+
+
+@compiled_with(*_ASKING)
+def ask_at(
+    desk: Open,
+    room: Any,
+    coming: tuple[int, int, int],
+    added: TokenArray,
+    grown: int,
+    start: int,
+    stop: int,
+    has_state: bool,
+    numbers: NDArray[np.float64],
+    chains: Chains,
+    most: int,
+) -> tuple[int, int, int, int, int]:
+    """``match_in``, ``choose_in`` and, where that says so, ``speculate_at``.
+
+    See ``Asking``; ``most``: nodes at most. Returns the match's length (``NOT_COMMITTED`` where
+    that failed, and nothing else was done) and place, what was chosen, nodes of a chain and nodes
+    that were guessed.
+    """
+    nodes, leaf, own = coming
+    length, place = match_in(room, nodes, leaf, own, added, stop)
+    if length == NOT_COMMITTED:
+        return length, place, 0, 0, 0
+    kind, chain = choose_in(numbers, chains, length, has_state)
+    count = 0
+    if kind == _SPECULATION:
+        where = start, stop + grown, length, place, most
+        count = speculate_at(desk, *where, numbers, chains)
+    return length, place, kind, chain, count
+
+
+@compiled_with(*_ASKING)
 def ask_in(
     desk: Any,
     room: Any,
@@ -75,18 +113,6 @@ def ask_in(
     odds: Any,
     most: int,
 ) -> tuple[int, int, int, int, int]:
-    """``match_in``, ``choose`` and, where that says so, ``speculate_in``.
-
-    See ``Asking``; ``most``: nodes at most. Returns the match's length (``NOT_COMMITTED`` where
-    that failed, and nothing else was done) and place, what was chosen, nodes of a chain and nodes
-    that were guessed.
-    """
-    nodes, leaf, own = coming
-    length, place = match_in(room, nodes, leaf, own, added, stop)
-    if length == NOT_COMMITTED:
-        return length, place, 0, 0, 0
-    kind, chain = choose(odds, length, has_state)
-    count = 0
-    if kind == _SPECULATION:
-        count = speculate_in(desk, start, stop + grown, length, place, most, odds)
-    return length, place, kind, chain, count
+    """``ask_at``, by fewer arguments."""
+    where = room, coming, added, grown, start, stop, has_state
+    return ask_at(opened(desk), *where, odds.numbers, odds.chains, most)

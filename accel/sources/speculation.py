@@ -16,7 +16,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel import choice, compiled_parts, int8, lanes, matmul, speculator
-from accel.choice import LEAST_CHANCE, MOST_NODES, note_speculated, run_of, worth_of
+from accel.choice import LEAST_CHANCE, MOST_NODES, Chains, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
 from accel.rows import BLOCKED
 from accel.sources import prompt, speculated_head, speculated_step
@@ -125,6 +125,27 @@ def desk_of(
     return Desk(tables, head, work, grown, text, previous, newest)
 
 
+class Open(NamedTuple):
+    """What a desk holds: taken out once, it is not counted again whenever it is read."""
+
+    tables: Speculator
+    head: Head
+    work: Work
+    grown: Grown
+    text: TokenArray
+    previous: TokenArray
+    newest: TokenArray
+
+
+@compiled_with(forceinline=True)
+def opened(desk: Any) -> Open:
+    """What it holds."""
+    return Open(
+        *(desk.tables, desk.head, desk.work, desk.grown),
+        *(desk.text, desk.previous, desk.newest),
+    )
+
+
 @compiled_with(borrows=True)
 def lay_out(grown: Grown, count: int, last: int) -> None:
     """Write the rows of the text's ``last`` token and of ``count`` nodes behind it."""
@@ -162,9 +183,13 @@ def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
     return stop + depth
 
 
-@compiled_with(compiled_parts, int8, lanes, matmul, prompt, speculated_step, speculator)
+@compiled_with(
+    *(compiled_parts, int8, lanes, matmul, prompt, speculated_step, speculator),
+    borrows=True,
+    forceinline=True,
+)
 def _look_behind(
-    desk: Any, node: int, seen: int, stop: int, length: int, place: int
+    desk: Open, node: int, seen: int, stop: int, length: int, place: int
 ) -> tuple[int, int]:
     """Write the logits of what follows a node, -1 for the root, whose match is given. ``seen``:
     nodes that were looked behind before it. Returns the match of its path, of length 0 where
@@ -241,14 +266,21 @@ _GROWING = (
 )
 
 
-@compiled_with(*_GROWING)
+@compiled_with(*_GROWING, borrows=True, forceinline=True)
 def _grow(
-    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
+    desk: Open,
+    start_of_text: int,
+    stop: int,
+    length: int,
+    place: int,
+    most: int,
+    numbers: NDArray[np.float64],
+    chains: Chains,
 ) -> int:
     """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
 
     Returns how many nodes it has, ``most`` and ``MOST_NODES`` at most, so many that they save most
-    by the ``odds``. length, place: ``prompt.ending_match``.
+    by the odds, see ``choice.odds_of``. length, place: ``prompt.ending_match``.
     """
     text, work, grown, head = desk.text, desk.work, desk.grown, desk.head
     nodes, kept = grown.nodes, grown.kept
@@ -256,11 +288,11 @@ def _grow(
     start(desk.tables, work)
     kept.chances[:] = 0
     columns, chances = work.columns, work.chances
-    run = run_of(odds, length)
+    run = run_of(numbers, length)
     ends = start_of_text, stop, place
-    seconds, slopes = odds.chains.seconds, odds.chains.slopes
+    seconds, slopes = chains.seconds, chains.slopes
     most = min(most, MOST_NODES, len(seconds) - 1)
-    worth_s = worth_of(odds)
+    worth_s = worth_of(numbers, chains)
     seen = count = taken = best = 0
     saved_s = expected = 0.0
     node, chance, is_looked = -1, np.float32(1), True
@@ -302,20 +334,37 @@ def _grow(
         )
 
 
-@compiled_with(*_GROWING)
-def speculate_in(
-    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
+@compiled_with(*_GROWING, borrows=True)
+def speculate_at(
+    desk: Open,
+    start_of_text: int,
+    stop: int,
+    length: int,
+    place: int,
+    most: int,
+    numbers: NDArray[np.float64],
+    chains: Chains,
 ) -> int:
     """``_grow`` a tree, lay its rows out, and note what is hoped for from it; returns how many
     nodes it has."""
-    count = _grow(desk, start_of_text, stop, length, place, most, odds)
+    count = _grow(desk, start_of_text, stop, length, place, most, numbers, chains)
     grown = desk.grown
     lay_out(grown, count, desk.text[stop - 1])
     hoped, depth = 0.0, 0
     for node in range(count):
         hoped += grown.nodes.chances[node]
         depth = max(depth, grown.offsets[node + 1])
-    note_speculated(odds, hoped, depth)
+    note_speculated(numbers, hoped, depth)
+    return count
+
+
+@compiled_with(*_GROWING)
+def speculate_in(
+    desk: Any, start_of_text: int, stop: int, length: int, place: int, most: int, odds: Any
+) -> int:
+    """``speculate_at``, by fewer arguments."""
+    where = start_of_text, stop, length, place, most
+    count: int = speculate_at(opened(desk), *where, odds.numbers, odds.chains)
     return count
 
 
@@ -323,8 +372,11 @@ __all__ = [
     "LEAST_SEEN",
     "Desk",
     "Grown",
+    "Open",
     "begin_in",
     "desk_of",
     "lay_out",
+    "opened",
+    "speculate_at",
     "speculate_in",
 ]

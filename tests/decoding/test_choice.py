@@ -173,9 +173,9 @@ class Guesses:
         return kind, chain, self.speculate(odds, nodes)
 
     def speculate(self, odds: Odds, nodes: int) -> DraftTree:
-        self.asked.append((nodes, worth_of(odds)))
+        self.asked.append((nodes, worth_of(odds.numbers, odds.chains)))
         count = min(nodes, self._most, 5)
-        note_speculated(odds, count / 2, count)
+        note_speculated(odds.numbers, count / 2, count)
         return DraftTree.chain(np.arange(count, dtype=np.int32), Source.SPECULATED)
 
 
@@ -201,10 +201,10 @@ def test_a_run_goes_on_while_the_longest_path_is_right() -> None:
     odds, right = choice.odds(chains), 0
     choice.draft(Matches(0), chains, 64, Guesses())
     for nodes, depth, accepted in ((9, 4, 4), (12, 7, 7), (3, 2, 1)):
-        note_speculated(odds, 2.0, depth)
+        note_speculated(odds.numbers, 2.0, depth)
         choice.learn(nodes, accepted)
         right = right + accepted if accepted == depth else 0
-        assert run_of(odds, RUNS[0]) == (right if right >= RUNS[0] else 0)
+        assert run_of(odds.numbers, RUNS[0]) == (right if right >= RUNS[0] else 0)
 
 
 def test_what_is_speculated_keeps_to_the_room_and_is_timed() -> None:

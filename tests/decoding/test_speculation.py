@@ -83,7 +83,7 @@ def odds_of(least: float, run: int = 0) -> Odds:
     choice = Choice(Trust())
     if run:
         choice.learn(run, run)
-    node_s = least * worth_of(choice.odds(chains))
+    node_s = least * worth_of(choice.odds(chains).numbers, chains)
     return choice.odds(chains._replace(seconds=np.arange(65) * node_s, slopes=np.full(65, node_s)))
 
 
