@@ -86,7 +86,7 @@ class Room(NamedTuple):
         )
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, borrows=True)
 def rotate(vectors: Floats, at: int, rotations: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
     """Turn a head's numbers by its position (rotate_half); all places are flat."""
     half = rotations.shape[2]
@@ -98,7 +98,7 @@ def rotate(vectors: Floats, at: int, rotations: Floats, position: int, given: St
         store(given, to + half + i, right * cos + left * sin)
 
 
-@compiled_with(matmul)
+@compiled_with(matmul, borrows=True)
 def keep_key(keys: Stored, place: int, vector: Floats) -> None:
     """Write a head's key for a position. keys: of one layer and head."""
     pair = keys.shape[2] // BLOCK
@@ -108,13 +108,13 @@ def keep_key(keys: Stored, place: int, vector: Floats) -> None:
             keys[block, i, column + odd] = narrow(vector[pair * i + odd], keys)
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def _place_in_pair(place: int, pair: int) -> int:
     """Where a position's value stands in its pair, see ``lanes.SECOND_FIRST``."""
     return place % pair if pair == 1 else place % 2 ^ SECOND_FIRST
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, borrows=True)
 def keep_value(values: Stored, place: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     pair = values.shape[2] // BLOCK
@@ -124,7 +124,7 @@ def keep_value(values: Stored, place: int, vector: Floats) -> None:
             values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, borrows=True)
 def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kept.keys, kept.values
@@ -150,7 +150,7 @@ def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
                         ]
 
 
-@compiled_with(lanes, matmul, sums)
+@compiled_with(lanes, matmul, sums, borrows=True)
 def write_shares(
     scores: Floats,
     row: int,
@@ -190,7 +190,7 @@ def write_shares(
     return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(lanes, matmul, sums)
+@compiled_with(lanes, matmul, sums, borrows=True)
 def attend(
     queries: Stored,
     keys: Packed,

@@ -35,12 +35,14 @@ from accel.compiled_parts import (
     add_and_normalise,
     embed,
     gate,
+    keep_rows,
     middle_layer,
     parts_of,
     place_rows,
     project,
     queries_of,
 )
+from accel.compiled_side import OpenSide, opened
 from accel.draft_tree import TokenArray
 from accel.matmul import BLOCK, multiply
 from accel.meeting import await_done, follow_where, linger, meet_where, note_done, stand_by
@@ -70,7 +72,7 @@ UNEVEN = 64
 second: it takes one row more, and another for each of so many."""
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def shares_of(rows: int) -> tuple[bool, int]:
     """How two threads share so many rows: whether by columns, and rows of the first."""
     if rows <= COLUMN_ROWS:
@@ -78,17 +80,20 @@ def shares_of(rows: int) -> tuple[bool, int]:
     return False, rows // 2 + 1 + rows // UNEVEN
 
 
-@compiled_with(compiled_side)
-def meetings_of(own: Any, rows: int) -> int:
+@compiled_with(borrows=True)
+def meetings_of(layers: int, rows: int) -> int:
     """How often two threads meet in a forward at most."""
-    return _MEETINGS * len(own.weights.qkv) + 1 + rows
+    return _MEETINGS * layers + 1 + rows
 
 
-@compiled_with(
+_PARTS = (
     *(lanes, matmul, compiled_attention, compiled_head, compiled_parts, compiled_paths),
     *(compiled_side, meeting, standing_by, sums),
 )
-def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
+
+
+@compiled_with(*_PARTS)
+def forward(
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
     mask: Floats,
@@ -107,11 +112,54 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
     side: int,
     number: int,
 ) -> int:
+    """``forward_at``, of a ``Side``."""
+    count: int = forward_at(
+        tokens,
+        offsets,
+        mask,
+        past,
+        first_mask,
+        mask_inputs,
+        logits,
+        parents,
+        walks,
+        by_columns,
+        stands_by,
+        first,
+        last,
+        opened(own),
+        meeting,
+        side,
+        number,
+    )
+    return count
+
+
+@compiled_with(*_PARTS, borrows=True)
+def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have to hand around)
+    tokens: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    mask: Floats,
+    past: int,
+    first_mask: int,
+    mask_inputs: Floats,
+    logits: Floats,
+    parents: TokenArray,
+    walks: bool,
+    by_columns: bool,
+    stands_by: bool,
+    first: int,
+    last: int,
+    own: OpenSide,
+    meeting: NDArray[np.int64],
+    side: int,
+    number: int,
+) -> int:
     """Compute rows after ``past`` committed ones; see ``rows.Rows`` for the first three.
 
     logits: float32 [wanted, >= vocabulary], of the last rows, written. Rows from ``first_mask`` on
     are mask rows: ``mask_inputs`` float32 [masks, width] stand for their tokens, and the side's
-    ``paths`` are added for them alone. own: the ``Side`` that computes.
+    ``paths`` are added for them alone. own: the side that computes.
 
     Where it ``walks``, logits of mask rows alone are written, and the walk along the tree of
     ``parents``, whose root and nodes stand before them, is left in the side's ``walk_room``;
@@ -170,7 +218,7 @@ def forward(  # noqa: PLR0915 (compiled; one loop over arrays it would have to h
         for layer in range(len(weights.qkv)):
             add_and_normalise(x, added, rows, weights.attention_norm[layer], shape.eps, normed)
             if layer == middle_layer(len(weights.qkv)) and (side == 0 or not by_columns):
-                scratch.middle[begin:end] = normed
+                keep_rows(normed, scratch.middle[begin:end])
             project(
                 normed,
                 weights.qkv,

@@ -74,7 +74,7 @@ class WalkRoom(NamedTuple):
         )
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, borrows=True)
 def note_highest(
     logits: Floats, rows: int, count: int, first: int, scores: Floats, tokens: TokenArray
 ) -> None:
@@ -97,7 +97,7 @@ def note_highest(
             tokens[row] = first + place
 
 
-@compiled_with(lanes, matmul)
+@compiled_with(lanes, matmul, borrows=True)
 def likeliest_tokens(
     states: Stored,
     rows: int,
@@ -128,7 +128,7 @@ def likeliest_tokens(
         note_highest(logits, rows, count, block * BLOCK, scores, tokens)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -> int:
     """Write the places in the next block of ``node``'s row and of those of its first descendants,
     ``most`` rows in all; -1 for all other rows. Returns how many there are.
@@ -147,7 +147,7 @@ def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -
     return count
 
 
-@compiled_with(lanes, matmul, meeting)
+@compiled_with(lanes, matmul, meeting, borrows=True)
 def walk(
     states: Stored,
     tokens: TokenArray,

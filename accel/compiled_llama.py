@@ -156,8 +156,9 @@ class CompiledLlama(Model):
                 *(self._steps, Grown.room(), pair.meeting, self._mask_inputs[:0])
             )
         if self.shared_from:
+            layers = len(self._weights.qkv)
             most_rows = limits.nodes + 1 if drafting else 1
-            held = pair.hold(second, limits.steps * meetings_of(first, most_rows))
+            held = pair.hold(second, limits.steps * meetings_of(layers, most_rows))
             if held is None:
                 return None
             before = held
@@ -216,7 +217,7 @@ class CompiledLlama(Model):
         is_long = not by_columns
         if not (self.shared_from and least <= count and pair.is_free(is_long=is_long)):
             return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
-        meetings = meetings_of(sides[0], count)
+        meetings = meetings_of(len(self._weights.qkv), count)
         shared = (*arguments, by_columns, stands_by)
         how = {"stands_by": stands_by, "is_long": is_long}
         return pair.run(forward, shared, half, count, sides, meetings, **how)

@@ -69,7 +69,7 @@ class Scratch(NamedTuple):
         )
 
 
-@compiled_with(matmul, fastmath=True)
+@compiled_with(matmul, fastmath=True, borrows=True)
 def add_and_normalise(
     x: Floats, added: Floats, rows: int, weight: Floats, eps: float, normed: Stored
 ) -> None:
@@ -101,7 +101,7 @@ def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
             store(gated, row * width + i, share * other)
 
 
-@compiled_with(lanes, matmul, compiled_attention)
+@compiled_with(lanes, matmul, compiled_attention, borrows=True)
 def place_rows(
     qkv: Floats,
     bias: Floats,
@@ -137,7 +137,15 @@ def place_rows(
             keep_value(values[head], place + row, qkv[row, start : start + depth])
 
 
-@compiled_with()
+@compiled_with(borrows=True)
+def keep_rows(rows: Stored, kept: Stored) -> None:
+    """Copy rows."""
+    for row in range(len(rows)):
+        for i in range(rows.shape[1]):
+            kept[row, i] = rows[row, i]
+
+
+@compiled_with(borrows=True)
 def middle_layer(layers: int) -> int:
     """The layer whose input tells a speculator what the last state does not: two thirds up, where
     more is known of what comes later than of the next token alone (after EAGLE-3, which takes three
@@ -156,14 +164,14 @@ class Parts(NamedTuple):
     head: tuple[int, int]
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def part_of(blocks: int, is_halved: bool, side: int) -> tuple[int, int]:
     """What a side takes of some blocks: all where not halved."""
     half = (blocks + 1) // 2 if is_halved else blocks
     return (0, half) if side == 0 else (half, blocks)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def queries_of(queries: int, head: int, is_halved: bool, side: int) -> tuple[int, int]:
     """The first query of a head of keys that a side computes, and the one behind its last: all
     where not halved. Who has one more of an odd number changes with the head; side 0 has none of a
@@ -174,7 +182,7 @@ def queries_of(queries: int, head: int, is_halved: bool, side: int) -> tuple[int
     return (0, half) if side == 0 else (half, queries)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
     """What a side takes of all matrices: the whole where not ``by_columns``."""
     whole = 0 if not by_columns else side
@@ -190,7 +198,7 @@ def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
     )
 
 
-@compiled_with(matmul)
+@compiled_with(matmul, borrows=True)
 def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats, added: Floats) -> None:
     """Begin the residual stream, to which nothing is added yet."""
     for row in range(len(tokens)):
@@ -199,7 +207,7 @@ def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats, added: Floats
             added[row, i] = 0
 
 
-@compiled_with(lanes, matmul, compiled_paths)
+@compiled_with(lanes, matmul, compiled_paths, borrows=True)
 def project(
     inputs: Stored,
     matrices: Packed,
@@ -229,6 +237,7 @@ __all__ = [
     "add_and_normalise",
     "embed",
     "gate",
+    "keep_rows",
     "middle_layer",
     "parts_of",
     "place_rows",

@@ -77,7 +77,7 @@ def _array(matrix: torch.Tensor) -> NDArray[Any]:
     return (matrix if matrix.dtype == torch.float32 else matrix.view(torch.int16)).numpy()
 
 
-@compiled_with(matmul)
+@compiled_with(matmul, borrows=True)
 def add_path(
     inputs: Stored,
     first: int,

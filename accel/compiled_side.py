@@ -6,6 +6,8 @@ forward, which leaves nothing in the caches, 17: a tenth of a small forward.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from numba import njit
 from numba.experimental import structref
 
@@ -14,7 +16,7 @@ from accel.compiled_head import Found, WalkRoom
 from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import Paths, PathScratch
 from accel.matmul import Packed
-from accel.sources.compiled import FieldsType
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.standing_by import Job
 
 
@@ -27,11 +29,27 @@ class Side(structref.StructRefProxy):
     """One of the two threads of a forward: see ``side_of``."""
 
 
-_FIELDS = (
-    *("weights", "shape", "vocabulary", "paths", "rotations", "kept", "key_words", "value_words"),
-    *("found", "job", "row_scratch", "column_scratch", "room", "path_scratch", "walk_room"),
-)
-structref.define_proxy(Side, _SideType, list(_FIELDS))
+class OpenSide(NamedTuple):
+    """What a side has: taken out once, it is not counted again in every forward."""
+
+    weights: Weights
+    shape: Shape
+    vocabulary: int
+    paths: Paths
+    rotations: Floats
+    kept: Kept
+    key_words: Packed
+    value_words: Packed
+    found: Found
+    job: Job
+    row_scratch: Scratch
+    column_scratch: Scratch
+    room: Room
+    path_scratch: PathScratch
+    walk_room: WalkRoom
+
+
+structref.define_proxy(Side, _SideType, list(OpenSide._fields))
 
 
 @njit(cache=True)
@@ -74,4 +92,26 @@ def side_of(
     )
 
 
-__all__ = ["Side", "side_of"]
+@compiled_with(forceinline=True)
+def opened(side: Any) -> OpenSide:
+    """What it has."""
+    return OpenSide(
+        side.weights,
+        side.shape,
+        side.vocabulary,
+        side.paths,
+        side.rotations,
+        side.kept,
+        side.key_words,
+        side.value_words,
+        side.found,
+        side.job,
+        side.row_scratch,
+        side.column_scratch,
+        side.room,
+        side.path_scratch,
+        side.walk_room,
+    )
+
+
+__all__ = ["OpenSide", "Side", "opened", "side_of"]

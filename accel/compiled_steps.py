@@ -34,7 +34,8 @@ from accel import (
 from accel import meeting as meeting_of
 from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes_in
 from accel.compiled_attention import Floats, move
-from accel.compiled_forward import forward, meetings_of, shares_of
+from accel.compiled_forward import forward_at, meetings_of, shares_of
+from accel.compiled_side import OpenSide
 from accel.draft_tree import Source, TokenArray
 from accel.meeting import LATE
 from accel.sources import asking, mixture_room, prompt, speculated_step, speculation
@@ -159,7 +160,7 @@ def _keep_path(kept: Any, path: TokenArray, first: int) -> None:
     move(kept, rows, first)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def _note_chosen(
     steps: Steps, first: int, walked: Any, count: int, sources: NDArray[np.int8], pauses: Any
 ) -> bool:
@@ -180,21 +181,28 @@ _FORWARD = (
 )
 
 
-@compiled_with(*_FORWARD)
+@compiled_with(*_FORWARD, borrows=True)
 def _walk_tree(
-    own: Any, tree: Grown, nodes: int, past: int, least_rows: int, number: int, stage: Any
+    own: OpenSide,
+    tree: Grown,
+    nodes: int,
+    past: int,
+    least_rows: int,
+    number: int,
+    meeting: NDArray[np.int64],
+    inputs: Floats,
 ) -> int:
     """The forward of the first ``nodes`` of a tree; returns how many tokens the walk chose."""
     rows = nodes + 1
     is_shared = 0 < least_rows <= rows
     by_columns, half = shares_of(rows)
-    count: int = forward(
+    count: int = forward_at(
         tree.tokens[:rows],
         tree.offsets[:rows],
         tree.mask[: rows * rows].reshape(rows, rows),
         past,
         rows,
-        stage.inputs,
+        inputs,
         own.job.logits[:0],
         tree.nodes.parents[:nodes],
         True,
@@ -203,7 +211,7 @@ def _walk_tree(
         0,
         half if is_shared else rows,
         own,
-        stage.meeting,
+        meeting,
         0,
         number,
     )
@@ -222,23 +230,24 @@ def plain_steps_in(
     stage: Any,
 ) -> Made:
     """``steps_in`` without drafts, behind a text that ends with the token ``last``."""
-    steps, tree = stage.steps, stage.bare
-    step, verified_s, is_over, late = 0, 0.0, False, stage.meeting[LATE]
+    steps, tree, side = stage.steps, stage.bare, compiled_side.opened(own)
+    meeting, inputs = stage.meeting, stage.inputs
+    step, verified_s, is_over, late = 0, 0.0, False, meeting[LATE]
     most = min(limits.steps, limits.tokens, limits.positions - past, capacity - past)
     while step < most and not is_over:
         began = _now(steps.clock)
         lay_out(tree, 0, last)
-        chosen = _walk_tree(own, tree, 0, past + step, least_rows, number, stage)
-        number += meetings_of(own, 1)
-        last = own.walk_room.chosen[0]
+        chosen = _walk_tree(side, tree, 0, past + step, least_rows, number, meeting, inputs)
+        number += meetings_of(len(side.weights.qkv), 1)
+        last = side.walk_room.chosen[0]
         is_over = _note_chosen(
-            steps, step, own.walk_room, chosen, tree.nodes.sources, limits.pauses
+            steps, step, side.walk_room, chosen, tree.nodes.sources, limits.pauses
         )
         steps.accepted[step], steps.verified_s[step] = 0, _now(steps.clock) - began
         verified_s += steps.verified_s[step]
         step += 1
         # Without a core of its own the second thread would be late in every step.
-        is_over |= stage.meeting[LATE] > late
+        is_over |= meeting[LATE] > late
     return Made(
         *(step, 0, 0, step, 0, 0, NOT_COMMITTED, 0, past + step),
         *(0.0, verified_s, verified_s),
@@ -272,14 +281,19 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
     Ends where a limit is reached, where memory has to be made, where the second thread was late, or
     something else is to be drafted than what a speculator guesses.
     """
-    steps = stage.steps
+    steps, meeting, inputs, side = (
+        stage.steps,
+        stage.meeting,
+        stage.inputs,
+        compiled_side.opened(own),
+    )
     nothing = 0, -1, -1
     numbers, chains, table = odds.numbers, odds.chains, opened(desk)
     work, tree, text = table.work, table.grown, table.text
     length, place = NOT_COMMITTED, 0
     step = drafts = all_nodes = chosen_tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
-    late = stage.meeting[LATE]
+    late = meeting[LATE]
     while step < limits.steps:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         if (
@@ -307,19 +321,19 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         if kind != _SPECULATION:
             lay_out(tree, 0, added[grown - 1] if grown else text[stop - 1])
         drafted = _now(steps.clock)
-        chosen = _walk_tree(own, tree, count, past, least_rows, number, stage)
+        chosen = _walk_tree(side, tree, count, past, least_rows, number, meeting, inputs)
         verified = _now(steps.clock)
-        number += meetings_of(own, count + 1)
-        path = own.walk_room.path[: chosen - 1]
-        _keep_path(own.kept, path, past + 1)
+        number += meetings_of(len(side.weights.qkv), count + 1)
+        path = side.walk_room.path[: chosen - 1]
+        _keep_path(side.kept, path, past + 1)
         past += chosen
         row = path[chosen - 2] + 1 if chosen > 1 else 0
         has_state = True
-        note_in(work.known, own.row_scratch.normed[row], own.row_scratch.middle[row])
+        note_in(work.known, side.row_scratch.normed[row], side.row_scratch.middle[row])
         if kind == _SPECULATION:
             learn_speculated(numbers, chosen - 1)
         is_over = _note_chosen(
-            *(steps, chosen_tokens, own.walk_room, chosen, tree.nodes.sources, limits.pauses)
+            *(steps, chosen_tokens, side.walk_room, chosen, tree.nodes.sources, limits.pauses)
         )
         chosen_tokens, grown = chosen_tokens + chosen, grown + chosen
         added = steps.tokens[chosen_tokens - grown : chosen_tokens]
@@ -335,7 +349,7 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         else:
             asked_s += drafted_s
         step += 1
-        if is_over or stage.meeting[LATE] > late:
+        if is_over or meeting[LATE] > late:
             break
     return Made(
         *(step, drafts, all_nodes, chosen_tokens, linked, stop, length, place, past),

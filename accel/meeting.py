@@ -79,7 +79,7 @@ def _pause(_context: Any) -> Any:
 _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == "posix" else _pause
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def _wait(meeting: NDArray[np.int64], side: int, number: int) -> None:
     looks = 0
     while _look(meeting, (1 - side) * _APART) < number and not _look(meeting, _BROKEN):
@@ -91,14 +91,14 @@ def _wait(meeting: NDArray[np.int64], side: int, number: int) -> None:
             _give_away()
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
     """Wait until the other side (0 or 1) comes to the meeting of this number, or has broken."""
     _publish(meeting, side * _APART, number)
     _wait(meeting, side, number)
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def meet_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
     """Meet by the number after ``number`` where something is shared; returns that number."""
     if is_shared:
@@ -106,7 +106,7 @@ def meet_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: i
     return number + 1
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def follow_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
     """``meet_where``, but that side 0 waits for nobody: what side 1 makes is not for it."""
     if is_shared and side == 0:
@@ -116,7 +116,7 @@ def follow_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number:
     return number + 1
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def linger(side: int) -> None:
     """Let side 0 leave first, some 20 us: both want the interpreter's lock next, and whoever comes
     second sleeps."""
@@ -124,13 +124,13 @@ def linger(side: int) -> None:
         _pause()
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def publish_job(meeting: NDArray[np.int64], job: int) -> None:
     """Say that a job of this number, larger than all before, may be taken."""
     _publish(meeting, _JOB, job)
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def stand_by(meeting: NDArray[np.int64]) -> bool:
     """Wait for a job, and take it. False when none comes for some time, or the thread that waits is
     wanted elsewhere."""
@@ -148,13 +148,13 @@ def stand_by(meeting: NDArray[np.int64]) -> bool:
     return False
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def note_done(meeting: NDArray[np.int64]) -> None:
     """The job that was taken is done, and what it was told may be written over."""
     _publish(meeting, _DONE, meeting[_TAKEN])
 
 
-@compiled_with(lanes)
+@compiled_with(lanes, borrows=True)
 def await_done(meeting: NDArray[np.int64]) -> None:
     """Wait until the job that was published last is done, or the other side has broken."""
     looks = 0

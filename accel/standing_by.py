@@ -52,7 +52,7 @@ class Job(NamedTuple):
         )
 
 
-@compiled_with(meeting_of)
+@compiled_with(meeting_of, borrows=True)
 def hand_over(
     job: Job,
     tokens: TokenArray,
@@ -71,10 +71,12 @@ def hand_over(
     """Give the rows from ``first`` on to the other thread; see ``compiled_forward.forward``."""
     await_done(meeting)
     rows = len(tokens)
-    job.tokens[:rows] = tokens
-    job.offsets[:rows] = offsets
-    job.mask[: rows * rows] = mask.reshape(rows * rows)
-    job.parents[: len(parents)] = parents
+    for row in range(rows):
+        job.tokens[row], job.offsets[row] = tokens[row], offsets[row]
+        for column in range(rows):
+            job.mask[row * rows + column] = mask[row, column]
+    for node in range(len(parents)):
+        job.parents[node] = parents[node]
     numbers = job.numbers
     numbers[PAST], numbers[ROWS], numbers[PARENTS] = past, rows, len(parents)
     numbers[LOGITS], numbers[WALKS], numbers[BY_COLUMNS] = logits, walks, by_columns
@@ -82,7 +84,7 @@ def hand_over(
     publish_job(meeting, number + 1)
 
 
-@compiled_with()
+@compiled_with(borrows=True)
 def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray, Floats]:
     """Tokens, offsets, mask and parents that were handed over, and where logits are written."""
     rows, parents = job.numbers[ROWS], job.numbers[PARENTS]
