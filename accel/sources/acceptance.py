@@ -135,7 +135,7 @@ def _logarithm(count: float) -> float:
     return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
 
 
-@compiled_with(evidence_of, forceinline=True)
+@compiled_with(evidence_of, forceinline=True, borrows=True)
 def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     """Write what the node itself is: how much evidence there is in all, and ``state``.
 
@@ -145,10 +145,11 @@ def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
             inputs[group * LEVELS + level] = _logarithm(totals[group, level])
-    inputs[MATCHED_GROUPS * LEVELS :] = state
+    for place in range(len(state)):
+        inputs[MATCHED_GROUPS * LEVELS + place] = state[place]
 
 
-@compiled_with(evidence_of)
+@compiled_with(evidence_of, borrows=True)
 def matched_inputs(
     evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
 ) -> int:
@@ -169,7 +170,7 @@ def matched_inputs(
     return count
 
 
-@compiled_with(evidence_of)
+@compiled_with(evidence_of, borrows=True)
 def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], values: Floats) -> int:
     """Write the inputs, not zero, of a token for where it stands near; returns how many."""
     count = 0
@@ -184,7 +185,7 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
     return count
 
 
-@compiled_with(evidence_of, lanes, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
     """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
 
@@ -203,7 +204,7 @@ def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scr
         store(near_hidden, item * HIDDEN, hidden)
 
 
-@compiled_with(evidence_of, lanes, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
     """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
     matrix = weights.node
@@ -214,7 +215,7 @@ def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Fl
     store(hidden, 0, summed)
 
 
-@compiled_with(evidence_of, lanes, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
     """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
     matrix, zero = weights.escape_node, everywhere(np.float32(0))
@@ -227,7 +228,7 @@ def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Flo
     return weights.escape_shape[last_shape] + score
 
 
-@compiled_with(evidence_of, lanes, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def fetch_weights(weights: Weights) -> None:
     """Have what scoring reads come from memory."""
     fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
@@ -237,7 +238,7 @@ def fetch_weights(weights: Weights) -> None:
     fetch_all(weights.pair, SHAPES * SHAPES)
 
 
-@compiled_with(evidence_of, fastmath=True)
+@compiled_with(evidence_of, fastmath=True, borrows=True)
 def score_of(
     weights: Weights,
     start: Floats,
@@ -265,7 +266,7 @@ def score_of(
     return score
 
 
-@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True)
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
     weights: Weights,
     corrections: Floats,
@@ -309,7 +310,7 @@ def _scores_of(
     return highest
 
 
-@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True)
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
 def probabilities_of(
     weights: Weights,
     corrections: Floats,

@@ -106,7 +106,7 @@ def describe(
     state[5] = min(accepted, 16) / 8
 
 
-@compiled_with(evidence_of, forceinline=True)
+@compiled_with(evidence_of, forceinline=True, borrows=True)
 def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, depth: int) -> None:
     """Write the tokens from the root to ``node`` behind the text."""
     place = text.stop + depth - 1
@@ -116,7 +116,7 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
         node = parents[node]
 
 
-@compiled_with(acceptance, evidence_of, expansion, forceinline=True)
+@compiled_with(acceptance, evidence_of, expansion, forceinline=True, borrows=True)
 def _offer(
     frontier: Frontier,
     waiting: int,
@@ -150,7 +150,7 @@ def _offer(
     return added
 
 
-@compiled_with(expansion, forceinline=True)
+@compiled_with(expansion, forceinline=True, borrows=True)
 def _take(frontier: Frontier, left: int) -> int:
     """Take the most probable candidate off the frontier; ``left`` remain."""
     best = frontier.heap[0]
@@ -161,7 +161,14 @@ def _take(frontier: Frontier, left: int) -> int:
 
 
 @compiled_with(
-    acceptance, calibration, evidence_of, expansion, lanes, surroundings_of, forceinline=True
+    acceptance,
+    calibration,
+    evidence_of,
+    expansion,
+    lanes,
+    surroundings_of,
+    forceinline=True,
+    borrows=True,
 )
 def grow(  # noqa: PLR0915
     text: Text,

@@ -21,6 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel.sources.compiled import compiled_with
+
 if TYPE_CHECKING:
     from accel.sources.rewrites import TextCodec
 
@@ -113,7 +115,7 @@ def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
     return classes
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def catch_up(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -132,7 +134,7 @@ def catch_up(
         match[row] = length + match[row - count] if length == count else length
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def measure_matches(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -153,7 +155,7 @@ def measure_matches(
         match[row] = length
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def match_bucket(length: int) -> int:
     """0, 1, 2, 3, 4, 5-6, 7-8, 9-12, 13-16, 17-24, 25-48, more."""
     if length <= 4:
@@ -171,7 +173,7 @@ def match_bucket(length: int) -> int:
     return 10 if length <= 48 else 11
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def coarse_bucket(length: int) -> int:
     """0, 1, 2, 3, 4-7, more."""
     if length <= 3:
@@ -179,7 +181,7 @@ def coarse_bucket(length: int) -> int:
     return 4 if length <= 7 else 5
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def state_bucket(off_track: int) -> int:
     """Tokens since the cursor lost the original: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, more."""
     if off_track <= 2:
@@ -193,7 +195,7 @@ def state_bucket(off_track: int) -> int:
     return 6 if off_track <= 32 else 7
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def age_bucket(distance: int) -> int:
     """Distance of a row in the context from its end: to 16, 64, 256, 1024, more."""
     if distance <= 16:
@@ -205,7 +207,7 @@ def age_bucket(distance: int) -> int:
     return 3 if distance <= 1024 else 4
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def relation_of(
     offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
 ) -> int:
@@ -240,7 +242,7 @@ def relation_of(
     return BEHIND + 2 if behind <= 63 else BEHIND + 3
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def features_of(
     kind: int,
     length: int,
@@ -278,7 +280,7 @@ def features_of(
     return first, NOTHING_AT, NOTHING_AT, syntax, NOTHING_AT
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def may_begin(
     kind: int,
     length: int,

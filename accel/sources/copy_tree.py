@@ -14,7 +14,6 @@ step would stop too early where all is sure, and verify too much where nothing i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.sources import copy_rows
@@ -37,7 +36,7 @@ from accel.sources.slips import FOLLOWING, kept, odds
 NO_ROW = -1
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _push(heap: NDArray[np.int32], size: int, chance: NDArray[np.float64], item: int) -> None:
     slot = size
     while slot > 0:
@@ -49,7 +48,7 @@ def _push(heap: NDArray[np.int32], size: int, chance: NDArray[np.float64], item:
     heap[slot] = item
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _pop(heap: NDArray[np.int32], size: int, chance: NDArray[np.float64]) -> int:
     top = heap[0]
     size -= 1

@@ -9,7 +9,6 @@ that was skipped is never thrown away: a later match may lead back to it (moved 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
@@ -107,7 +106,7 @@ def follow(
     return events[:count]
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _asks(pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]) -> bool:
     """Whether the cursor is where the instruction wants another token than the original has."""
     home = wanted = False
@@ -121,7 +120,7 @@ def _asks(pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.
     return wanted and not home
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _go_as_instructed(
     match: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -140,7 +139,7 @@ def _go_as_instructed(
                 cursor[AT] = row
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _catch_up(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -157,7 +156,7 @@ def _catch_up(
     catch_up(pool, match, spans[own, 0], context_stop, context_stop, count)
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _same_place(
     pool: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -175,7 +174,7 @@ def _same_place(
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _best_return(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -208,7 +207,7 @@ def _best_return(
     return best
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def _says_something(
     pool: NDArray[np.int32], classes: NDArray[np.int8], row: int, length: int
 ) -> bool:

@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
+from accel.sources.compiled import compiled_with
 from accel.sources.token_shapes import TokenShapes
 
 PROMPT, SUFFIX, REPOSITORY, COMMON, SHAPE, BEFORE, AFTER, VARIANT = range(8)
@@ -161,7 +162,7 @@ def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
     evidence.near_items[slot] = -1
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def gather(
     text: Text,
     depth: int,
@@ -192,7 +193,7 @@ def gather(
 # hundreds of times take the arrays out first.
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> int:
     """Count what the rows of a list say at ``depth`` and hand them to their candidates."""
     tokens, lengths, row_counts, row_sources, next_row = rows
@@ -227,7 +228,7 @@ def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> i
     return count
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: Evidence) -> int:
     """Count what followed earlier occurrences of the last token before ``stop``, newest first.
 
@@ -274,7 +275,7 @@ def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: 
     return count
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def _add_near(evidence: Evidence, count: int, near: int) -> int:
     """Let the first ``near`` tokens that stand near be candidates; returns how many there are."""
     tokens, near_items, near_tokens = evidence.tokens, evidence.near_items, evidence.near
@@ -299,7 +300,7 @@ def _add_near(evidence: Evidence, count: int, near: int) -> int:
     return count
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def _match_shapes(
     text: Text, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
 ) -> None:
@@ -334,7 +335,7 @@ def _match_shapes(
         reach[slot, SHAPE] = max(reach[slot, SHAPE], level + 1)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def _accumulate(evidence: Evidence, count: int) -> None:
     """From occurrences of exactly a match length to those of at least it."""
     counts, totals, reach, best = evidence.counts, evidence.totals, evidence.reach, evidence.best
@@ -347,7 +348,7 @@ def _accumulate(evidence: Evidence, count: int) -> None:
                 counts[slot, group, level] += counts[slot, group, level + 1]
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def forget(evidence: Evidence, count: int) -> None:
     """Make room for the next node after ``count`` candidates."""
     slots, tokens, counts = evidence.slots, evidence.tokens, evidence.counts

@@ -13,11 +13,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.sources.compiled import compiled_with
 
 NO_ROW = -1
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: int) -> None:
     """Restore the heap after ``heap[slot]`` was added: most probable first, older first."""
     item = heap[slot]
@@ -31,7 +32,7 @@ def sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: i
     heap[slot] = item
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def sift_down(heap: NDArray[np.int32], probabilities: NDArray[np.float64], size: int) -> None:
     """Restore the heap of ``size`` items after ``heap[0]`` was replaced."""
     item = heap[0]

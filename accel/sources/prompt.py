@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
+from accel.sources.compiled import compiled_with
 from accel.sources.evidence import Text
 from accel.sources.protocol import Continuations
 
@@ -25,7 +26,7 @@ LONGEST_ENDING, MOST_ENDINGS = 16, 64
 """Tokens of a match, and matches looked at, where only the longest is wanted."""
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def link(
     tokens: TokenArray,
     previous: TokenArray,
@@ -47,14 +48,14 @@ def link(
             newest[token] = position
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def ending_match(tokens: TokenArray, previous: TokenArray, stop: int) -> tuple[int, int]:
     """Tokens of the longest run that ends as the text up to ``stop`` does, and ended so before,
     ``LONGEST_ENDING`` at most, and what stands behind the newest of such: where it begins."""
     return match_from(tokens, previous, previous[stop - 1] if stop > 0 else -1, stop)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True, borrows=True)
 def match_from(
     tokens: TokenArray, previous: TokenArray, position: int, stop: int
 ) -> tuple[int, int]:

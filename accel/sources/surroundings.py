@@ -28,7 +28,7 @@ FIRST_REACH = 4
 # A call for each token would count references to all arrays, ten times as long as the work itself.
 
 
-@compiled_with(evidence_of, lanes, forceinline=True)
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def fetch_surroundings(text: Text, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
     first = max(text.start, text.stop - NEAR)
@@ -38,7 +38,7 @@ def fetch_surroundings(text: Text, evidence: Evidence) -> None:
     fetch_all(evidence.items, min(len(evidence.items), MOST_FETCHED))
 
 
-@compiled_with(evidence_of)
+@compiled_with(evidence_of, borrows=True)
 def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:  # noqa: PLR0915
     """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
     tokens, slots, near = text.tokens, evidence.slots, evidence.near
