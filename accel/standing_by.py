@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from accel import meeting as meeting_of
@@ -84,7 +85,7 @@ def hand_over(
     publish_job(meeting, number + 1)
 
 
-@compiled_with(borrows=True)
+@njit(nogil=True, cache=True, inline="always")
 def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray, Floats]:
     """Tokens, offsets, mask and parents that were handed over, and where logits are written."""
     rows, parents = job.numbers[ROWS], job.numbers[PARENTS]
