@@ -6,7 +6,8 @@ keys are rows of the same product.
 
 In a tree other rows stand between a node and what it attends, in plain decoding none do. Both give
 the same bits: values are added in the order of their positions, where a share of next to nothing
-changes nothing, and shares are summed so that no order matters (``sums``).
+changes nothing, and shares are summed so that no order matters (``sums``). Tile registers add
+values by steps of 32, so they are for those alone that stand far before a node in a tree, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import lanes, matmul, sums
+from accel import lanes, matmul, sums, tiles
 from accel.lanes import (
     LANES,
     SECOND_FIRST,
@@ -30,7 +31,9 @@ from accel.lanes import (
     store,
     store_in_order,
 )
-from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, narrow
+from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, multiply_in_order, narrow
+from accel.memory import empty
+from accel.processor import HAS_TILES
 from accel.rows import BLOCKED
 from accel.sources.compiled import compiled_with
 from accel.sums import add_to, no_sums, sum_of
@@ -41,8 +44,12 @@ Stored = NDArray[Any]
 
 LOG2_E = float(np.log2(np.e))
 
-QUERIES = 2 * TILE_ROWS
+QUERIES = 2 * (tiles.TILE_ROWS if HAS_TILES else TILE_ROWS)
 """Queries whose scores are held at once."""
+
+NEAR = 128
+"""Positions before a row, at least, whose values are added one after another. In a tree of as many
+nodes all that is farther away has been committed, and stands where it does in plain decoding."""
 
 
 class Shape(NamedTuple):
@@ -74,15 +81,19 @@ class Room(NamedTuple):
     scores: Floats
     shares: Stored
     taken: Floats
+    far_shares: Stored
+    far_taken: Floats
 
     @classmethod
     def of(cls, columns: int, shape: Shape, dtype: Any) -> Room:
         """Room over ``columns`` columns of keys, and a block behind them. Rows do not begin a page
         apart, where a cache holds few of them."""
         return cls(
-            np.empty((QUERIES, columns + BLOCK + LANES), np.float32),
-            np.empty((QUERIES, columns + LANES), dtype),
-            np.empty((QUERIES, shape.depth), np.float32),
+            empty((QUERIES, columns + BLOCK + LANES), np.float32),
+            empty((QUERIES, columns + BLOCK), dtype),
+            empty((QUERIES, shape.depth), np.float32),
+            empty((QUERIES, columns + BLOCK), dtype),
+            empty((QUERIES, shape.depth), np.float32),
         )
 
 
@@ -150,7 +161,16 @@ def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
                         ]
 
 
-@compiled_with(lanes, matmul, sums, borrows=True)
+@compiled_with(borrows=True)
+def far_of(position: int, like: Stored) -> int:
+    """Positions, a multiple of ``BLOCK``, that are far before a row at ``position``: none where
+    values like these are all added one after another."""
+    if not HAS_TILES or like.itemsize != 2:
+        return 0
+    return max(position - NEAR, 0) // BLOCK * BLOCK
+
+
+@compiled_with(lanes, matmul, sums, tiles, borrows=True)
 def write_shares(
     scores: Floats,
     row: int,
@@ -160,15 +180,22 @@ def write_shares(
     past: int,
     scaling: float,
     shares: Stored,
+    far_shares: Stored,
+    far: int,
+    least_far: int,
+    most_far: int,
 ) -> float:
     """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
     multiple of ``BLOCK``; returns the sum.
 
     mask: float32 [.., >= end - past], contiguous, 0, or ``BLOCKED`` in columns that are left out;
-    scores: with room for a block behind ``end``.
+    scores: with room for a block behind ``end``. Those of the first ``far`` columns are written to
+    ``far_shares``, which has zeros up to ``most_far``, the others to ``shares``, which begins with
+    column ``least_far``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
-    start, to, masked = row * scores.shape[1], row * shares.shape[1], mask_row * mask.shape[1]
+    start, masked = row * scores.shape[1], mask_row * mask.shape[1]
+    to, far_to = row * shares.shape[1] - least_far, row * far_shares.shape[1]
     for column in range(0, end - past, LANES):
         left_out = load_some(mask, masked + column, end - past - column)
         store(scores, start + past + column, load(scores, start + past + column) + left_out)
@@ -185,17 +212,26 @@ def write_shares(
     added = no_sums(shares)
     for column in range(0, columns, LANES):
         share = power_of_two(multiply_add(load(scores, start + column), scale, shift))
-        store_in_order(shares, to + column, share)
+        if column < far:
+            store_in_order(far_shares, far_to + column, share)
+        else:
+            store_in_order(shares, to + column, share)
         added = add_to(added, share)
+    zero = everywhere(np.float32(0))
+    for column in range(least_far, far, LANES):
+        store(shares, to + column, zero)
+    for column in range(far, most_far, LANES):
+        store(far_shares, far_to + column, zero)
     return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(lanes, matmul, sums, borrows=True)
+@compiled_with(lanes, matmul, sums, tiles, borrows=True)
 def attend(
     queries: Stored,
     keys: Packed,
     values: Packed,
     mask: Floats,
+    offsets: NDArray[np.int32],
     above: int,
     past: int,
     shape: Shape,
@@ -209,15 +245,16 @@ def attend(
     values. keys, values: of the head.
 
     queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
-    columns from ``past`` on], in which ``above`` rows stand before the first; attended: [rows,
-    heads * depth]. Columns of rows behind a part's last are not looked at: no row attends a later
-    one.
+    columns from ``past`` on], in which ``above`` rows stand before the first; offsets: int32
+    [rows], positions from ``past`` on; attended: [rows, heads * depth]. Columns of rows behind a
+    part's last are not looked at: no row attends a later one.
     """
     rows = len(mask)
     group = shape.heads // shape.kv_heads
     depth = keys.shape[1]
     pair = shape.depth // depth
     scores, shares, taken = room.scores, room.shares, room.taken
+    far_shares, far_taken = room.far_shares, room.far_taken
     width = attended.shape[1]
     whole = rows * group
     wanted = stop - begin
@@ -228,18 +265,32 @@ def attend(
         end = past + above + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
+        least_far = most_far = far_of(past + offsets[first // group], shares)
+        for row in range(first // group, (first + count - 1) // group + 1):
+            far = far_of(past + offsets[row], shares)
+            least_far, most_far = min(least_far, far), max(most_far, far)
         for i in range(count):
             row = (first + i) // group
-            sum_of_row = write_shares(scores, i, end, mask, row, past, shape.scaling, shares)
+            far = far_of(past + offsets[row], shares)
+            sum_of_row = write_shares(
+                *(scores, i, end, mask, row, past, shape.scaling),
+                *(shares, far_shares, far, least_far, most_far),
+            )
             # What is left after the product is a division by the sum.
             scores[i, 0] = np.float32(1) / sum_of_row
-        multiply(shares, 0, count, values, len(values), blocks * BLOCK // pair, taken, 0)
+        near, skipped = (blocks * BLOCK - least_far) // pair, least_far // pair
+        multiply_in_order(shares, 0, count, values, len(values), near, taken, 0, skipped)
+        if most_far > 0:
+            multiply(far_shares, 0, count, values, len(values), most_far // pair, far_taken, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
             start = row * width + (head * group + member) * shape.depth
             scale = everywhere(scores[i, 0])
             for j in range(0, shape.depth, LANES):
-                store(attended, start + j, load(taken, i * shape.depth + j) * scale)
+                found = load(taken, i * shape.depth + j)
+                if most_far > 0:
+                    found = found + load(far_taken, i * shape.depth + j)
+                store(attended, start + j, found * scale)
 
 
 __all__ = [

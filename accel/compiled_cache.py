@@ -12,6 +12,7 @@ from accel.compiled_attention import Kept, Shape, move
 from accel.compiled_side import Side
 from accel.kv_cache import KVCache
 from accel.matmul import BLOCK
+from accel.memory import zeros
 
 
 class CompiledCache(KVCache):
@@ -38,8 +39,8 @@ class CompiledCache(KVCache):
         pair = 4 // self._dtype.itemsize
         heads = (self._layers, self._shape.kv_heads)
         last = pair * BLOCK
-        keys = np.zeros((*heads, blocks, depth // pair, last), self._dtype)
-        values = np.zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
+        keys = zeros((*heads, blocks, depth // pair, last), self._dtype)
+        values = zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
         self.capacity = blocks * BLOCK
         self.kept = Kept(keys, values)
         self.sides: tuple[Side, Side] | None = None

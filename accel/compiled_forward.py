@@ -256,6 +256,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
                     key_words[layer, head],
                     value_words[layer, head],
                     own_mask,
+                    own_offsets,
                     begin,
                     past,
                     shape,

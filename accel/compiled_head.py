@@ -21,6 +21,7 @@ from accel.draft_tree import TokenArray
 from accel.lanes import LANES, highest, larger, load
 from accel.matmul import BLOCK, Packed, multiply
 from accel.meeting import meet
+from accel.memory import empty, zeros
 from accel.sources.compiled import compiled_with
 
 FIRST_ROWS, HEAD_ROWS = 16, 32
@@ -65,8 +66,8 @@ class WalkRoom(NamedTuple):
     def of(cls, rows: int, like: Stored) -> WalkRoom:
         """Room for trees of ``rows`` rows, the root's among them. like: states, [.., width]."""
         return cls(
-            np.zeros((HEAD_ROWS, like.shape[1]), like.dtype),
-            np.empty((HEAD_ROWS, COLUMNS), np.float32),
+            zeros((HEAD_ROWS, like.shape[1]), like.dtype),
+            empty((HEAD_ROWS, COLUMNS), np.float32),
             np.empty(rows, np.int32),
             np.empty(HEAD_ROWS, np.int32),
             np.empty(rows, np.int32),

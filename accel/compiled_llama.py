@@ -34,6 +34,7 @@ from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
+from accel.memory import empty
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
 from accel.sources.asking import Asking
@@ -310,7 +311,7 @@ def _weights(module: Any) -> Weights:
             parts = parts_of(layer)
             matrix = packed(_array(fused_weights(*parts)))
             if whole is None:
-                whole = np.empty((len(layers), *matrix.shape), matrix.dtype)
+                whole = empty((len(layers), *matrix.shape), matrix.dtype)
             whole[place] = matrix
             for part in parts:
                 part.weight.data = part.weight.data.new_empty(0)

@@ -12,6 +12,7 @@ from accel.compiled_attention import Floats, Shape, Stored, keep_key, keep_value
 from accel.compiled_paths import PathScratch, add_path
 from accel.lanes import LANES, everywhere, exponential, load, smaller, store
 from accel.matmul import BLOCK, Packed, multiply, narrow, wide
+from accel.memory import empty
 from accel.sources.compiled import compiled_with
 
 
@@ -57,15 +58,15 @@ class Scratch(NamedTuple):
         qkv, hidden = weights.qkv.shape[1] * BLOCK, weights.gate_up.shape[1] * BLOCK
         wide_rows = (rows, weights.output.shape[1] * BLOCK)
         return cls(
-            x=np.empty((rows, width), np.float32),
-            added=np.empty(wide_rows, np.float32),
-            normed=np.empty((rows, width), dtype),
-            middle=np.empty((rows, width), dtype),
-            qkv=np.empty((rows, qkv), np.float32),
-            queries=np.empty((rows * shape.heads, shape.depth), dtype),
-            attended=np.empty((rows, attended), dtype),
-            gate_up=np.empty((rows, hidden), np.float32),
-            gated=np.empty((rows, hidden // 2), dtype),
+            x=empty((rows, width), np.float32),
+            added=empty(wide_rows, np.float32),
+            normed=empty((rows, width), dtype),
+            middle=empty((rows, width), dtype),
+            qkv=empty((rows, qkv), np.float32),
+            queries=empty((rows * shape.heads, shape.depth), dtype),
+            attended=empty((rows, attended), dtype),
+            gate_up=empty((rows, hidden), np.float32),
+            gated=empty((rows, hidden // 2), dtype),
         )
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from accel import lanes
 from accel.lanes import (
     F32,
-    FEATURES,
     FLOATS,
     I32,
     I64,
@@ -37,6 +36,7 @@ from accel.lanes import (
     words,
 )
 from accel.matmul import BLOCK
+from accel.processor import FEATURES
 from accel.sources.compiled import compiled_with
 
 Floats = NDArray[np.float32]

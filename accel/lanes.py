@@ -18,6 +18,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 from numpy.polynomial import Chebyshev, Polynomial
 
+from accel.processor import HAS_BF16
+
 LANES = 16
 
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -39,16 +41,6 @@ class BFloat(ir.types.Type):
     def __hash__(self) -> int:
         return hash(BFloat)
 
-
-def _features() -> set[str]:
-    try:
-        return {name for name, here in llvm.get_host_cpu_features().items() if here}
-    except RuntimeError:
-        return set()
-
-
-FEATURES = _features()
-HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
 
 SECOND_FIRST = 1 if HAS_BF16 else 0
 """The processor's dot product of pairs adds the second product before the first."""

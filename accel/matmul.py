@@ -17,12 +17,10 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel import lanes
+from accel import lanes, tiles
 from accel.lanes import (
     F32,
-    FEATURES,
     FLOATS,
-    HAS_BF16,
     I32,
     I64,
     LANES,
@@ -34,7 +32,10 @@ from accel.lanes import (
     pointer,
     words,
 )
+from accel.memory import copied
+from accel.processor import FEATURES, HAS_BF16, HAS_TILES
 from accel.sources.compiled import compiled_with
+from accel.tiles import TILE_PAIRS, multiply_by_tiles
 
 Packed = NDArray[Any]
 """float32 [blocks, in, 32], or pairs of bf16 as int32 [blocks, in / 2, 32]."""
@@ -210,7 +211,7 @@ def _pair_of(  # type: ignore[no-untyped-def]
         _pair6(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(lanes, tiles, borrows=True)
 def multiply(
     x: Packed,
     first_row: int,
@@ -221,11 +222,31 @@ def multiply(
     out: Packed,
     column: int,
 ) -> None:
+    """``multiply_in_order``, but for bf16 in the order of ``tiles`` where the processor has such,
+    which depends on nothing but ``depth``."""
+    if HAS_TILES and x.itemsize == 2 and depth % TILE_PAIRS == 0:
+        multiply_by_tiles(x, first_row, rows, w, blocks, depth, out, column)
+    else:
+        multiply_in_order(x, first_row, rows, w, blocks, depth, out, column)
+
+
+@compiled_with(lanes, borrows=True)
+def multiply_in_order(
+    x: Packed,
+    first_row: int,
+    rows: int,
+    w: Packed,
+    blocks: int,
+    depth: int,
+    out: Packed,
+    column: int,
+    skipped: int = 0,
+) -> None:
     """Write the products of rows of x, from ``first_row`` on, with the first ``blocks`` of w.
 
     x: float32 or the bits of bf16 as int16 [.., in]; ``depth``: how many of the rows of w's blocks
-    count; out: float32 [rows, >= column + 32 * blocks], written from ``column`` on. All arrays are
-    contiguous.
+    count, behind those ``skipped``; out: float32 [rows, >= column + 32 * blocks], written from
+    ``column`` on. All arrays are contiguous. Products are added in the order of the rows.
     """
     x_stride, out_stride = x.shape[1] * x.itemsize // 4, out.shape[1]
     w_stride = w.shape[1] * BLOCK
@@ -235,7 +256,7 @@ def multiply(
     block = 0
     while block < blocks:
         at_once = 2 if paired and block + 1 < blocks else 1
-        w_at = block * w_stride
+        w_at = block * w_stride + skipped * BLOCK
         # Every tile but a single one fetches its share of the next blocks.
         step = at_once * BLOCK // tiles
         first = 0
@@ -320,10 +341,10 @@ def packed(weight: NDArray[Any]) -> Packed:
     whole = np.zeros((blocks * BLOCK, depth), weight.dtype)
     whole[:rows] = weight
     if weight.dtype == np.float32:
-        return np.ascontiguousarray(whole.reshape(blocks, BLOCK, depth).transpose(0, 2, 1))
+        return copied(whole.reshape(blocks, BLOCK, depth).transpose(0, 2, 1))
     assert depth % 2 == 0, "bf16 numbers stand in pairs"
     pairs = whole.reshape(blocks, BLOCK, depth // 2, 2).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(pairs).view(np.int32)[..., 0]
+    return copied(pairs).view(np.int32)[..., 0]
 
 
 __all__ = [

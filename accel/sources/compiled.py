@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
 
+from accel.processor import HAS_TILES
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+_PERMITTED = ".tiles" if HAS_TILES else ""
+"""Numba knows what the processor has, but not what the kernel permits: compiled code of its own."""
 
 
 class FieldsType(types.StructRef):
@@ -70,7 +76,7 @@ def compiled_with(
         stamp = cache._cache_file._source_stamp, digest.hexdigest()
         cache._cache_file = _Index(
             cache_path=cache._cache_path,
-            filename_base=cache._impl.filename_base,
+            filename_base=cache._impl.filename_base + _PERMITTED,
             source_stamp=stamp,
         )
         compiled: Function = dispatcher

@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_models import Oracle, open_engine, reference_module, reference_tokens, save
 
-from accel.compiled_attention import write_shares
+from accel.compiled_attention import NEAR, write_shares
 from accel.compiled_llama import CompiledLlama
 from accel.compiled_parts import gate, queries_of
 from accel.draft_tree import DraftTree, Source
@@ -110,11 +110,15 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.
 def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> None:
     """Whatever stands between a node and its ancestors, and before and after a branch is kept."""
     model = compiled(DEFAULT_MODEL, dtype)
-    for seed in range(6):
+    for seed in range(10):
         random = np.random.default_rng(seed)
         text = random.integers(0, 8192, 40 + 61 * seed).astype(np.int32)
-        count = int(random.integers(2, 60))
-        parents = np.array([random.integers(-1, node) for node in range(count)], np.int32)
+        count = int(random.integers(2, 60 if seed < 6 else NEAR))
+        # The last trees have long branches, which come to where values are added otherwise.
+        back = count if seed < 6 else 2
+        parents = np.array(
+            [random.integers(max(node - back, -1), node) for node in range(count)], np.int32
+        )
         tree = DraftTree.chain(random.integers(0, 8192, count).astype(np.int32), Source.PROMPT)
         tree.parents = np.maximum(parents, -1)
         path, node = [], count - 1
@@ -213,11 +217,19 @@ def test_shares_are_a_softmax_before_division() -> None:
         seen = scores[1, :end].astype(np.float64) * 0.3
         seen[past:][mask[2] < 0] = -np.inf
         expected = np.exp(seen - seen.max())
-        shares = np.full((2, 256), np.nan, np.float32)
-        total = write_shares(scores, 1, end, mask, 2, past, 0.3, shares)
-        np.testing.assert_allclose(shares[1, :end], expected, atol=5e-6, err_msg=f"seed {seed}")
+        least, far, most = sorted(random.integers(0, past // 32 + 1, 3) * 32)
+        shares, far_shares = np.full((2, 2, 256), np.nan, np.float32)
+        total = write_shares(
+            *(scores, 1, end, mask, 2, past, 0.3, shares, far_shares, far, least, most)
+        )
+        near = shares[1, : end - least]
+        where = f"seed {seed}, {least, far, most}"
+        np.testing.assert_allclose(near[far - least :], expected[far:], atol=5e-6, err_msg=where)
+        np.testing.assert_allclose(far_shares[1, :far], expected[:far], atol=5e-6, err_msg=where)
+        assert (near[: far - least] == 0).all()
+        assert (far_shares[1, far:most] == 0).all()
         assert total == pytest.approx(expected.sum(), rel=1e-5)
-        assert (shares[1, end : -(-end // 32) * 32] < 1e-37).all()
+        assert (shares[1, end - least : -(-end // 32) * 32 - least] < 1e-37).all()
 
 
 def test_gate_is_silu_times_the_other_half() -> None:

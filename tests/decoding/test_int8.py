@@ -50,8 +50,8 @@ def test_nothing_times_anything_is_nothing() -> None:
 
 _WITHOUT = """
 import numpy as np, sys
-from accel import lanes
-lanes.FEATURES.difference_update({"avx512vnni", "avxvnni"})
+from accel import processor
+processor.FEATURES.difference_update({"avx512vnni", "avxvnni"})
 from accel.int8 import Int8, multiply_int8
 random = np.random.default_rng(3)
 matrix = random.standard_normal((64, 96), np.float32)
