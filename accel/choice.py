@@ -74,14 +74,12 @@ RUNS = (4, 8, 16, 32, 64, 128)
 MOST_NODES, FEW_NODES = 64, 5
 """Nodes of a draft at most, and those from which ``Chains.node_s`` is taken."""
 
-_TREE_COSTS, _CHAIN_COSTS, _DRAWN_COSTS = 4.0, 2.0, 8.0
-"""What a tree, a chain, and a chain where tokens are drawn has to save to be made, in its own time:
-the rest goes for rows behind cold caches, for learning and for doubt, and drawing takes logits of
-all rows. Compared on functions of installed packages: 2 for trees loses a tenth, 8 nothing."""
+_TREE_COSTS, _CHAIN_COSTS, _LOGIT_COSTS = 4.0, 2.0, 8.0
+"""What a tree, a chain, and a chain where logits of all rows are looked at has to save to be made,
+in its own time: the rest goes for rows behind cold caches, for learning and for doubt. Compared on
+functions of installed packages: 2 for trees loses a tenth, 8 nothing."""
 _SPECULATION_COSTS = 1.0
 """The same of a speculator: it says itself how sure it is. With 1.8 some 4 % slower."""
-_FREELY_DRAWN = 0.5
-"""Temperature from which other tokens than the likeliest are drawn often."""
 _USUAL_CHAIN_S, _USUAL_SPECULATION_S = 2e-5, 2.5e-5
 _BESIDE_RIGHT = 1.5
 """Nodes of a speculator's tree beside those that are right."""
@@ -305,22 +303,16 @@ def note_asked(numbers: NDArray[np.float64], kind: int, took_s: float) -> None:
 class Choice:
     """Chooses for one request, by what drafts brought so far."""
 
-    def __init__(self, trust: Trust, *, temperature: float = 0.0) -> None:
-        """``trust`` knows the machine's pace and what trees take; ``temperature`` is that of
-        sampling, for which logits of all rows are computed."""
+    def __init__(self, trust: Trust, *, looks_at_logits: bool = False) -> None:
+        """``trust`` knows the machine's pace and what trees take; ``looks_at_logits``: whether
+        tokens are drawn of those of all rows, where each row costs more."""
         self._trust = trust
         self._numbers = numbers = np.zeros(_NUMBERS)
-        # A speculator is asked nearly always, so it is believed less when it was wrong, and where
-        # tokens are drawn of which it knows the likeliest alone, for longer.
-        freely = temperature >= _FREELY_DRAWN
-        for hope, prior, decay in (
-            (_MATCHED, 6.0, 0.9),
-            (_SPECULATED, 1.0 if freely else 2.0, 0.99 if freely else 0.95),
-        ):
+        # A speculator is asked nearly always, so it is believed less when it was wrong.
+        for hope, prior, decay in ((_MATCHED, 6.0, 0.9), (_SPECULATED, 2.0, 0.95)):
             numbers[hope : hope + 4] = prior, prior, prior, decay
-        draws = temperature > 0
-        numbers[_CHAIN_COST] = _DRAWN_COSTS if draws else _CHAIN_COSTS
-        numbers[_SPECULATION_COST] = _DRAWN_COSTS if draws else _SPECULATION_COSTS
+        numbers[_CHAIN_COST] = _LOGIT_COSTS if looks_at_logits else _CHAIN_COSTS
+        numbers[_SPECULATION_COST] = _LOGIT_COSTS if looks_at_logits else _SPECULATION_COSTS
         numbers[_CHAIN_S], numbers[_SPECULATION_S] = _USUAL_CHAIN_S, _USUAL_SPECULATION_S
         self._odds: Odds | None = None
         self._odds_for: Chains | None = None

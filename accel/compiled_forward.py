@@ -23,6 +23,7 @@ from accel import (
     compiled_parts,
     compiled_paths,
     compiled_side,
+    drawing,
     lanes,
     matmul,
     meeting,
@@ -44,6 +45,7 @@ from accel.compiled_parts import (
 )
 from accel.compiled_side import OpenSide, opened
 from accel.draft_tree import TokenArray
+from accel.drawing import Draws
 from accel.matmul import BLOCK, multiply
 from accel.meeting import await_done, follow_where, linger, meet_where, note_done, stand_by
 from accel.sources.compiled import compiled_with
@@ -55,6 +57,7 @@ from accel.standing_by import (
     PAST,
     ROWS,
     WALKS,
+    draws_of,
     hand_over,
     rows_of,
 )
@@ -88,7 +91,7 @@ def meetings_of(layers: int, rows: int) -> int:
 
 _PARTS = (
     *(lanes, matmul, compiled_attention, compiled_head, compiled_parts, compiled_paths),
-    *(compiled_side, meeting, standing_by, sums),
+    *(compiled_side, drawing, meeting, standing_by, sums),
 )
 
 
@@ -103,6 +106,7 @@ def forward(
     logits: Floats,
     parents: TokenArray,
     walks: bool,
+    draws: Draws,
     by_columns: bool,
     stands_by: bool,
     first: int,
@@ -123,6 +127,7 @@ def forward(
         logits,
         parents,
         walks,
+        draws,
         by_columns,
         stands_by,
         first,
@@ -146,6 +151,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
     logits: Floats,
     parents: TokenArray,
     walks: bool,
+    draws: Draws,
     by_columns: bool,
     stands_by: bool,
     first: int,
@@ -159,7 +165,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
 
     logits: float32 [wanted, >= vocabulary], of the last rows, written. Rows from ``first_mask`` on
     are mask rows: ``mask_inputs`` float32 [masks, width] stand for their tokens, and the side's
-    ``paths`` are added for them alone. own: the side that computes.
+    ``paths`` are added for them alone. draws: how a walk chooses; own: the side that computes.
 
     Where it ``walks``, logits of mask rows alone are written, and the walk along the tree of
     ``parents``, whose root and nodes stand before them, is left in the side's ``walk_room``;
@@ -181,7 +187,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
     if stands_by and side == 0:
         hand_over(
             *(job, tokens, offsets, mask, past, parents, len(logits), walks, by_columns),
-            *(last, first_mask, meeting, number),
+            *(last, first_mask, draws, meeting, number),
         )
     elif side == 0:
         # The other thread may have lost its core while it looked at what both share.
@@ -194,7 +200,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
             numbers = job.numbers
             past, first, last = numbers[PAST], numbers[FIRST], numbers[ROWS]
             walks, by_columns = numbers[WALKS] > 0, numbers[BY_COLUMNS] > 0
-            first_mask, number = numbers[FIRST_MASK], numbers[NUMBER]
+            first_mask, number, draws = numbers[FIRST_MASK], numbers[NUMBER], draws_of(job)
         scratch = column_scratch if by_columns else row_scratch
         is_shared = by_columns or last - first < len(tokens)
         begin, end = (0, len(tokens)) if by_columns else (first, last)
@@ -343,6 +349,7 @@ def forward_at(  # noqa: PLR0915 (compiled; one loop over arrays it would have t
                 walk_room,
                 found,
                 logits,
+                draws,
                 is_shared,
                 meeting,
                 side,

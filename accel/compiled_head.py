@@ -1,11 +1,13 @@
-"""The walk of greedy decoding along a draft tree, and the head for the rows that it comes to.
+"""The walk along a draft tree, and the head for the rows that it comes to.
 
 A row's logits are only needed when the walk comes to its node, and of those only which is the
-largest. Rows are computed in blocks: the node that the walk has come to and its likeliest
-descendants, more of them where the walk left a block behind it, since a small block takes as long
-to read the head as to compute. Logits exist for some columns at a time, in the first level of
-caches. Two threads compute half of the vocabulary each, meet after every block and then walk alike.
-Logits of mask rows are written whole, beside the first block.
+largest, or where tokens are drawn which is with its noise. Rows are computed in blocks: the node
+that the walk has come to and its likeliest descendants, more of them where the walk left a block
+behind it, since a small block takes as long to read the head as to compute. Logits exist for some
+columns at a time, in the first level of caches; all of a small block's where tokens are drawn, at
+the nodes alone that the walk comes to. Two threads have half of the vocabulary each, meet after
+every block, or every token that is drawn, and then walk alike. Logits of mask rows are written
+whole, beside the first block.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import lanes, matmul, meeting
+from accel import drawing, lanes, matmul, meeting
 from accel.compiled_attention import Floats, Stored
 from accel.draft_tree import TokenArray
+from accel.drawing import ALL, Draws, draw_among, from_nucleus, key_of
 from accel.lanes import LANES, highest, larger, load
 from accel.matmul import BLOCK, Packed, multiply
 from accel.meeting import meet
@@ -35,16 +38,25 @@ class Found(NamedTuple):
     """The highest logit of rows in each side's half of the vocabulary, and its token. Blocks take
     turns with two places, so that none is written while the other side still reads it.
 
-    scores: float32 [2, 2, HEAD_ROWS], by turn and side; tokens: int32, the same.
+    scores: float32 [2, 2, HEAD_ROWS], by turn and side; tokens: int32, the same; sums: float64
+    [2, 2], score and noise of what was drawn; logits: float32 [2, FIRST_ROWS, >= vocabulary], by
+    turn, of which each side writes its own half.
     """
 
     scores: Floats
     tokens: TokenArray
+    sums: NDArray[np.float64]
+    logits: Floats
 
     @classmethod
-    def room(cls) -> Found:
+    def room(cls, vocabulary: int) -> Found:
         """Shared by both sides."""
-        return cls(np.empty((2, 2, HEAD_ROWS), np.float32), np.empty((2, 2, HEAD_ROWS), np.int32))
+        return cls(
+            np.empty((2, 2, HEAD_ROWS), np.float32),
+            np.empty((2, 2, HEAD_ROWS), np.int32),
+            np.empty((2, 2)),
+            empty((2, FIRST_ROWS, vocabulary), np.float32),
+        )
 
 
 class WalkRoom(NamedTuple):
@@ -148,7 +160,26 @@ def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -
     return count
 
 
-@compiled_with(lanes, matmul, meeting, borrows=True)
+@compiled_with(lanes, matmul, borrows=True)
+def all_logits(
+    states: Stored,
+    rows: int,
+    head: Packed,
+    first_block: int,
+    last_block: int,
+    logits: Floats,
+    masked: Stored,
+    mask_logits: Floats,
+) -> None:
+    """Write the logits of rows, and of the first of ``masked``, see ``likeliest_tokens``."""
+    matrix, at = head[first_block:], first_block * BLOCK
+    blocks, depth = last_block - first_block, head.shape[1]
+    multiply(states, 0, rows, matrix, blocks, depth, logits, at)
+    if len(mask_logits) > 0:
+        multiply(masked, 0, len(mask_logits), matrix, blocks, depth, mask_logits, at)
+
+
+@compiled_with(lanes, matmul, drawing, meeting, borrows=True)
 def walk(
     states: Stored,
     tokens: TokenArray,
@@ -158,13 +189,14 @@ def walk(
     room: WalkRoom,
     found: Found,
     mask_logits: Floats,
+    draws: Draws,
     is_shared: bool,
     meeting: NDArray[np.int64],
     side: int,
     number: int,
 ) -> int:
     """Write the nodes of the path and the tokens chosen, as ``verifier.walk`` by the likeliest
-    token; returns how many tokens.
+    token or what is drawn; returns how many tokens.
 
     states: of the root, the nodes and mask rows, normalised; tokens: int32 [>= nodes + 1], of the
     root and the nodes; parents: int32 [nodes]; mask_logits: float32 [masks, >= vocabulary],
@@ -176,36 +208,60 @@ def walk(
     blocks = (vocabulary + BLOCK - 1) // BLOCK
     half = blocks // 2 if is_shared else blocks
     first_block, last_block = (0, half) if side == 0 else (half, blocks)
+    first_column, last_column = first_block * BLOCK, min(last_block * BLOCK, vocabulary)
+    is_drawn = draws.temperature > 0
     node, turn, count = -1, 0, 0
     while True:
         if places[node + 1] < 0:
             turn = 1 - turn
-            most = FIRST_ROWS if count == 0 else HEAD_ROWS
+            most = FIRST_ROWS if count == 0 or is_drawn else HEAD_ROWS
             chosen = choose_rows(node, parents, places, most)
             for row in range(rows):
                 if places[row] >= 0:
                     for i in range(width):
                         room.states[places[row], i] = states[row, i]
-            likeliest_tokens(
-                room.states,
-                chosen,
-                head,
-                first_block,
-                last_block,
-                vocabulary,
-                room.logits,
-                found.scores[turn, side],
-                found.tokens[turn, side],
-                states[rows:],
-                mask_logits[: len(mask_logits) if count == 0 else 0],
+            masked = mask_logits[: len(mask_logits) if count == 0 else 0]
+            if is_drawn:
+                all_logits(
+                    *(room.states, chosen, head, first_block, last_block),
+                    *(found.logits[turn], states[rows:], masked),
+                )
+            else:
+                likeliest_tokens(
+                    room.states,
+                    chosen,
+                    head,
+                    first_block,
+                    last_block,
+                    vocabulary,
+                    room.logits,
+                    found.scores[turn, side],
+                    found.tokens[turn, side],
+                    states[rows:],
+                    masked,
+                )
+                if is_shared:
+                    number += 1
+                    meet(meeting, side, number)
+                for row in range(chosen):
+                    other = is_shared and found.scores[turn, 1, row] > found.scores[turn, 0, row]
+                    room.likeliest[row] = found.tokens[turn, 1 if other else 0, row]
+        if is_drawn:
+            own_sums, own_tokens = found.sums[count % 2], found.tokens[count % 2, :, 0]
+            key = key_of(draws.seed, draws.place + count)
+            logits = found.logits[turn, places[node + 1]]
+            own_tokens[side], own_sums[side] = draw_among(
+                logits, first_column, last_column, ALL, 0, draws.temperature, key
             )
             if is_shared:
                 number += 1
                 meet(meeting, side, number)
-            for row in range(chosen):
-                other = is_shared and found.scores[turn, 1, row] > found.scores[turn, 0, row]
-                room.likeliest[row] = found.tokens[turn, 1 if other else 0, row]
-        token = room.likeliest[places[node + 1]]
+            token = own_tokens[1 if is_shared and own_sums[1] > own_sums[0] else 0]
+            token = from_nucleus(
+                logits, vocabulary, token, ALL, draws.temperature, draws.top_p, key
+            )
+        else:
+            token = room.likeliest[places[node + 1]]
         room.chosen[count] = token
         count += 1
         child = node + 1
@@ -223,6 +279,7 @@ __all__ = [
     "HEAD_ROWS",
     "Found",
     "WalkRoom",
+    "all_logits",
     "choose_rows",
     "likeliest_tokens",
     "note_highest",

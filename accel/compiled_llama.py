@@ -30,6 +30,7 @@ from accel.compiled_steps import (
     steps_in,
 )
 from accel.draft_tree import DraftTree, TokenArray
+from accel.drawing import GREEDY, Draws
 from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
@@ -83,7 +84,7 @@ class CompiledLlama(Model):
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
         self._paths = no_paths(self._weights.embedding.dtype)
         self._mask_inputs = np.zeros((1, self._weights.embedding.shape[1]), np.float32)
-        self._found = Found.room()
+        self._found = Found.room(len(self._weights.head) * BLOCK)
         self._mask_logits = np.empty((0, len(self._weights.head) * BLOCK), np.float32)
         self._masks_from = 0
         self._make_sides(BLOCK, 1, 1)
@@ -124,15 +125,17 @@ class CompiledLlama(Model):
         self._make_room(len(rows), masks, cache)
         if masks or wanted > LOGIT_ROWS:
             logits = np.empty((wanted, len(self._weights.head) * BLOCK), np.float32)
-            self._compute(rows, cache, logits, _NO_PARENTS, False)
+            self._compute(rows, cache, logits)
         else:
             logits = self._job.logits[:wanted]
-            self._compute(rows, cache, logits, _NO_PARENTS, False)
+            self._compute(rows, cache, logits)
             logits = logits.copy()
         states = _tensor(self._scratch.normed[rows.masks_from : rows.masks_from + masks].copy())
         return torch.from_numpy(logits)[:, : self.vocabulary_size], states
 
-    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], TokenArray]:
+    def verify(
+        self, rows: Rows, tree: DraftTree, cache: KVCache, draws: Draws = GREEDY
+    ) -> tuple[list[int], TokenArray]:
         masks = len(rows.mask_places)
         assert rows.logits_from + len(tree) + 1 + masks == len(rows), "rows behind the tree"
         if masks > len(self._mask_logits):
@@ -142,12 +145,17 @@ class CompiledLlama(Model):
         parents = tree.parents if tree.rows is not None else np.array(tree.parents, np.int32)
         assert isinstance(cache, CompiledCache)
         self._make_room(len(rows), masks, cache)
-        count = self._compute(rows, cache, self._mask_logits[:masks], parents, True)
+        count = self._compute(rows, cache, self._mask_logits[:masks], parents, draws)
         room = self._walk_room
         return room.path[: count - 1].tolist(), room.chosen[:count].copy()
 
     def run_steps(
-        self, last: int, drafting: tuple[Asking, Odds] | None, cache: KVCache, limits: Limits
+        self,
+        last: int,
+        drafting: tuple[Asking, Odds] | None,
+        cache: KVCache,
+        limits: Limits,
+        draws: Draws = GREEDY,
     ) -> tuple[Made, Steps] | None:
         assert isinstance(cache, CompiledCache)
         self._make_room(MOST_NODES + 1 if drafting else 1, 0, cache)
@@ -163,12 +171,12 @@ class CompiledLlama(Model):
             if held is None:
                 return None
             before = held
-        where = cache.length, cache.capacity, self.shared_from, before, limits, self._stage
+        where = cache.length, cache.capacity, self.shared_from, before, draws, limits, self._stage
         if drafting is None:
             made = plain_steps_in(first, last, *where)
         else:
             asking, odds = drafting
-            made = steps_in(first, *asking, odds, *where)
+            made = steps_in(first, *asking, odds, last, *where)
         if self.shared_from:
             pair.let_go()
         cache.length = made.past
@@ -189,10 +197,11 @@ class CompiledLlama(Model):
         rows: Rows,
         cache: KVCache,
         logits: NDArray[np.float32],
-        parents: TokenArray,
-        walks: bool,
+        parents: TokenArray | None = None,
+        draws: Draws = GREEDY,
     ) -> int:
-        """``compiled_forward.forward``, by two threads where that pays. There is room for it."""
+        """``compiled_forward.forward``, by two threads where that pays; it walks where ``parents``
+        are given. There is room for it."""
         assert isinstance(cache, CompiledCache)
         count, masks = len(rows), len(rows.mask_places)
         mask_inputs = self._mask_inputs[:0]
@@ -207,8 +216,9 @@ class CompiledLlama(Model):
             rows.masks_from,
             mask_inputs,
             logits,
-            parents,
-            walks,
+            _NO_PARENTS if parents is None else parents,
+            parents is not None,
+            draws,
         )
         sides, pair = self._sides_for(cache), self._pair
         # Who stands by knows neither mask rows nor where to write many logits.

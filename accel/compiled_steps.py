@@ -25,11 +25,13 @@ from accel import (
     compiled_parts,
     compiled_paths,
     compiled_side,
+    drawing,
     int8,
     lanes,
     matmul,
     standing_by,
     sums,
+    tiles,
 )
 from accel import meeting as meeting_of
 from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes_in
@@ -37,6 +39,7 @@ from accel.compiled_attention import Floats, move
 from accel.compiled_forward import forward_at, meetings_of, shares_of
 from accel.compiled_side import OpenSide
 from accel.draft_tree import Source, TokenArray
+from accel.drawing import Draws, moved
 from accel.meeting import LATE
 from accel.sources import asking, mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import ask_at
@@ -47,6 +50,9 @@ from accel.sources.speculation import Grown, lay_out, opened
 
 MOST_STEPS = 32
 """Steps of one call at most."""
+
+MOST_UNLINKED = 4 * (MOST_NODES + 1)
+"""Tokens at most that are held for a drafter until it is asked."""
 
 IS_POSSIBLE = os.name == "posix"
 """Whether compiled code can tell the time here."""
@@ -62,7 +68,8 @@ class Steps(NamedTuple):
 
     accepted: int64 [steps], nodes of each tree that were right; drafted_s, verified_s: float64,
     seconds of drafting, where it was, and of forwards; tokens, sources: int32 and int8, what all
-    chose, ``accepted`` + 1 a step, and where each token came from (a ``Source``); clock: int64 [2].
+    chose, ``accepted`` + 1 a step, and where each token came from (a ``Source``); unlinked: int32,
+    tokens that the drafter's text does not have yet; clock: int64 [2].
     """
 
     accepted: NDArray[np.int64]
@@ -70,6 +77,7 @@ class Steps(NamedTuple):
     verified_s: NDArray[np.float64]
     tokens: TokenArray
     sources: NDArray[np.int8]
+    unlinked: TokenArray
     clock: NDArray[np.int64]
 
     @classmethod
@@ -82,6 +90,7 @@ class Steps(NamedTuple):
             np.zeros(MOST_STEPS),
             np.zeros(tokens, np.int32),
             np.zeros(tokens, np.int8),
+            np.zeros(MOST_UNLINKED, np.int32),
             np.zeros(2, np.int64),
         )
 
@@ -177,7 +186,7 @@ def _note_chosen(
 
 _FORWARD = (
     *(compiled_attention, compiled_forward, compiled_head, compiled_parts, compiled_paths),
-    *(compiled_side, lanes, matmul, meeting_of, standing_by, sums),
+    *(compiled_side, drawing, lanes, matmul, meeting_of, standing_by, sums, tiles),
 )
 
 
@@ -189,6 +198,7 @@ def _walk_tree(
     past: int,
     least_rows: int,
     number: int,
+    draws: Draws,
     meeting: NDArray[np.int64],
     inputs: Floats,
 ) -> int:
@@ -206,6 +216,7 @@ def _walk_tree(
         own.job.logits[:0],
         tree.nodes.parents[:nodes],
         True,
+        draws,
         is_shared and by_columns,
         is_shared,
         0,
@@ -226,6 +237,7 @@ def plain_steps_in(
     capacity: int,
     least_rows: int,
     number: int,
+    draws: Draws,
     limits: Limits,
     stage: Any,
 ) -> Made:
@@ -237,7 +249,10 @@ def plain_steps_in(
     while step < most and not is_over:
         began = _now(steps.clock)
         lay_out(tree, 0, last)
-        chosen = _walk_tree(side, tree, 0, past + step, least_rows, number, meeting, inputs)
+        at_step = moved(draws, step)
+        chosen = _walk_tree(
+            side, tree, 0, past + step, least_rows, number, at_step, meeting, inputs
+        )
         number += meetings_of(len(side.weights.qkv), 1)
         last = side.walk_room.chosen[0]
         is_over = _note_chosen(
@@ -266,18 +281,21 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
     stop: int,
     has_state: bool,
     odds: Any,
+    last: int,
     past: int,
     capacity: int,
     least_rows: int,
     number: int,
+    draws: Draws,
     limits: Limits,
     stage: Any,
 ) -> Made:
-    """Decode from where the text stops, whose last token has no row yet, behind ``past`` committed
-    rows of ``capacity``. The first step asks: at least two tokens are wanted, and nobody passes.
+    """Decode behind a text that ends with the token ``last``, which has no row yet, and ``past``
+    committed rows of ``capacity``.
 
     own: the ``Side`` that computes; those up to has_state: see ``Asking``; least_rows:
-    from which two threads share a forward, 0 for never; number: see ``compiled_forward.forward``.
+    from which two threads share a forward, 0 for never; number: see ``compiled_forward.forward``;
+    draws: how the first token is chosen.
     Ends where a limit is reached, where memory has to be made, where the second thread was late, or
     something else is to be drafted than what a speculator guesses.
     """
@@ -291,6 +309,9 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
     numbers, chains, table = odds.numbers, odds.chains, opened(desk)
     work, tree, text = table.work, table.grown, table.text
     length, place = NOT_COMMITTED, 0
+    unlinked, held = steps.unlinked, len(added)
+    for i in range(min(held, MOST_UNLINKED)):
+        unlinked[i] = added[i]
     step = drafts = all_nodes = chosen_tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
     late = meeting[LATE]
@@ -301,27 +322,29 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
             or most < 1
             or past + most + 1 > capacity
             or stop + grown + MOST_SEEN > len(text)
+            or held + most + 1 > MOST_UNLINKED
         ):
             break
         began = _now(steps.clock)
         count, kind = 0, _NOTHING
         if chosen_tokens + 1 < limits.tokens and not passes_in(numbers):
             found, behind, kind, _, count = ask_at(
-                *(table, room, coming, added, grown, start, stop, has_state),
+                *(table, room, coming, unlinked[:held], grown, start, stop, has_state),
                 *(numbers, chains, most),
             )
             if found == NOT_COMMITTED:
                 break
             length, place = found, behind
             stop, linked = stop + grown, chosen_tokens
-            coming, added, grown = nothing, steps.tokens[:0], 0
+            coming, held, grown = nothing, 0, 0
             if kind not in (_NOTHING, _SPECULATION):
                 break
             note_asked(numbers, kind, _now(steps.clock) - began)
         if kind != _SPECULATION:
-            lay_out(tree, 0, added[grown - 1] if grown else text[stop - 1])
+            lay_out(tree, 0, last)
         drafted = _now(steps.clock)
-        chosen = _walk_tree(side, tree, count, past, least_rows, number, meeting, inputs)
+        at_step = moved(draws, chosen_tokens)
+        chosen = _walk_tree(side, tree, count, past, least_rows, number, at_step, meeting, inputs)
         verified = _now(steps.clock)
         number += meetings_of(len(side.weights.qkv), count + 1)
         path = side.walk_room.path[: chosen - 1]
@@ -335,8 +358,10 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         is_over = _note_chosen(
             *(steps, chosen_tokens, side.walk_room, chosen, tree.nodes.sources, limits.pauses)
         )
+        for i in range(chosen):
+            unlinked[held + i] = side.walk_room.chosen[i]
+        last, held = side.walk_room.chosen[chosen - 1], held + chosen
         chosen_tokens, grown = chosen_tokens + chosen, grown + chosen
-        added = steps.tokens[chosen_tokens - grown : chosen_tokens]
         steps.accepted[step], steps.verified_s[step] = chosen - 1, verified - drafted
         verified_s, expected_s = (
             verified_s + steps.verified_s[step],

@@ -1,27 +1,59 @@
 """The draw of ``sampling.choose``, compiled: sorting a vocabulary takes longer than a forward of a
 small model.
 
-Of all tokens few can be the outcome. Those that are too light for the nucleus are not sorted, and
-noise is only computed where its cheap upper bound may win.
+Of all tokens few can be the outcome: noise is only computed where its cheap upper bound may win.
+Whether the outcome is in the nucleus is a question of what is likelier than it; where it is not,
+and it seldom is not, the draw is made again among those that are likelier.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-_NO_MASS = -50.0
-"""Powers of e that add nothing to a sum of 1 and more, even ten thousand of them."""
-
-_STEPS = 200
-"""Into which powers of e down to that are counted."""
+from accel import lanes, sums
+from accel.lanes import LANES, everywhere, exponential, larger, load, where_larger
+from accel.lanes import highest as largest
+from accel.sources.compiled import compiled_with
+from accel.sums import add_to, no_sums, sum_of
 
 _MOST_NOISE = 37.5
 """Of a number below 1 with 53 bits."""
 
 _COLDEST = 1e-30
 """A temperature that float32 holds; colder ones choose no other tokens."""
+
+_LOOKED_AT = 64
+"""Tokens whose bounds are computed together."""
+
+_UNIT = np.float32(1 << 24)
+"""Of the highest bits of a number, which bound it."""
+
+ALL = np.float32(-np.inf)
+"""What all scores that count are larger than."""
+
+
+class Draws(NamedTuple):
+    """How tokens are chosen of whole logits: the likeliest at temperature 0, at others one drawn
+    from the nucleus of ``top_p`` by noise of ``seed`` (64 bits, as int64) and place; the next token
+    stands at ``place``."""
+
+    temperature: float
+    top_p: float
+    seed: int
+    place: int
+
+
+GREEDY = Draws(0.0, 1.0, 0, 0)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def moved(draws: Draws, tokens: int) -> Draws:
+    """The same, so many tokens later."""
+    return Draws(draws.temperature, draws.top_p, draws.seed, draws.place + tokens)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -31,50 +63,6 @@ def _mix(value: np.uint64) -> np.uint64:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
-
-
-@njit(nogil=True, cache=True)
-def _least_score(scores: NDArray[np.float32], top_k: int) -> np.float32:
-    """What a score has to reach to be among the ``top_k`` largest."""
-    above = 0
-    for score in scores:
-        above += score > -np.inf
-    if not 0 < top_k < above:
-        return np.float32(-np.inf)
-    place = len(scores) - top_k
-    return np.partition(scores, place)[place]
-
-
-@njit(nogil=True, cache=True)
-def _nucleus(
-    scores: NDArray[np.float32], least: np.float32, temperature: float, top_p: float
-) -> NDArray[np.int64]:
-    """The fewest most probable tokens whose mass reaches ``top_p`` of those with scores from
-    ``least`` on, most probable first."""
-    masses = np.zeros(len(scores))
-    steps = np.zeros(_STEPS)
-    highest = np.float64(scores.max()) / temperature
-    total = 0.0
-    for token in range(len(scores)):
-        power = np.float64(scores[token]) / temperature - highest
-        if scores[token] >= least and power > _NO_MASS:
-            masses[token] = np.exp(power)
-            total += masses[token]
-            steps[int(power / _NO_MASS * _STEPS)] += masses[token]
-    # Only as many steps down from the highest score are sorted as hold enough, and one more.
-    step, held = 0, steps[0]
-    while step < _STEPS - 1 and held < top_p * total:
-        step += 1
-        held += steps[step]
-    lightest = np.exp(_NO_MASS * (step + 2) / _STEPS)
-    heavy = np.flatnonzero(masses >= lightest)
-    heavy = heavy[np.argsort(-scores[heavy], kind="mergesort")]
-    mass = 0.0
-    for count in range(len(heavy)):
-        mass += masses[heavy[count]]
-        if mass - masses[heavy[count]] >= top_p * total:
-            return heavy[:count]
-    return heavy
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -92,7 +80,141 @@ def _noisy(score: np.float32, temperature: np.float32, key: np.uint64, token: in
     return scaled - np.log(-np.log(uniform))
 
 
+@compiled_with(error_model="numpy", borrows=True)
+def _may_win(
+    scores: NDArray[np.float32],
+    first: int,
+    last: int,
+    temperature: np.float32,
+    key: np.uint64,
+    best: np.float32,
+) -> bool:
+    """Whether one of some tokens may come to more than ``best``. No branches, so that many are
+    looked at together, and room for the rounding of fp32; what is not known may win."""
+    inverse = np.float32(1) / temperature
+    found = 0
+    for token in range(first, last):
+        bits = _mix(_mix(np.uint64(token) ^ key) + key) >> np.uint64(40)
+        scaled = scores[token] * inverse
+        room = np.float32(1e-3) + np.float32(1e-6) * (abs(best) + abs(scaled))
+        short = best - scaled - room
+        # As in ``_noisy``, where (1 + x / 64) ** 64 is below exp(x), too.
+        power = np.float32(1) + short * np.float32(1 / 64)
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        above = (_UNIT - np.float32(1) - np.float32(np.int32(bits))) * power
+        found += 1 - ((short > 0) & (above > np.float32(1.001) * _UNIT))
+    return found > 0
+
+
+@compiled_with(borrows=True)
+def key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
+    """What noise depends on beside the token."""
+    return _mix(_mix(np.uint64(seed)) ^ np.uint64(place))
+
+
+@compiled_with(borrows=True)
+def draw_among(
+    scores: NDArray[np.float32],
+    first: int,
+    last: int,
+    above: np.float32,
+    before: int,
+    temperature: float,
+    key: np.uint64,
+) -> tuple[int, float]:
+    """The token from ``first`` to before ``last`` with the largest sum of scaled score and noise,
+    and that sum. Of scores larger than ``above``, or as large where they stand ``before`` one."""
+    cooled = np.float32(max(temperature, _COLDEST))
+    found, best = first, -np.inf
+    for start in range(first, last, _LOOKED_AT):
+        stop = min(start + _LOOKED_AT, last)
+        if not _may_win(scores, start, stop, cooled, key, np.float32(best)):
+            continue
+        for token in range(start, stop):
+            score = scores[token]
+            if score > above or (score == above and token < before):
+                value = _noisy(score, cooled, key, token, best)
+                if value > best:
+                    found, best = token, value
+    return found, best
+
+
+@compiled_with(lanes, sums, borrows=True)
+def _power(score: np.float32, scale: np.float32) -> float:
+    """exp of the product, to the last bit as sixteen at once."""
+    return np.float64(largest(exponential(everywhere(score) * everywhere(scale))))
+
+
+@compiled_with(lanes, sums, borrows=True)
+def _is_in_nucleus(
+    scores: NDArray[np.float32],
+    count: int,
+    token: int,
+    above: np.float32,
+    temperature: float,
+    top_p: float,
+) -> bool:
+    """Whether the likelier of ``count`` tokens, of those with scores larger than ``above``, have
+    less than ``top_p`` of the mass. Of equals the first is the likelier."""
+    whole, own, equals = count // LANES * LANES, scores[token], 0
+    for other in range(token):
+        equals += scores[other] == own
+    top, least, limit = everywhere(own), everywhere(above), everywhere(own)
+    for place in range(0, whole, LANES):
+        top = larger(top, load(scores, place))
+    highest = largest(top)
+    for other in range(whole, count):
+        highest = max(highest, scores[other])
+    inverse = np.float32(1) / np.float32(max(temperature, _COLDEST))
+    top, scale = everywhere(highest), everywhere(inverse)
+    masses, likelier = no_sums(scores), no_sums(scores)
+    for place in range(0, whole, LANES):
+        score = load(scores, place)
+        mass = where_larger(score, least, exponential((score - top) * scale))
+        masses = add_to(masses, mass)
+        likelier = add_to(likelier, where_larger(score, limit, mass))
+    all_mass, more = sum_of(masses, whole // LANES), sum_of(likelier, whole // LANES)
+    for other in range(whole, count):
+        mass = _power(scores[other] - highest, inverse)
+        all_mass += mass if scores[other] > above else 0.0
+        more += mass if scores[other] > own else 0.0
+    more += equals * _power(own - highest, inverse)
+    return more < top_p * all_mass
+
+
+@compiled_with(lanes, sums, borrows=True)
+def from_nucleus(
+    scores: NDArray[np.float32],
+    count: int,
+    token: int,
+    above: np.float32,
+    temperature: float,
+    top_p: float,
+    key: np.uint64,
+) -> int:
+    """What is drawn of the nucleus of the first ``count`` tokens with scores larger than ``above``,
+    where ``token`` is drawn of all of them."""
+    while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
+        # Neither are those that are less likely.
+        token, _ = draw_among(scores, 0, count, scores[token], token, temperature, key)
+    return token
+
+
 @njit(nogil=True, cache=True)
+def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
+    """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
+    if top_k <= 0 or top_k >= len(np.flatnonzero(scores > ALL)):
+        return ALL
+    place = len(scores) - top_k
+    return np.nextafter(np.partition(scores, place)[place], ALL)
+
+
+@compiled_with(lanes, sums)
 def draw(
     scores: NDArray[np.float32],
     temperature: float,
@@ -103,20 +225,9 @@ def draw(
 ) -> int:
     """The token of ``sampling.nucleus`` with the largest sum of scaled score and
     ``sampling.gumbel`` noise. scores: float32 [vocabulary], -inf for excluded tokens."""
-    key = _mix(_mix(seed) ^ place)
-    least = _least_score(scores, top_k)
-    cooled = np.float32(max(temperature, _COLDEST))
-    found, best = np.int64(scores.argmax()), -np.inf
-    best = _noisy(scores[found], cooled, key, found, best)
-    if top_p < 1:
-        for token in _nucleus(scores, least, temperature, top_p):
-            value = _noisy(scores[token], cooled, key, token, best)
-            if value > best:
-                found, best = token, value
-        return found
-    for token in range(len(scores)):
-        if scores[token] >= least and scores[token] > -np.inf:
-            value = _noisy(scores[token], cooled, key, token, best)
-            if value > best:
-                found, best = np.int64(token), value
-    return found
+    key, above, count = key_of(seed, place), _below(scores, top_k), len(scores)
+    token, _ = draw_among(scores, 0, count, above, 0, temperature, key)
+    return from_nucleus(scores, count, token, above, temperature, top_p, key)
+
+
+__all__ = ["ALL", "GREEDY", "Draws", "draw", "draw_among", "from_nucleus", "key_of", "moved"]

@@ -15,6 +15,7 @@ from torch import Tensor
 from accel.choice import Odds
 from accel.compiled_steps import Limits, Made, Steps
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drawing import GREEDY, Draws
 from accel.errors import InvalidRequest, OutOfMemory
 from accel.formats import Order
 from accel.generation import PREFILL_ROWS, Generation, GenerationRequest
@@ -216,20 +217,27 @@ class Engine:
             self._refuse_for_memory(len(rows), session, error)
             raise
 
-    def verify(self, rows: Rows, tree: DraftTree, session: Session) -> tuple[list[int], TokenArray]:
+    def verify(
+        self, rows: Rows, tree: DraftTree, session: Session, draws: Draws = GREEDY
+    ) -> tuple[list[int], TokenArray]:
         """``Model.verify`` after the session's text. Raises OutOfMemory."""
         try:
-            return self.model.verify(rows, tree, session.cache)
+            return self.model.verify(rows, tree, session.cache, draws)
         except (RuntimeError, MemoryError) as error:
             self._refuse_for_memory(len(rows), session, error)
             raise
 
     def run_steps(
-        self, last: int, drafting: tuple[Asking, Odds] | None, session: Session, limits: Limits
+        self,
+        last: int,
+        drafting: tuple[Asking, Odds] | None,
+        session: Session,
+        limits: Limits,
+        draws: Draws,
     ) -> tuple[Made, Steps] | None:
         """``Model.run_steps`` after the session's text. Raises OutOfMemory."""
         try:
-            return self.model.run_steps(last, drafting, session.cache, limits)
+            return self.model.run_steps(last, drafting, session.cache, limits, draws)
         except (RuntimeError, MemoryError) as error:
             self._refuse_for_memory(limits.nodes + 1, session, error)
             raise

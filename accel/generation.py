@@ -78,7 +78,6 @@ class Generation:
         speculates = self._matcher is not None and engine.model.speculator is not None
         speculator = drafter if isinstance(drafter, Speculating) else None
         self._speculator = speculator if speculates else None
-        self._choice = Choice(self._trust, temperature=request.sampling.temperature)
         has_masks = engine.model.mask_tokens is not None
         self._guesser = drafter if has_masks and isinstance(drafter, Guesser) else None
         self._groups = MaskGroups.none()
@@ -88,6 +87,8 @@ class Generation:
         self._prompt_set = np.unique(penalised)
         self._greedy = self._greedy_walk()
         self._wants_no_logits = self._takes_tokens_alone()
+        looks_at_logits = not (self._wants_no_logits or request.sampling.greedy)
+        self._choice = Choice(self._trust, looks_at_logits=looks_at_logits)
         self._stepper = self._several_steps()
         self._chunks = self._run()
 
@@ -196,8 +197,7 @@ class Generation:
             if self._engine.model.capability == Capability.CHAIN:
                 tree = main_branch(tree)
             tree = self._planned(tree, pending) if self.request.plan else self._with_masks(tree)
-            trust = self._trust.factor
-            saved_s = planner.saved_s(tree, pending, context, trust, OVERHEAD_S)
+            saved_s = planner.saved_s(tree, pending, context, self._trust.factor, OVERHEAD_S)
             gain_s = None if self._groups.rows else saved_s
         elapsed_cpu = time.thread_time() - started_cpu
         self.statistics.draft_s.append(time.perf_counter() - started)
@@ -258,8 +258,8 @@ class Generation:
         count = len(pending) + len(tree) + self._groups.rows
         found = self._walked(pending, tree, planner.padding(count, context))
         self.statistics.verify_s.append(time.perf_counter() - started)
-        # Drawing takes time of its own, which says nothing about the machine's pace.
-        if self._greedy is not None:
+        # To draw from whole logits takes time that says nothing about the machine's pace.
+        if self._greedy is not None or self._wants_no_logits:
             self._trust.verified(self.statistics.verify_s[-1], planner.seconds(count, context))
         return found
 
@@ -269,7 +269,8 @@ class Generation:
         rows = tree_rows(pending, tree, padding, self._groups)
         constrained = self._written.rest or len(self._written.tokens) < self.request.min_tokens
         if self._wants_no_logits and not (padding or constrained):
-            path, chosen = self._engine.verify(rows, tree, self._session)
+            draws = self.request.sampling.draws_at(len(self._written.tokens))
+            path, chosen = self._engine.verify(rows, tree, self._session, draws)
             if self._guesser is not None and self._groups.rows:
                 self._guess_from(self._guesser, path, int(chosen[-1]))
             return path, chosen
@@ -278,10 +279,8 @@ class Generation:
         if self._greedy is not None and not constrained:
             path, tokens = self._greedy(tree, logits.float().numpy())
         elif self.request.sampling.plain_greedy and not constrained:
-            likeliest = best(logits)
-            path, tokens = walk(
-                tree, lambda node, _above: likeliest[node + 1], self._relaxed(logits)
-            )
+            token_of, relaxed = best(logits), self._relaxed(logits)
+            path, tokens = walk(tree, lambda node, _above: token_of[node + 1], relaxed)
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
@@ -328,8 +327,8 @@ class Generation:
         return GreedyWalk(model.vocabulary_size, sampling.repetition_penalty, self._prompt_set)
 
     def _takes_tokens_alone(self) -> bool:
-        """Whether nobody looks at logits where the likeliest tokens are taken as they are."""
-        plain = self._greedy is not None and self.request.sampling.plain_greedy
+        """Whether nobody looks at logits: they are taken as they are, or drawn from."""
+        plain = self.request.sampling.wants_tokens_alone and self.request.entropy_top_k < 2
         return plain and self._recycler is None and self._engine.model.verifies
 
     def _several_steps(self) -> Stepper | None:

@@ -234,6 +234,17 @@ for _function, _name in (
 
 
 @intrinsic
+def where_larger(_context: Any, a: Any, b: Any, value: Any) -> Any:
+    """``value`` in the lanes where a is larger than b, zero elsewhere."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        a, b, value = arguments
+        return builder.select(builder.fcmp_ordered(">", a, b), value, constant(0.0))
+
+    return _LANES(a, b, value), generate
+
+
+@intrinsic
 def nearest(_context: Any, value: Any) -> Any:
     """The nearest whole numbers, ties to even."""
 

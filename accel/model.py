@@ -16,6 +16,7 @@ from transformers import Cache, DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.drawing import GREEDY, Draws
 from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
 from accel.rows import BLOCKED, Rows
@@ -89,15 +90,22 @@ class Model(ABC):
         logits = self.forward(rows, cache)
         return logits, logits[:0]
 
-    def verify(self, rows: Rows, tree: DraftTree, cache: KVCache) -> tuple[list[int], TokenArray]:
-        """What ``verifier.walk`` gives by the likeliest tokens (the path, and int32 [path + 1], a
-        new array), without logits that nobody sees.
+    def verify(
+        self, rows: Rows, tree: DraftTree, cache: KVCache, draws: Draws = GREEDY
+    ) -> tuple[list[int], TokenArray]:
+        """What ``verifier.walk`` gives by the likeliest tokens, or those drawn (the path, and int32
+        [path + 1], a new array), without logits that nobody sees.
         The tree's root is row ``rows.logits_from``, and mask rows alone stand behind its nodes. Of
         the cache the same holds as after ``forward``."""
         raise NotImplementedError("this model gives logits alone")
 
     def run_steps(
-        self, last: int, drafting: tuple[Asking, Odds] | None, cache: KVCache, limits: Limits
+        self,
+        last: int,
+        drafting: tuple[Asking, Odds] | None,
+        cache: KVCache,
+        limits: Limits,
+        draws: Draws = GREEDY,
     ) -> tuple[Made, Steps] | None:
         """Several steps behind the cache's rows and the text's ``last`` token, which has none yet:
         ``compiled_steps.steps_in``, or ``plain_steps_in`` without ``drafting``. Their rows are

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.drawing import draw
+from accel.drawing import Draws, draw
 from accel.errors import InvalidRequest
 
 Logits = NDArray[np.float32]
@@ -50,6 +50,17 @@ class Sampling:
     def plain_greedy(self) -> bool:
         """Greedy on the logits as they stand, independent of the history."""
         return self.greedy and self.repetition_penalty == 1
+
+    @property
+    def wants_tokens_alone(self) -> bool:
+        """Whether ``Draws`` says all: no penalty depends on the history, no rank is looked at."""
+        return self.plain_greedy or (self.top_k <= 0 and self.repetition_penalty == 1)
+
+    def draws_at(self, place: int) -> Draws:
+        """How the token at ``place`` is drawn, where ``wants_tokens_alone``."""
+        # Numbers of 64 bits with a sign are what compiled code takes.
+        seed = (self.seed + _HALF & _MASK) - _HALF
+        return Draws(self.temperature, self.top_p, seed, place)
 
 
 def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> int:
@@ -112,7 +123,7 @@ def gumbel(seed: int, place: int, tokens: NDArray[np.int64]) -> NDArray[np.float
     return noise
 
 
-_MASK = (1 << 64) - 1
+_MASK, _HALF = (1 << 64) - 1, 1 << 63
 
 
 def _mix(value: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:

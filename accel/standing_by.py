@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from accel import meeting as meeting_of
 from accel.compiled_attention import Floats
 from accel.draft_tree import TokenArray
+from accel.drawing import Draws
 from accel.meeting import await_done, publish_job
 from accel.sources.compiled import compiled_with
 
 PAST, ROWS, PARENTS, LOGITS, WALKS, BY_COLUMNS, FIRST, FIRST_MASK, NUMBER = range(9)
+SEED, PLACE = range(9, 11)
 
 LOGIT_ROWS = 16
 """Rows at most whose logits are written."""
@@ -28,12 +30,13 @@ LOGIT_ROWS = 16
 class Job(NamedTuple):
     """What changes from one forward to the next.
 
-    numbers: int64, at ``PAST``, ``ROWS`` and so on; tokens, offsets, parents: int32 [rows]; mask:
-    float32 [rows * rows]; logits: float32 [LOGIT_ROWS, >= vocabulary], where they are written. Of a
-    forward without mask rows.
+    numbers: int64, at ``PAST``, ``ROWS`` and so on; sampling: float64 [2], temperature and nucleus;
+    tokens, offsets, parents: int32 [rows]; mask: float32 [rows * rows]; logits: float32
+    [LOGIT_ROWS, >= vocabulary], where they are written. Of a forward without mask rows.
     """
 
     numbers: NDArray[np.int64]
+    sampling: NDArray[np.float64]
     tokens: TokenArray
     offsets: TokenArray
     parents: TokenArray
@@ -44,7 +47,8 @@ class Job(NamedTuple):
     def room(cls, rows: int, vocabulary: int) -> Job:
         """Room for forwards of ``rows`` rows."""
         return cls(
-            np.zeros(9, np.int64),
+            np.zeros(11, np.int64),
+            np.zeros(2),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
@@ -66,6 +70,7 @@ def hand_over(
     by_columns: bool,
     first: int,
     first_mask: int,
+    draws: Draws,
     meeting: NDArray[np.int64],
     number: int,
 ) -> None:
@@ -82,6 +87,8 @@ def hand_over(
     numbers[PAST], numbers[ROWS], numbers[PARENTS] = past, rows, len(parents)
     numbers[LOGITS], numbers[WALKS], numbers[BY_COLUMNS] = logits, walks, by_columns
     numbers[FIRST], numbers[FIRST_MASK], numbers[NUMBER] = first, first_mask, number
+    numbers[SEED], numbers[PLACE] = draws.seed, draws.place
+    job.sampling[0], job.sampling[1] = draws.temperature, draws.top_p
     publish_job(meeting, number + 1)
 
 
@@ -94,6 +101,13 @@ def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray, Float
     return job.tokens[:rows], job.offsets[:rows], mask, job.parents[:parents], logits
 
 
+@njit(nogil=True, cache=True, inline="always")
+def draws_of(job: Job) -> Draws:
+    """How tokens are chosen."""
+    temperature, top_p = job.sampling[0], job.sampling[1]
+    return Draws(temperature, top_p, job.numbers[SEED], job.numbers[PLACE])
+
+
 __all__ = [
     "BY_COLUMNS",
     "FIRST",
@@ -104,6 +118,7 @@ __all__ = [
     "ROWS",
     "WALKS",
     "Job",
+    "draws_of",
     "hand_over",
     "rows_of",
 ]

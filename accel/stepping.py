@@ -65,11 +65,12 @@ class Stepper:
             return None
         drafting = None
         if speculator is not None:
-            asking = speculator.asking() if choice.will_ask else None
+            asking = speculator.asking()
             if asking is None:
                 return None
             drafting = asking, choice.odds(self._engine.planner.chains(1, past))
-        found = self._engine.run_steps(int(pending[0]), drafting, session, limits)
+        draws = self._request.sampling.draws_at(len(written.tokens))
+        found = self._engine.run_steps(int(pending[0]), drafting, session, limits, draws)
         if found is None:
             return None
         made, left = found

@@ -65,11 +65,11 @@ def test_a_fast_forward_gets_chains_and_a_slow_one_trees() -> None:
     assert kinds(SLOW) == [Draft.TREE] * 20
 
 
-def test_where_tokens_are_drawn_a_chain_has_to_promise_more() -> None:
+def test_where_logits_are_looked_at_a_chain_has_to_promise_more() -> None:
     drawn = [
         match
         for match in range(20)
-        if chosen(Choice(Trust(), temperature=1.0), match)[0] == Draft.CHAIN
+        if chosen(Choice(Trust(), looks_at_logits=True), match)[0] == Draft.CHAIN
     ]
     assert drawn == list(range(drawn[0], 20))
     assert 1 < drawn[0] < 6

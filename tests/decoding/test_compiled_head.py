@@ -19,6 +19,7 @@ from accel.loading import load_module
 from accel.matmul import BLOCK, packed
 from accel.profile import best
 from accel.rows import chain_rows, tree_rows
+from accel.sampling import Sampling, choose
 from accel.verifier import walk
 
 CPU = torch.device("cpu")
@@ -101,6 +102,35 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         assert (path, tokens.tolist()) == expected, f"seed {seed}"
         longest = max(longest, len(expected[0]))
     assert longest > FIRST_ROWS, f"seed {seed}"
+
+
+@pytest.mark.parametrize("shared_from", [0, 2])
+@pytest.mark.parametrize("temperature", [1e-40, 0.05, 0.7, 1.0, 3.0])
+def test_walks_along_what_is_drawn(
+    model: CompiledLlama, shared_from: int, temperature: float
+) -> None:
+    """The tokens that are drawn of whole logits, one after another."""
+    seed = int(np.random.default_rng().integers(2**31))
+    random = np.random.default_rng(seed)
+    for _ in range(8):
+        top_p = float(random.choice([1.0, 0.95, 0.5]))
+        seeds = int(random.integers(-(2**62), 2**62)) * 4
+        sampling = Sampling(temperature, top_p=top_p, seed=seeds)
+        text = random.integers(0, 256, 20).astype(np.int32)
+        place, cache, right = int(random.integers(0, 900)), read(model, text[:-1]), [int(text[-1])]
+        for _ in range(31):
+            logits = model.forward(chain_rows(np.array(right[-1:], np.int32), 0), cache)
+            numbers = logits[0].float().numpy()
+            right.append(choose(numbers, sampling, text, place + len(right) - 1))
+            cache.keep([0])
+        given = np.array(right[1:], np.int32)[: random.integers(0, 31)]
+        tree = tree_along(given, int(random.integers(0, 40)), random)
+        model.shared_from = shared_from
+        rows, draws = tree_rows(text[-1:], tree), sampling.draws_at(place)
+        path, tokens = model.verify(rows, tree, read(model, text[:-1]), draws)
+        model.shared_from = 0
+        expected = walk(tree, lambda _node, above, right=right: right[1 + len(above)])
+        assert (path, tokens.tolist()) == expected, f"seed {seed}"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])

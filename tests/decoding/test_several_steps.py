@@ -14,10 +14,12 @@ import pytest
 
 from accel.compiled_steps import IS_POSSIBLE, MOST_STEPS, Limits, Made, Steps
 from accel.draft_tree import TokenArray
+from accel.drawing import Draws
 from accel.engine import Engine
 from accel.generation import GenerationRequest
 from accel.kv_cache import KVCache
 from accel.meeting import LATE, is_called_for
+from accel.sampling import Sampling
 from accel.sources import mixture_drafter
 from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.statistics import Statistics
@@ -76,14 +78,23 @@ def in_the_middle_of_a_line(text: str) -> int | None:
 
 
 @pytest.mark.parametrize("drafts", [False, True])
-@pytest.mark.parametrize("rule", [None, first_line, in_the_middle_of_a_line])
+@pytest.mark.parametrize(
+    ("rule", "temperature"),
+    [(None, 0.0), (first_line, 0.0), (in_the_middle_of_a_line, 0.0), (None, 0.2), (None, 1.0)],
+)
 def test_the_text_is_the_same_and_what_is_kept_belongs_to_it(
-    engine: Engine, drafts: bool, rule: Callable[[str], int | None] | None
+    engine: Engine, drafts: bool, rule: Callable[[str], int | None] | None, temperature: float
 ) -> None:
     seed = int(np.random.default_rng().integers(2**31))
     random, several = np.random.default_rng(seed), 0
     for prompt in prompts_of(engine, 14):
-        options = {"max_tokens": int(random.integers(1, 90)), "stop_rule": rule}
+        seeds = int(random.integers(-(2**62), 2**62)) * 4
+        sampling = Sampling(temperature, top_p=float(random.choice([1.0, 0.9])), seed=seeds)
+        options = {
+            "max_tokens": int(random.integers(1, 90)),
+            "stop_rule": rule,
+            "sampling": sampling,
+        }
         alone, _, _, _ = run(engine, prompt, drafts=drafts, ahead=False, **options)
         found, chunks, session, drafter = run(engine, prompt, drafts=drafts, ahead=True, **options)
         where = f"seed {seed}, {len(prompt)} tokens, {options}"
@@ -210,8 +221,8 @@ def test_warming_up_calls_it_also_where_the_second_thread_was_late(
     called: list[bool] = []
     steps = model.run_steps
 
-    def noted(last: int, drafting: object, cache: KVCache, limits: Limits) -> Any:
-        found = steps(last, drafting, cache, limits)
+    def noted(last: int, drafting: object, cache: KVCache, limits: Limits, draws: Draws) -> Any:
+        found = steps(last, drafting, cache, limits, draws)
         called.append(found is not None and (drafting is not None) == drafts)
         return found
 
