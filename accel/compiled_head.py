@@ -25,10 +25,12 @@ from accel.lanes import LANES, highest, larger, load
 from accel.matmul import BLOCK, Packed, multiply
 from accel.meeting import meet
 from accel.memory import empty, zeros
+from accel.processor import HAS_TILES
 from accel.sources.compiled import compiled_with
 
-FIRST_ROWS, HEAD_ROWS = 16, 32
-"""Rows of the first block and of later ones at most."""
+FIRST_ROWS, HEAD_ROWS = 32 if HAS_TILES else 16, 32
+"""Rows of the first block and of later ones at most: by tile registers as many as two tiles have
+take hardly longer than one, and to come back for more is to read the head again."""
 
 COLUMNS = 8 * BLOCK
 """Logits of a row at a time."""
