@@ -11,9 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import platformdirs
 
-VERSION = 7
+from accel.processor import FEATURES, HAS_TILES
+
+VERSION = 8
 
 
 class Store:
@@ -56,7 +59,10 @@ def fingerprint(folder: Path, device: str) -> str:
         torch.__version__,
         transformers.__version__,
         platform.machine(),
-        platform.processor(),
+        # A home folder may be that of several machines.
+        llvm.get_host_cpu_name(),
+        *sorted(FEATURES),
+        f"tiles {HAS_TILES}",
         str(os.cpu_count()),
         device,
         hashlib.sha256((folder / "config.json").read_bytes()).hexdigest(),

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_models import save
 
+from accel import store
 from accel.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
 from accel.store import Store, fingerprint
@@ -125,6 +126,17 @@ def test_a_full_disk_costs_the_store_only(tmp_path: Path, monkeypatch: pytest.Mo
     store = Store("name")
     store.put("a", [1])
     assert store.get("a") == [1]
+
+
+def test_the_fingerprint_changes_with_the_processor(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home folder may be that of several machines."""
+    before = fingerprint(folder, "cpu")
+    monkeypatch.setattr(store, "HAS_TILES", not store.HAS_TILES)
+    without = fingerprint(folder, "cpu")
+    monkeypatch.setattr(store, "FEATURES", {*store.FEATURES, "something new"})
+    assert len({before, without, fingerprint(folder, "cpu")}) == 3
 
 
 def test_the_fingerprint_changes_with_the_weights(folder: Path) -> None:
