@@ -76,7 +76,8 @@ class Kept(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for the scores and shares of some queries, and what they take. For one thread."""
+    """Room for the scores and shares of some queries, and what they take, from values far away and
+    from the others (see ``far_of``). For one thread."""
 
     scores: Floats
     shares: Stored
@@ -266,7 +267,7 @@ def attend(
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
         least_far = most_far = far_of(past + offsets[first // group], shares)
-        for row in range(first // group, (first + count - 1) // group + 1):
+        for row in range(first // group + 1, (first + count - 1) // group + 1):
             far = far_of(past + offsets[row], shares)
             least_far, most_far = min(least_far, far), max(most_far, far)
         for i in range(count):

@@ -30,8 +30,8 @@ def most_steps(step_s: float) -> int:
 
 
 class Stepper:
-    """Makes steps for one request that is decoded greedily, plainly or with a drafter that
-    speculates."""
+    """Makes steps for one request whose tokens are taken or drawn without a look at whole logits,
+    plainly or with a drafter that speculates."""
 
     def __init__(
         self,
