@@ -171,7 +171,7 @@ def far_of(position: int, like: Stored) -> int:
     return max(position - NEAR, 0) // BLOCK * BLOCK
 
 
-@compiled_with(lanes, matmul, sums, tiles, borrows=True)
+@compiled_with(lanes, matmul, sums, borrows=True)
 def write_shares(
     scores: Floats,
     row: int,

@@ -201,7 +201,11 @@ def from_nucleus(
     where ``token`` is drawn of all of them."""
     while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
         # Neither are those that are less likely.
-        token, _ = draw_among(scores, 0, count, scores[token], token, temperature, key)
+        likelier, best = draw_among(scores, 0, count, scores[token], token, temperature, key)
+        if best == -np.inf:
+            # Nothing is: all tokens are excluded, or scores are no numbers.
+            return token
+        token = likelier
     return token
 
 

@@ -18,6 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 from numpy.polynomial import Chebyshev, Polynomial
 
+from accel.memory import LINE
 from accel.processor import HAS_BF16
 
 LANES = 16
@@ -297,15 +298,11 @@ def joined(builder: Any, lanes: Any, join: Any) -> Any:
     return builder.extract_element(lanes, I32(0))
 
 
-_LINE = 64
-"""Bytes that a processor brings from memory at once."""
-
-
 @njit(nogil=True, cache=True, inline="always")
 def fetch_all(array: Any, items: int) -> None:
     """Ask for the first items of an array, which is read soon: they come while others are."""
     address, size = array.ctypes.data, min(items, array.size) * array.itemsize
-    for offset in range(0, size, _LINE):
+    for offset in range(0, size, LINE):
         _fetch(address + offset)
 
 
@@ -314,13 +311,16 @@ def _fetch(_context: Any, address: Any) -> Any:
     """Ask for the line of memory at an address."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, I32, I32, I32])
-        name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
-        builder.call(prefetch, [place, I32(0), I32(3), I32(1)])
+        prefetch(builder, builder.inttoptr(arguments[0], _I8.as_pointer()))
 
     return types.void(address), generate
+
+
+def prefetch(builder: Any, place: Any, level: int = 1) -> None:
+    """Ask for a line of memory, into the cache of the first level or one behind it."""
+    place = builder.bitcast(place, _I8.as_pointer())
+    name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
+    call(builder, name, ir.VoidType(), place, I32(0), I32(4 - level), I32(1))
 
 
 _SHIFT = 1.5 * 2**23

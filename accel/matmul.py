@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -30,6 +29,7 @@ from accel.lanes import (
     fill,
     fused,
     pointer,
+    prefetch,
     words,
 )
 from accel.memory import copied
@@ -42,7 +42,6 @@ Packed = NDArray[Any]
 
 BLOCK = 32
 
-_PREFETCH = llvm.llvm_version_info[0] >= 16
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: nine million weights arrive
 from memory in the time that eight bf16 rows take to be computed (280 instead of 350 us)."""
@@ -70,12 +69,6 @@ def _multiply_add(builder: Any, total: Any, weights: Any, value: Any) -> Any:
         here, there = (builder.bitcast(widen(each), FLOATS) for each in (values, weights))
         total = fused(builder, here, there, total)
     return total
-
-
-def _prefetch(builder: Any, place: Any) -> None:
-    """Ask for a line of memory."""
-    place = builder.bitcast(place, ir.IntType(8).as_pointer())
-    call(builder, "llvm.prefetch.p0", ir.VoidType(), place, I32(0), I32(3), I32(1))
 
 
 def _tile(rows: int, blocks: int) -> Any:
@@ -139,10 +132,9 @@ def _tile(rows: int, blocks: int) -> Any:
                     place = builder.add(offset(k, BLOCK), I64(half * LANES))
                     at = builder.bitcast(builder.gep(panel, [place]), vector.as_pointer())
                     loaded.append(builder.load(at, align=4))
-            if _PREFETCH:
-                for line in range(2):
-                    place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
-                    _prefetch(builder, builder.gep(wanted, [place]))
+            for line in range(2):
+                place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
+                prefetch(builder, builder.gep(wanted, [place]))
             following = builder.add(k, I64(1))
             ends = []
             for begin, row_totals in zip(starts, totals, strict=True):

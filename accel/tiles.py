@@ -19,7 +19,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from accel import lanes
-from accel.lanes import F32, I32, I64, call, pointer
+from accel.lanes import F32, I32, I64, call, pointer, prefetch
+from accel.memory import LINE
 from accel.sources.compiled import compiled_with
 
 TILE_PAIRS = 16
@@ -35,7 +36,6 @@ _AHEAD = 4096
 """Words between what is read and what is fetched meanwhile. Between 2,048 and 32,768 no other
 distance is faster."""
 
-_LINE = 64
 _PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48
 """Where a configuration has what."""
 
@@ -62,7 +62,7 @@ def _configure(_context: Any, rows: Any) -> Any:
     """Registers of lines: 0 to 5 of ``rows`` each, 6 and 7, for weights, of sixteen."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        kind = ir.ArrayType(_I8, _LINE)
+        kind = ir.ArrayType(_I8, LINE)
         table = cgutils.alloca_once(builder, kind)
         builder.store(ir.Constant(kind, None), table)
         first = _bytes_at(builder, table)
@@ -70,7 +70,7 @@ def _configure(_context: Any, rows: Any) -> Any:
         rows = builder.trunc(arguments[0], _I8)
         for register in range(8):
             width = builder.gep(first, [I64(_WIDTHS + 2 * register)])
-            builder.store(_I16(_LINE), builder.bitcast(width, _I16.as_pointer()), align=1)
+            builder.store(_I16(LINE), builder.bitcast(width, _I16.as_pointer()), align=1)
             height = rows if register < 6 else _I8(TILE_PAIRS)
             builder.store(height, builder.gep(first, [I64(_HEIGHTS + register)]))
         call(builder, "llvm.x86.ldtilecfg", _NOTHING, first)
@@ -128,30 +128,21 @@ def _product(tiles: int, *, fetches: bool) -> Any:
             weights = start(3, I32)
             for register in range(2 * tiles):
                 _tile(builder, "tilezero", register)
-            before = builder.block
-            loop = builder.append_basic_block("depth")
-            after = builder.append_basic_block("done")
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            k = builder.phi(I64)
-            k.add_incoming(I64(0), before)
-            for tile in range(tiles):
-                _move(builder, "tileloadd64", 4 + tile, builder.gep(inputs[tile], [k]), x_stride)
-            panel = builder.gep(weights, [builder.mul(k, I64(_COLUMNS))])
-            for half in range(2):
-                place = builder.gep(panel, [I64(half * TILE_ROWS)])
-                _move(builder, "tileloadd64", 6 + half, place, I64(_COLUMNS))
+            steps = cgutils.for_range_slice(builder, I64(0), depth, I64(TILE_PAIRS), I64)
+            with steps as (k, _):
                 for tile in range(tiles):
-                    _tile(builder, "tdpbf16ps", 2 * tile + half, 4 + tile, 6 + half)
-            for line in range(2 * TILE_PAIRS if fetches else 0):
-                at = builder.gep(panel, [I64(_AHEAD + line * _LINE // 4)])
-                # Into the cache of the second level: that of the first holds inputs and outputs.
-                how = I32(0), I32(2), I32(1)
-                call(builder, "llvm.prefetch.p0", _NOTHING, _bytes_at(builder, at), *how)
-            following = builder.add(k, I64(TILE_PAIRS))
-            k.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
-            builder.position_at_end(after)
+                    place = builder.gep(inputs[tile], [k])
+                    _move(builder, "tileloadd64", 4 + tile, place, x_stride)
+                panel = builder.gep(weights, [builder.mul(k, I64(_COLUMNS))])
+                for half in range(2):
+                    place = builder.gep(panel, [I64(half * TILE_ROWS)])
+                    _move(builder, "tileloadd64", 6 + half, place, I64(_COLUMNS))
+                    for tile in range(tiles):
+                        _tile(builder, "tdpbf16ps", 2 * tile + half, 4 + tile, 6 + half)
+                for line in range(2 * TILE_PAIRS if fetches else 0):
+                    at = builder.gep(panel, [I64(_AHEAD + line * LINE // 4)])
+                    # The cache of the first level holds inputs and outputs.
+                    prefetch(builder, at, level=2)
             for tile in range(tiles):
                 for half in range(2):
                     place = builder.gep(sums[tile], [I64(half * TILE_ROWS)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ from numba.core.caching import IndexDataCacheFile
 from accel.processor import HAS_TILES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 _PERMITTED = ".tiles" if HAS_TILES else ""
 """Numba knows what the processor has, but not what the kernel permits: compiled code of its own."""
@@ -45,6 +45,26 @@ class _Index(IndexDataCacheFile):
             return {}
 
 
+def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
+    """These, and the modules of ours that they hold to give them to ``compiled_with``, and so on:
+    code of all of them may be part of what is compiled."""
+    found: dict[str, ModuleType] = {}
+    left = list(modules)
+    while left:
+        module = left.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            held = (value for value in vars(module).values() if isinstance(value, ModuleType))
+            left += [each for each in held if each.__name__.startswith("accel.")]
+    return [found[name] for name in sorted(found)]
+
+
+@cache
+def _digest_of(module: ModuleType) -> bytes:
+    assert module.__file__ is not None
+    return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
+
+
 def compiled_with(
     *modules: ModuleType,
     fastmath: bool = False,
@@ -52,7 +72,8 @@ def compiled_with(
     forceinline: bool = False,
     borrows: bool = False,
 ) -> Callable[[Function], Function]:
-    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes.
+    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
+    those that they use.
 
     ``forceinline`` for functions of many arrays that others call at one place: handing them over
     takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
@@ -60,9 +81,8 @@ def compiled_with(
     been for some time, and all that is read waits for it.
     """
     digest = hashlib.sha256()
-    for module in modules:
-        assert module.__file__ is not None
-        digest.update(Path(module.__file__).read_bytes())
+    for module in _with_those_they_use(modules):
+        digest.update(_digest_of(module))
 
     def compile_function(function: Function) -> Function:
         options = {
@@ -72,11 +92,11 @@ def compiled_with(
             "_nrt": not borrows,
         }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
-        cache = dispatcher._cache
-        stamp = cache._cache_file._source_stamp, digest.hexdigest()
-        cache._cache_file = _Index(
-            cache_path=cache._cache_path,
-            filename_base=cache._impl.filename_base + _PERMITTED,
+        kept = dispatcher._cache
+        stamp = kept._cache_file._source_stamp, digest.hexdigest()
+        kept._cache_file = _Index(
+            cache_path=kept._cache_path,
+            filename_base=kept._impl.filename_base + _PERMITTED,
             source_stamp=stamp,
         )
         compiled: Function = dispatcher

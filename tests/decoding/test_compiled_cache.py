@@ -7,8 +7,11 @@ import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from accel import lanes
 
 SOURCE = """
 from accel import lanes
@@ -34,6 +37,27 @@ def _module(folder: Path, name: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def test_a_change_two_modules_away_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a function calls may itself call what changed, and be part of the same code."""
+
+    def double_with(text: str) -> Any:
+        modules = [ModuleType("accel.far_away"), ModuleType("accel.nearby")]
+        for module in modules:
+            path = tmp_path / f"{module.__name__}.py"
+            module.__file__ = str(path)
+            path.write_text(text if module is modules[0] else "same", encoding="utf-8")
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        modules[1].__dict__["far_away"] = modules[0]
+        monkeypatch.setattr(lanes, "nearby", modules[1], raising=False)
+        double = _module(tmp_path, "doubling").double
+        double(4)
+        return double
+
+    assert double_with("first").stats.cache_misses
+    assert double_with("first").stats.cache_hits
+    assert double_with("second").stats.cache_misses
 
 
 def test_an_index_that_names_a_class_of_an_older_version_counts_as_empty(

@@ -105,6 +105,15 @@ def test_next_to_no_temperature_takes_the_likeliest() -> None:
             assert choose(np.array(scores, np.float32), Sampling(temperature), NONE, 4) == 1
 
 
+@pytest.mark.parametrize("nothing", [-np.inf, np.nan])
+@pytest.mark.parametrize("size", [3, 40])
+def test_where_nothing_can_be_drawn_some_token_is(nothing: float, size: int) -> None:
+    """Not even where a nucleus is looked for, which no token is in."""
+    scores = np.full(size, nothing, np.float32)
+    for sampling in (Sampling(1.0), Sampling(1.0, top_p=0.9), Sampling(1.0, top_k=2, top_p=0.9)):
+        assert 0 <= choose(scores, sampling, NONE, 4) < size
+
+
 def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
     return float(((counts - expected) ** 2 / expected).sum())
 
