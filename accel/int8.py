@@ -36,6 +36,7 @@ from accel.lanes import (
     words,
 )
 from accel.matmul import BLOCK
+from accel.memory import copied
 from accel.processor import FEATURES
 from accel.sources.compiled import compiled_with
 
@@ -69,7 +70,7 @@ class Int8(NamedTuple):
         columns, scales = encoded(matrix)
         blocks, depth = len(columns) // BLOCK, columns.shape[1]
         packed = columns.reshape(blocks, BLOCK, depth).transpose(0, 2, 1)
-        return cls(np.ascontiguousarray(packed), scales)
+        return cls(copied(packed), copied(scales))
 
     @property
     def depth(self) -> int:

@@ -32,6 +32,7 @@ from accel.errors import BrokenModel
 from accel.int8 import Int8, encoded
 from accel.mask_tokens import SPECULATOR_FILE, read_weights
 from accel.matmul import BLOCK, rounded_bits
+from accel.memory import copied
 
 FILE = SPECULATOR_FILE
 
@@ -83,14 +84,14 @@ class Speculator(NamedTuple):
                 gate_up=Int8.of(wide["gate_up"].numpy()),
                 down=Int8.of(wide["down"].numpy()),
                 onward=Int8.of(wide["onward"].numpy()),
-                by_token=rounded_bits((base @ wide["token"].T).numpy()),
-                by_candidate=rounded_bits((base @ wide["candidate"].T).numpy()),
-                by_length=wide["length"].numpy().copy(),
-                biases=torch.stack(biases).numpy(),
-                words=words,
+                by_token=copied(rounded_bits((base @ wide["token"].T).numpy())),
+                by_candidate=copied(rounded_bits((base @ wide["candidate"].T).numpy())),
+                by_length=copied(wide["length"].numpy()),
+                biases=copied(torch.stack(biases).numpy()),
+                words=copied(words),
                 word_scales=word_scales,
                 bias=wide["bias"].numpy().copy(),
-                copy=wide["copy"].numpy().copy(),
+                copy=copied(wide["copy"].numpy()),
                 copy_bias=wide["copy_bias"].numpy().copy(),
                 frequent=weights["frequent"].numpy().astype(np.int32),
             )

@@ -16,6 +16,7 @@ from accel import speculator
 from accel.draft_tree import TokenArray
 from accel.int8 import Int8
 from accel.matmul import BLOCK
+from accel.memory import copied, zeros
 from accel.sources.compiled import compiled_with
 from accel.speculator import Floats, Speculator
 
@@ -44,10 +45,10 @@ class Head(NamedTuple):
             np.full(len(tables.bias), -1, np.int32),
             np.empty(MOST_COLUMNS, np.int32),
             Int8(
-                np.zeros((MOST_COLUMNS // BLOCK, tables.words.shape[1], BLOCK), np.int32),
-                np.zeros(MOST_COLUMNS, np.float32),
+                zeros((MOST_COLUMNS // BLOCK, tables.words.shape[1], BLOCK), np.int32),
+                zeros((MOST_COLUMNS,), np.float32),
             ),
-            np.full(MOST_COLUMNS, -np.inf, np.float32),
+            copied(np.full(MOST_COLUMNS, -np.inf, np.float32)),
             np.zeros(2, np.int64),
         )
 

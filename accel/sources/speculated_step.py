@@ -15,6 +15,7 @@ from accel.draft_tree import TokenArray
 from accel.int8 import Codes, Int8, multiply_int8
 from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
 from accel.matmul import BLOCK, wide
+from accel.memory import copied, zeros
 from accel.sources.compiled import compiled_with
 from accel.sources.speculated_head import MOST_COLUMNS, Head
 from accel.speculator import Floats, Speculator
@@ -53,14 +54,14 @@ class Work(NamedTuple):
         """Room for one tree."""
         width, hidden = tables.width, tables.hidden
         return cls(
-            np.zeros(tables.state_width, np.float32),
-            np.zeros(width, np.float32),
-            np.zeros(max(tables.state_width, width, hidden), np.int8),
-            np.zeros((MOST_SEEN, width), np.float32),
-            np.zeros((1, 2 * hidden), np.float32),
-            np.zeros((1, hidden), np.float32),
-            np.zeros(width, np.float32),
-            np.full((1, MOST_COLUMNS), -np.inf, np.float32),
+            zeros((tables.state_width,), np.float32),
+            zeros((width,), np.float32),
+            zeros((max(tables.state_width, width, hidden),), np.int8),
+            zeros((MOST_SEEN, width), np.float32),
+            zeros((1, 2 * hidden), np.float32),
+            zeros((1, hidden), np.float32),
+            zeros((width,), np.float32),
+            copied(np.full((1, MOST_COLUMNS), -np.inf, np.float32)),
             np.zeros(CHILDREN, np.int32),
             np.zeros(CHILDREN, np.float32),
         )

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .client import REPOSITORY, Driver, inline
+from .client import Driver, inline, status, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -29,22 +25,6 @@ def double(rectangle):
     height = rectangle.hei
 """
 LINE, COLUMN = 5, len("    height = rectangle.hei")
-
-
-def status(environment: dict[str, str]) -> dict[str, Any]:
-    shown = subprocess.run(
-        [sys.executable, "-m", "lsp_server", "status", "--json"],
-        env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    loaded: dict[str, Any] = json.loads(shown.stdout)
-    return loaded
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
 
 
 def suggestion(driver: Driver, uri: str) -> str:
@@ -69,7 +49,8 @@ def test_clients_share_one_engine_and_one_index(
 
 
 def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
-    """A request for every key: the newest is answered, the others with null, nothing piles up."""
+    """A request for every key: the newest is answered, those before it, too, or with null where it
+    came too soon, and nothing piles up."""
     driver.open(uri, TEXT)
     driver.request("redraft/measurements", {})
     rng = random.Random(3)
@@ -88,7 +69,8 @@ def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
     answers = [driver.answer(number, 60) for number in asked]
     assert all("result" in answer for answer in answers)
     assert answers[-1]["result"] is not None
-    assert any(answer["result"] is None for answer in answers)
+    # A fast machine answers every key of a slow typist.
+    assert pause_s > 0.01 or any(answer["result"] is None for answer in answers)
     assert max(queues) <= 2, "one that runs, one that waits"
     # Where other processes hold the engine up, it says a little later that it has stopped.
     assert sorted(stopping)[len(stopping) // 2] <= STOPPING, stopping
