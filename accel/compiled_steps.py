@@ -314,7 +314,7 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
         unlinked[i] = added[i]
     step = drafts = all_nodes = chosen_tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
-    late = meeting[LATE]
+    late, began = meeting[LATE], _now(steps.clock)
     while step < limits.steps:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         if (
@@ -325,8 +325,7 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
             or held + most + 1 > MOST_UNLINKED
         ):
             break
-        began = _now(steps.clock)
-        count, kind = 0, _NOTHING
+        count, kind, is_asked = 0, _NOTHING, False
         if chosen_tokens + 1 < limits.tokens and not passes_in(numbers):
             found, behind, kind, _, count = ask_at(
                 *(table, room, coming, unlinked[:held], grown, start, stop, has_state),
@@ -339,10 +338,12 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
             coming, held, grown = nothing, 0, 0
             if kind not in (_NOTHING, _SPECULATION):
                 break
-            note_asked(numbers, kind, _now(steps.clock) - began)
+            is_asked = True
         if kind != _SPECULATION:
             lay_out(tree, 0, last)
         drafted = _now(steps.clock)
+        if is_asked:
+            note_asked(numbers, kind, drafted - began)
         at_step = moved(draws, chosen_tokens)
         chosen = _walk_tree(side, tree, count, past, least_rows, number, at_step, meeting, inputs)
         verified = _now(steps.clock)
@@ -367,7 +368,8 @@ def steps_in(  # noqa: PLR0915 (compiled; one loop over what it would have to ha
             verified_s + steps.verified_s[step],
             expected_s + chains.seconds[count],
         )
-        drafted_s = drafted - began + (_now(steps.clock) - verified)
+        ended = _now(steps.clock)
+        drafted_s, began = drafted - began + (ended - verified), ended
         if kind == _SPECULATION:
             steps.drafted_s[drafts] = drafted_s
             drafts, all_nodes = drafts + 1, all_nodes + count

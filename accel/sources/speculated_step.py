@@ -32,16 +32,18 @@ class Work(NamedTuple):
     """What growing writes.
 
     known: float32 [2 * model], the model's states; input: float32 [width]; codes: int8, what is
-    multiplied; sums: float32 [seen, width], of the root and each node looked behind, what the next
-    step begins with; gate_up: float32 [1, 2 * hidden]; gated: float32 [1, hidden]; added: float32
-    [width]; logits: float32 [1, columns]; columns, chances: int32 and float32 [CHILDREN], of the
-    likeliest.
+    multiplied; sums: float32 [seen, width], of the root and each node looked behind, what its step
+    ends with, or, after ``go_on``, what the next begins with; scales: float32 [seen], what the
+    former are normalised by, 0 for the latter; gate_up: float32 [1, 2 * hidden]; gated: float32
+    [1, hidden]; added: float32 [width]; logits: float32 [1, columns]; columns, chances: int32 and
+    float32 [CHILDREN], of the likeliest.
     """
 
     known: Floats
     input: Floats
     codes: Codes
     sums: Floats
+    scales: Floats
     gate_up: Floats
     gated: Floats
     added: Floats
@@ -58,6 +60,7 @@ class Work(NamedTuple):
             zeros((width,), np.float32),
             zeros((max(tables.state_width, width, hidden),), np.int8),
             zeros((MOST_SEEN, width), np.float32),
+            np.zeros(MOST_SEEN, np.float32),
             zeros((1, 2 * hidden), np.float32),
             zeros((1, hidden), np.float32),
             zeros((width,), np.float32),
@@ -90,11 +93,11 @@ def _multiply(x: Floats, matrix: Int8, work: Work, out: Floats) -> None:
 
 @compiled_with(compiled_parts, int8, lanes, matmul, speculator, borrows=True)
 def guess(
-    tables: Speculator, head: Head, work: Work, before: int, token: int, length: int, candidate: int
+    tables: Speculator, head: Head, work: Work, at: int, token: int, length: int, candidate: int
 ) -> None:
-    """Write the logits of what follows ``token``, and, over what stood ``before``, what the next
-    step begins with: ``work.sums[before]`` becomes that."""
-    x, given, added = work.sums[before], work.input, work.added
+    """Write the logits of what follows ``token``; ``work.sums[at]``, what the step begins with,
+    becomes what it ends with."""
+    x, given, added = work.sums[at], work.input, work.added
     _add_known(tables, x, token, length, candidate)
     _normalise(x, given)
     _multiply(given, tables.gate_up, work, work.gate_up[0])
@@ -102,7 +105,7 @@ def guess(
     _multiply(work.gated[0], tables.down, work, added)
     for i in range(len(x)):
         x[i] += added[i]
-    scale = _normalise(x, given)
+    scale = work.scales[at] = _normalise(x, given)
     count = head.counts[0]
     blocks = (count + BLOCK - 1) // BLOCK
     multiply_int8(given, work.codes, head.columns, blocks, work.logits[0])
@@ -111,10 +114,19 @@ def guess(
     if length > 0 and head.slots[candidate] >= 0:
         copied = tables.copy_bias[length] + scale * _product(x, tables.copy)
         work.logits[0, head.slots[candidate]] += copied
-    _silu(x, scale, given)
+
+
+@compiled_with(int8, lanes, borrows=True)
+def go_on(tables: Speculator, work: Work, at: int) -> None:
+    """Make of ``work.sums[at]``, what a step ended with, what the next begins with."""
+    if work.scales[at] == 0:
+        return
+    x, given, added = work.sums[at], work.input, work.added
+    _silu(x, work.scales[at], given)
     _multiply(given, tables.onward, work, added)
     for i in range(len(x)):
         x[i] += added[i] + tables.biases[1, i]
+    work.scales[at] = 0
 
 
 @compiled_with(matmul, speculator, borrows=True)
@@ -183,4 +195,4 @@ def _highest(logits: Floats, count: int) -> float:
     return highest(top)
 
 
-__all__ = ["CHILDREN", "MOST_SEEN", "Work", "guess", "likeliest", "note_in", "start"]
+__all__ = ["CHILDREN", "MOST_SEEN", "Work", "go_on", "guess", "likeliest", "note_in", "start"]

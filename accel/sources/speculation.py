@@ -23,7 +23,7 @@ from accel.sources import prompt, speculated_head, speculated_step
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.prompt import match_from
 from accel.sources.speculated_head import Head, cover, forget
-from accel.sources.speculated_step import CHILDREN, MOST_SEEN, Work, guess, likeliest, start
+from accel.sources.speculated_step import CHILDREN, MOST_SEEN, Work, go_on, guess, likeliest, start
 from accel.speculator import LENGTHS, Floats, Speculator
 
 LEAST_SEEN = 0.2
@@ -201,6 +201,7 @@ def _look_behind(
         length, place = match_from(text, desk.previous, desk.newest[text[end - 1]], end)
         above = grown.nodes.parents[node]
         begin = grown.seen[above] if above >= 0 else 0
+        go_on(desk.tables, work, begin)
         for i in range(work.sums.shape[1]):
             work.sums[seen, i] = work.sums[begin, i]
         grown.seen[node] = seen
