@@ -70,6 +70,22 @@ class Scratch(NamedTuple):
         )
 
 
+@compiled_with(borrows=True, forceinline=True)
+def rows_in(scratch: Scratch, begin: int, end: int, heads: int) -> Scratch:
+    """The room of the rows from ``begin`` to before ``end``."""
+    return Scratch(
+        scratch.x[begin:end],
+        scratch.added[begin:end],
+        scratch.normed[begin:end],
+        scratch.middle[begin:end],
+        scratch.qkv[begin:end],
+        scratch.queries[begin * heads : end * heads],
+        scratch.attended[begin:end],
+        scratch.gate_up[begin:end],
+        scratch.gated[begin:end],
+    )
+
+
 @compiled_with(matmul, fastmath=True, borrows=True)
 def add_and_normalise(
     x: Floats, added: Floats, rows: int, weight: Floats, eps: float, normed: Stored
@@ -244,4 +260,5 @@ __all__ = [
     "place_rows",
     "project",
     "queries_of",
+    "rows_in",
 ]

@@ -22,6 +22,7 @@ from accel import (
     compiled_attention,
     compiled_forward,
     compiled_head,
+    compiled_layers,
     compiled_parts,
     compiled_paths,
     compiled_side,
@@ -38,6 +39,7 @@ from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes
 from accel.compiled_attention import Floats, move
 from accel.compiled_forward import forward_at, meetings_of, shares_of
 from accel.compiled_side import OpenSide
+from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import Source, TokenArray
 from accel.drawing import Draws, moved
 from accel.meeting import LATE
@@ -185,8 +187,8 @@ def _note_chosen(
 
 
 _FORWARD = (
-    *(compiled_attention, compiled_forward, compiled_head, compiled_parts, compiled_paths),
-    *(compiled_side, drawing, lanes, matmul, meeting_of, standing_by, sums, tiles),
+    *(compiled_attention, compiled_forward, compiled_head, compiled_layers, compiled_parts),
+    *(compiled_paths, compiled_side, drawing, lanes, matmul, meeting_of, standing_by, sums, tiles),
 )
 
 
@@ -206,21 +208,12 @@ def _walk_tree(
     rows = nodes + 1
     is_shared = 0 < least_rows <= rows
     by_columns, half = shares_of(rows)
+    mask = tree.mask[: rows * rows].reshape(rows, rows)
     count: int = forward_at(
-        tree.tokens[:rows],
-        tree.offsets[:rows],
-        tree.mask[: rows * rows].reshape(rows, rows),
-        past,
-        rows,
-        inputs,
-        own.job.logits[:0],
-        tree.nodes.parents[:nodes],
-        True,
-        draws,
-        is_shared and by_columns,
+        Given(tree.tokens[:rows], tree.offsets[:rows], mask, past, rows, inputs),
+        Wanted(own.job.logits[:0], tree.nodes.parents[:nodes], True, draws),
+        Share(is_shared and by_columns, 0, half if is_shared else rows),
         is_shared,
-        0,
-        half if is_shared else rows,
         own,
         meeting,
         0,

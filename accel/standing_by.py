@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel import meeting as meeting_of
 from accel.compiled_attention import Floats
+from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import TokenArray
 from accel.drawing import Draws
 from accel.meeting import await_done, publish_job
 from accel.sources.compiled import compiled_with
 
-PAST, ROWS, PARENTS, LOGITS, WALKS, BY_COLUMNS, FIRST, FIRST_MASK, NUMBER = range(9)
-SEED, PLACE = range(9, 11)
+_PAST, _ROWS, _PARENTS, _LOGITS, _WALKS, _BY_COLUMNS, _FIRST, _FIRST_MASK, _NUMBER = range(9)
+_SEED, _PLACE = range(9, 11)
 
 LOGIT_ROWS = 16
 """Rows at most whose logits are written."""
@@ -30,8 +30,8 @@ LOGIT_ROWS = 16
 class Job(NamedTuple):
     """What changes from one forward to the next.
 
-    numbers: int64, at ``PAST``, ``ROWS`` and so on; sampling: float64 [2], temperature and nucleus;
-    tokens, offsets, parents: int32 [rows]; mask: float32 [rows * rows]; logits: float32
+    numbers: int64, at ``_PAST``, ``_ROWS`` and so on; sampling: float64 [2], temperature and
+    nucleus; tokens, offsets, parents: int32 [rows]; mask: float32 [rows * rows]; logits: float32
     [LOGIT_ROWS, >= vocabulary], where they are written. Of a forward without mask rows.
     """
 
@@ -59,66 +59,44 @@ class Job(NamedTuple):
 
 @compiled_with(meeting_of, borrows=True)
 def hand_over(
-    job: Job,
-    tokens: TokenArray,
-    offsets: TokenArray,
-    mask: Floats,
-    past: int,
-    parents: TokenArray,
-    logits: int,
-    walks: bool,
-    by_columns: bool,
-    first: int,
-    first_mask: int,
-    draws: Draws,
-    meeting: NDArray[np.int64],
-    number: int,
+    job: Job, given: Given, wanted: Wanted, share: Share, meeting: NDArray[np.int64], number: int
 ) -> None:
-    """Give the rows from ``first`` on to the other thread; see ``compiled_forward.forward``."""
+    """Give the other thread its share; it meets this one by the numbers after ``number``."""
     await_done(meeting)
-    rows = len(tokens)
+    rows, draws = len(given.tokens), wanted.draws
     for row in range(rows):
-        job.tokens[row], job.offsets[row] = tokens[row], offsets[row]
+        job.tokens[row], job.offsets[row] = given.tokens[row], given.offsets[row]
         for column in range(rows):
-            job.mask[row * rows + column] = mask[row, column]
-    for node in range(len(parents)):
-        job.parents[node] = parents[node]
+            job.mask[row * rows + column] = given.mask[row, column]
+    for node in range(len(wanted.parents)):
+        job.parents[node] = wanted.parents[node]
     numbers = job.numbers
-    numbers[PAST], numbers[ROWS], numbers[PARENTS] = past, rows, len(parents)
-    numbers[LOGITS], numbers[WALKS], numbers[BY_COLUMNS] = logits, walks, by_columns
-    numbers[FIRST], numbers[FIRST_MASK], numbers[NUMBER] = first, first_mask, number
-    numbers[SEED], numbers[PLACE] = draws.seed, draws.place
+    numbers[_PAST], numbers[_ROWS], numbers[_PARENTS] = given.past, rows, len(wanted.parents)
+    numbers[_LOGITS], numbers[_WALKS] = len(wanted.logits), wanted.walks
+    numbers[_BY_COLUMNS], numbers[_FIRST] = share.by_columns, share.first
+    numbers[_FIRST_MASK], numbers[_NUMBER] = given.first_mask, number
+    numbers[_SEED], numbers[_PLACE] = draws.seed, draws.place
     job.sampling[0], job.sampling[1] = draws.temperature, draws.top_p
     publish_job(meeting, number + 1)
 
 
-@njit(nogil=True, cache=True, inline="always")
-def rows_of(job: Job) -> tuple[TokenArray, TokenArray, Floats, TokenArray, Floats]:
-    """Tokens, offsets, mask and parents that were handed over, and where logits are written."""
-    rows, parents = job.numbers[ROWS], job.numbers[PARENTS]
+@compiled_with(borrows=True, forceinline=True)
+def taken(job: Job, mask_inputs: Floats) -> tuple[Given, Wanted, Share, int]:
+    """What was handed over, and the number after which both threads meet; ``mask_inputs``: of no
+    mask rows, as there are none."""
+    numbers = job.numbers
+    rows, parents = numbers[_ROWS], numbers[_PARENTS]
     mask = job.mask[: rows * rows].reshape(rows, rows)
-    logits = job.logits[: job.numbers[LOGITS]]
-    return job.tokens[:rows], job.offsets[:rows], mask, job.parents[:parents], logits
+    draws = Draws(job.sampling[0], job.sampling[1], numbers[_SEED], numbers[_PLACE])
+    return (
+        Given(
+            *(job.tokens[:rows], job.offsets[:rows], mask),
+            *(numbers[_PAST], numbers[_FIRST_MASK], mask_inputs),
+        ),
+        Wanted(job.logits[: numbers[_LOGITS]], job.parents[:parents], numbers[_WALKS] > 0, draws),
+        Share(numbers[_BY_COLUMNS] > 0, numbers[_FIRST], rows),
+        numbers[_NUMBER],
+    )
 
 
-@njit(nogil=True, cache=True, inline="always")
-def draws_of(job: Job) -> Draws:
-    """How tokens are chosen."""
-    temperature, top_p = job.sampling[0], job.sampling[1]
-    return Draws(temperature, top_p, job.numbers[SEED], job.numbers[PLACE])
-
-
-__all__ = [
-    "BY_COLUMNS",
-    "FIRST",
-    "FIRST_MASK",
-    "LOGIT_ROWS",
-    "NUMBER",
-    "PAST",
-    "ROWS",
-    "WALKS",
-    "Job",
-    "draws_of",
-    "hand_over",
-    "rows_of",
-]
+__all__ = ["LOGIT_ROWS", "Job", "hand_over", "taken"]

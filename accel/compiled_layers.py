@@ -1,0 +1,187 @@
+"""The layers of the compiled forward, as one thread computes them.
+
+Where two compute halves of the columns they meet after every matrix; where they compute halves of
+the rows the second waits for the keys and values of the first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel import (
+    compiled_attention,
+    compiled_parts,
+    compiled_paths,
+    compiled_side,
+    lanes,
+    matmul,
+    meeting,
+    standing_by,
+    sums,
+    tiles,
+)
+from accel.compiled_attention import Floats, attend
+from accel.compiled_parts import (
+    Parts,
+    Scratch,
+    add_and_normalise,
+    embed,
+    gate,
+    keep_rows,
+    middle_layer,
+    parts_of,
+    place_rows,
+    project,
+    queries_of,
+    rows_in,
+)
+from accel.compiled_side import OpenSide
+from accel.compiled_task import Given, Share
+from accel.matmul import BLOCK
+from accel.meeting import follow_where, meet_where
+from accel.sources.compiled import compiled_with
+
+LAYER_MEETINGS = 6
+"""How often two threads meet in a layer at most."""
+
+_PARTS = (
+    *(lanes, matmul, compiled_attention, compiled_parts, compiled_paths, compiled_side),
+    *(meeting, standing_by, sums, tiles),
+)
+
+
+class Part(NamedTuple):
+    """What a side computes, and the room that it has for it.
+
+    begin, end: its rows among all; first, last: those of them whose keys it places; first_mask,
+    masks: mask rows among them that have paths of their own; room: of its rows; blocks: of every
+    matrix; offsets, mask: of its rows, see ``rows.Rows``; past: committed rows before all;
+    by_columns, is_shared: whether the other has the other columns, or anything; side: 0 or 1.
+    """
+
+    begin: int
+    end: int
+    first: int
+    last: int
+    first_mask: int
+    masks: int
+    room: Scratch
+    blocks: Parts
+    offsets: NDArray[np.int32]
+    mask: Floats
+    past: int
+    by_columns: bool
+    is_shared: bool
+    side: int
+
+
+@compiled_with(compiled_parts, compiled_side, borrows=True, forceinline=True)
+def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int) -> Part:
+    """The part that a side's share is. whole: the room of all rows."""
+    rows, by_columns = len(given.tokens), share.by_columns
+    begin, end = (0, rows) if by_columns else (share.first, share.last)
+    first_mask = max(given.first_mask - begin, 0)
+    masks = min(max(given.first_mask + len(given.mask_inputs) - begin, 0), end - begin)
+    return Part(
+        begin,
+        end,
+        share.first - begin,
+        share.last - begin,
+        first_mask,
+        masks - first_mask if len(own.paths.qkv_down) > 0 else 0,
+        rows_in(whole, begin, end, own.shape.heads),
+        parts_of(own.weights, by_columns, side),
+        given.offsets[begin:end],
+        given.mask[begin:end],
+        given.past,
+        by_columns,
+        by_columns or end - begin < rows,
+        side,
+    )
+
+
+@compiled_with(compiled_parts, compiled_side, matmul, borrows=True, forceinline=True)
+def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
+    """Write what the first layer is given: embeddings, and what mask rows have in their stead."""
+    x = part.room.x
+    embed(given.tokens[part.begin : part.end], own.weights.embedding, x, part.room.added)
+    first = max(given.first_mask, part.begin)
+    for row in range(first, min(given.first_mask + len(given.mask_inputs), part.end)):
+        for i in range(x.shape[1]):
+            x[row - part.begin, i] = given.mask_inputs[row - given.first_mask, i]
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True)
+def attention(
+    layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
+) -> int:
+    """Write what attention adds; returns the number of the last meeting."""
+    weights, shape, paths, room = own.weights, own.shape, own.paths, part.room
+    by_columns, side, rows = part.by_columns, part.side, part.end - part.begin
+    norm = weights.attention_norm[layer]
+    add_and_normalise(room.x, room.added, rows, norm, shape.eps, room.normed)
+    if layer == middle_layer(len(weights.qkv)) and (side == 0 or not by_columns):
+        keep_rows(room.normed, room.middle)
+    project(
+        *(room.normed, weights.qkv, layer, room.qkv, part.blocks.qkv),
+        *(part.first_mask, part.masks, paths.qkv_down, paths.qkv_up, own.path_scratch),
+    )
+    number = meet_where(by_columns, meeting, side, number)
+    place_rows(
+        *(room.qkv, weights.qkv_bias[layer], part.offsets, part.first, part.last),
+        *(part.past + part.begin, part.past, shape, own.rotations),
+        *(own.kept.keys[layer], own.kept.values[layer], room.queries),
+    )
+    number = follow_where(part.is_shared, meeting, side, number)
+    for head in range(shape.kv_heads):
+        queries = rows * shape.heads // shape.kv_heads
+        first_query, last_query = queries_of(queries, head, by_columns, side)
+        attend(
+            room.queries,
+            own.key_words[layer, head],
+            own.value_words[layer, head],
+            part.mask,
+            part.offsets,
+            part.begin,
+            part.past,
+            shape,
+            head,
+            first_query,
+            last_query,
+            own.room,
+            room.attended,
+        )
+    number = meet_where(by_columns, meeting, side, number)
+    project(
+        *(room.attended, weights.output, layer, room.added, part.blocks.output),
+        *(part.first_mask, part.masks, paths.output_down, paths.output_up, own.path_scratch),
+    )
+    return meet_where(by_columns, meeting, side, number)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True)
+def gated_unit(
+    layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
+) -> int:
+    """Write what the gated linear unit adds; returns the number of the last meeting."""
+    weights, paths, room, blocks = own.weights, own.paths, part.room, part.blocks
+    rows, norm = part.end - part.begin, weights.mlp_norm[layer]
+    add_and_normalise(room.x, room.added, rows, norm, own.shape.eps, room.normed)
+    for half in (blocks.gate, blocks.up):
+        project(
+            *(room.normed, weights.gate_up, layer, room.gate_up, half),
+            *(part.first_mask, part.masks, paths.gate_up_down, paths.gate_up_up, own.path_scratch),
+        )
+    gate(room.gate_up, room.gated, blocks.gate[0] * BLOCK, blocks.gate[1] * BLOCK)
+    number = meet_where(part.by_columns, meeting, part.side, number)
+    project(
+        *(room.gated, weights.down, layer, room.added, blocks.down),
+        *(part.first_mask, part.masks, paths.down_down, paths.down_up, own.path_scratch),
+    )
+    return meet_where(part.by_columns, meeting, part.side, number)
+
+
+__all__ = ["LAYER_MEETINGS", "Part", "attention", "begin_rows", "gated_unit", "part_of"]
