@@ -19,16 +19,8 @@ from accel.compiled_head import Found, WalkRoom
 from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import PathScratch, no_paths, pack_paths
 from accel.compiled_side import Side, side_of
-from accel.compiled_steps import (
-    IS_POSSIBLE,
-    Limits,
-    Made,
-    Stage,
-    Steps,
-    plain_steps_in,
-    stage_of,
-    steps_in,
-)
+from accel.compiled_stage import Limits, Made, Stage, Start, Steps, stage_of
+from accel.compiled_steps import IS_POSSIBLE, plain_steps_in, steps_in
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drawing import GREEDY, Draws
 from accel.kv_cache import KVCache
@@ -171,12 +163,12 @@ class CompiledLlama(Model):
             if held is None:
                 return None
             before = held
-        where = cache.length, cache.capacity, self.shared_from, before, draws, limits, self._stage
+        start = Start(last, cache.length, cache.capacity, self.shared_from, before)
         if drafting is None:
-            made = plain_steps_in(first, last, *where)
+            made = plain_steps_in(first, start, draws, limits, self._stage)
         else:
             asking, odds = drafting
-            made = steps_in(first, *asking, odds, last, *where)
+            made = steps_in(first, *asking, odds, start, draws, limits, self._stage)
         if self.shared_from:
             pair.let_go()
         cache.length = made.past

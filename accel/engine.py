@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from accel.choice import Odds
-from accel.compiled_steps import Limits, Made, Steps
+from accel.compiled_stage import Limits, Made, Steps
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drawing import GREEDY, Draws
 from accel.errors import InvalidRequest, OutOfMemory

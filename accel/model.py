@@ -24,7 +24,7 @@ from accel.speculator import Speculator
 
 if TYPE_CHECKING:
     from accel.choice import Odds
-    from accel.compiled_steps import Limits, Made, Steps
+    from accel.compiled_stage import Limits, Made, Steps
     from accel.sources.asking import Asking
 
 

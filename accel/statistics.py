@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source
 
 if TYPE_CHECKING:
-    from accel.compiled_steps import Made, Steps
+    from accel.compiled_stage import Made, Steps
 
 _NAMES = {int(source): source.name.lower() for source in Source}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accel.choice import Choice
-from accel.compiled_steps import MOST_STEPS, Limits, Made, Steps
+from accel.compiled_stage import MOST_STEPS, Limits, Made, Steps
 from accel.draft_tree import TokenArray
 from accel.request import Chunk, GenerationRequest
 from accel.sources.mixture_room import NOT_COMMITTED

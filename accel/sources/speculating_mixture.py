@@ -15,7 +15,7 @@ from accel.choice import CHANCES, MOST_NODES, Chains, Choice, Draft, Odds, choos
 from accel.draft_tree import DraftTree, TokenArray
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
-from accel.sources.asking import Asking, ask_in
+from accel.sources.asking import Asking, Reached, ask_in
 from accel.sources.mixture import USUAL_NODES, MixtureDrafter
 from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.protocol import DraftRequest
@@ -81,8 +81,8 @@ class SpeculatingMixture(MixtureDrafter):
         if self._room_text is not self._desk_text:
             return None
         start, stop = self._prompt.start, self._prompt.stop
-        where = start, stop, self._has_state
-        return Asking(desk, self._room, self._coming(), added, grown, *where)
+        reached = Reached(self._coming(), added, grown, start, stop, self._has_state)
+        return Asking(desk, self._room, reached)
 
     def asked(self, stop: int, length: int, place: int) -> None:
         """See ``protocol.Speculating``."""
@@ -104,7 +104,7 @@ class SpeculatingMixture(MixtureDrafter):
         length, place, kind, chain, count = ask_in(*asking, odds, nodes)
         if length == NOT_COMMITTED:
             return self._ask_in_turn(odds, nodes)
-        self.asked(asking.stop + asking.grown, length, place)
+        self.asked(asking.reached.stop + asking.reached.grown, length, place)
         return kind, chain, self._guessed(count)
 
     def speculate(self, odds: Odds, nodes: int) -> DraftTree:

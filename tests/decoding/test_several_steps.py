@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.compiled_steps import IS_POSSIBLE, MOST_STEPS, Limits, Made, Steps
+from accel.compiled_stage import MOST_STEPS, Limits, Made, Steps
+from accel.compiled_steps import IS_POSSIBLE
 from accel.draft_tree import TokenArray
 from accel.drawing import Draws
 from accel.engine import Engine
