@@ -18,7 +18,7 @@ from accel.sources import copy_rows, copy_tree, slips
 from accel.sources import cursor as cursor_of
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.copy_rows import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
-from accel.sources.copy_tree import expand_rows
+from accel.sources.copy_tree import Fitted, Rows, Standing, Tree, Worth, expand_rows
 from accel.sources.cursor import ANCHOR, AT, OFF_TRACK, follow
 from accel.sources.slips import FOLLOWING, odds
 
@@ -202,13 +202,17 @@ def draft_in(
         room.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
         count += 1
     leads = goes_as_instructed(room.spans, cursor, room.slips)
+    leading = np.int64(cursor[AT]) if leads else -1
     nodes = expand_rows(
-        pool, room.match, room.offsets, room.rows[:count], room.kinds[:count], stop,
-        anchor, off_track, last_class, lost_class, line_start, line_end,
-        classes, room.weights, room.places, room.slips, cursor[AT] if leads else -1,
-        room.tokens, room.parents, room.probabilities, room.sources, max_nodes,
-        LEAST_PROBABILITY, seconds, slopes, trust, rate,
-    )  # fmt: skip
+        Rows(
+            *(room.rows[:count], room.kinds[:count], pool, room.match, room.offsets),
+            *(room.places, classes, stop, leading),
+        ),
+        Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
+        Fitted(room.weights, room.slips),
+        Worth(max_nodes, LEAST_PROBABILITY, seconds, slopes, trust, rate),
+        Tree(room.tokens, room.parents, room.probabilities, room.sources),
+    )
     expected = 0.0
     for node in range(nodes):
         expected += room.probabilities[node]

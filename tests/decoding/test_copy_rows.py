@@ -10,7 +10,7 @@ import pytest
 
 from accel.sources import copy_rows as rows_of
 from accel.sources.copy_room import best_rows
-from accel.sources.copy_tree import expand_rows
+from accel.sources.copy_tree import Fitted, Rows, Standing, Tree, Worth, expand_rows
 
 
 def slow_match(text: list[int], row: int, context: list[int]) -> int:
@@ -181,11 +181,14 @@ def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0)
     """Tokens, parents and probabilities of the compiled tree, and its rows and kinds."""
     pool, match, offsets, _, stop, *state, classes, weights = text
     rows, kinds, _ = rows_of.gather_rows(*text, 64)
-    tree = [np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)]
+    tree = Tree(*(np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)))
     count = expand_rows(
-        pool, match, offsets, rows, kinds, stop, *state, classes, weights, places, slips, leading,
-        *tree, nodes, 0.0, *prices, trust, rate,
-    )  # fmt: skip
+        Rows(rows, kinds, pool, match, offsets, places, classes, stop, leading),
+        Standing(*state),
+        Fitted(weights, slips),
+        Worth(nodes, 0.0, *prices, trust, rate),
+        tree,
+    )
     return [array[:count] for array in tree[:3]], rows, kinds
 
 
