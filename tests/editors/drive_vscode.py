@@ -167,15 +167,21 @@ class Window:
         kind = "folder" if folder.is_dir() else "workspace"
         self.page: Any = browser.context.new_page()
         self.page.set_default_timeout(60_000 * PATIENCE)
-        self.page.goto(
-            f"http://127.0.0.1:{code_server.port}/?{kind}={folder}", wait_until="domcontentloaded"
-        )
-        try:
-            self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for()
-        except Exception:
-            # What is there instead can be looked at beside the test's other files.
-            self.page.screenshot(path=self.folder / "window.png")
-            raise
+        rows = self.page.locator(".explorer-folders-view .monaco-list-row")
+        for is_last in (False, True):
+            # Now and then Chromium leaves the workbench empty, before any extension begins.
+            self.page.goto(
+                f"http://127.0.0.1:{code_server.port}/?{kind}={folder}",
+                wait_until="domcontentloaded",
+            )
+            try:
+                rows.first.wait_for(timeout=30_000 * PATIENCE)
+                break
+            except Exception:
+                # What is there instead can be looked at beside the test's other files.
+                self.page.screenshot(path=self.folder / "window.png")
+                if is_last:
+                    raise
 
     def wait(self, probe: Any, what: str, timeout_s: float = 60.0) -> Any:
         """As ``wait_for``, with the page's events handled meanwhile."""
