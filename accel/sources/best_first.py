@@ -92,6 +92,35 @@ class Tree(NamedTuple):
         )
 
 
+class Ground(NamedTuple):
+    """What a tree is grown from, and in. accepted: tokens that the last tree brought; corrections:
+    see ``calibration``."""
+
+    text: Text
+    rows: Rows
+    shapes: TokenShapes
+    accepted: int
+    evidence: Evidence
+    weights: Weights
+    corrections: Floats
+    scratch: Scratch
+    frontier: Frontier
+    tree: Tree
+
+
+class Place(NamedTuple):
+    """Where a tree is grown: a node, -1 for the root; its depth; the probability of its path, as it
+    is and as retrieval alone has it, and of its last token; and the first row that spells it, -1
+    where none does."""
+
+    node: int
+    depth: int
+    path: float
+    alone: float
+    conditional: float
+    first_row: int
+
+
 @njit(nogil=True, cache=True, inline="always")
 def describe(
     state: Floats, depth: int, path: float, conditional: float, wide: bool, accepted: int
@@ -116,31 +145,70 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
         node = parents[node]
 
 
-@compiled_with(acceptance, evidence_of, expansion, forceinline=True, borrows=True)
-def _offer(
-    frontier: Frontier,
-    waiting: int,
-    kept: int,
-    node: int,
-    depth: int,
-    path: float,
-    evidence: Evidence,
-    count: int,
-    probabilities: Floats,
-    least: float,
-) -> int:
-    """Put the candidates of ``node`` on the frontier that are ``least`` probable at least; returns
+_GROWING = acceptance, calibration, evidence_of, expansion, lanes, surroundings_of
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def begin(ground: Ground, row_count: int) -> int:
+    """Look at what stands near the text's end, and make one list of the first ``row_count`` rows;
+    returns how many tokens stand near."""
+    near = note_surroundings(ground.text, ground.shapes, ground.evidence)
+    hidden_of_near(ground.weights, ground.evidence, near, ground.scratch)
+    following = ground.rows.following
+    for row in range(row_count):
+        following[row] = row + 1 if row + 1 < row_count else -1
+    return near
+
+
+@compiled_with(forceinline=True, borrows=True)
+def least_of(slopes: NDArray[np.float64], nodes: int, worth_s: float) -> float:
+    """What the path of a node has to be, where an expected token is worth so many seconds: growth
+    ends before it comes to what is less probable than the cheapest of so many nodes has to be."""
+    least = slopes[0]
+    for count in range(1, nodes):
+        least = min(least, slopes[count])
+    return max(least / worth_s, LEAST_PROBABILITY)
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def find_at(ground: Ground, at: Place, near: int) -> int:
+    """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
+    returns how many tokens that are, which stand in the ground's evidence until it forgets them."""
+    text, tree, shapes, scratch = ground.text, ground.tree, ground.shapes, ground.scratch
+    write_path(text, tree.tokens, tree.parents, at.node, at.depth)
+    wide = at.path >= WIDE
+    standing = near if wide else 0
+    count: int = gather(
+        text, at.depth, ground.rows, at.first_row, shapes, standing, ground.evidence
+    )
+    describe(scratch.state, at.depth, at.alone, at.conditional, wide, ground.accepted)
+    last = text.tokens[text.stop + at.depth - 1]
+    probabilities_of(
+        ground.weights,
+        ground.corrections[depth_group(at.depth + 1)],
+        ground.evidence,
+        count,
+        shapes.shapes,
+        shapes.shapes[last] if last < len(shapes.shapes) else 0,
+        scratch.state,
+        scratch,
+        scratch.probabilities,
+    )
+    return count
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def _offer(ground: Ground, at: Place, count: int, least: float, waiting: int, kept: int) -> int:
+    """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
     how many were."""
-    added = 0
+    frontier, evidence, added = ground.frontier, ground.evidence, 0
     for slot in range(count):
-        chance = path * probabilities[slot]
+        chance = at.path * ground.scratch.probabilities[slot]
         item = kept + added
         if chance < least or item == MAX_KEPT:
             continue
-        frontier.tokens[item] = evidence.tokens[slot]
-        frontier.parents[item] = node
-        frontier.depths[item] = depth + 1
-        frontier.rows[item] = evidence.heads[slot]
+        frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], at.node
+        frontier.depths[item], frontier.rows[item] = at.depth + 1, evidence.heads[slot]
         frontier.matches[item] = evidence.best[slot]
         frontier.sources[item] = evidence.sources[slot]
         frontier.probabilities[item] = chance
@@ -151,7 +219,7 @@ def _offer(
 
 
 @compiled_with(expansion, forceinline=True, borrows=True)
-def _take(frontier: Frontier, left: int) -> int:
+def take(frontier: Frontier, left: int) -> int:
     """Take the most probable candidate off the frontier; ``left`` remain."""
     best = frontier.heap[0]
     if left:
@@ -160,28 +228,10 @@ def _take(frontier: Frontier, left: int) -> int:
     return best
 
 
-@compiled_with(
-    acceptance,
-    calibration,
-    evidence_of,
-    expansion,
-    lanes,
-    surroundings_of,
-    forceinline=True,
-    borrows=True,
-)
-def grow(  # noqa: PLR0915
-    text: Text,
-    rows: Rows,
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def grow(
+    ground: Ground,
     row_count: int,
-    shapes: TokenShapes,
-    accepted: int,
-    evidence: Evidence,
-    weights: Weights,
-    corrections: Floats,
-    scratch: Scratch,
-    frontier: Frontier,
-    tree: Tree,
     max_nodes: int,
     seconds: NDArray[np.float64],
     slopes: NDArray[np.float64],
@@ -189,78 +239,39 @@ def grow(  # noqa: PLR0915
 ) -> int:
     """Write the nodes of the best tree in decreasing path probability; returns how many.
 
-    ``row_count``: how many of ``rows`` there are; ``accepted``: tokens that the last tree brought.
-    For the rest see ``protocol.Prices``. The best tree is the one with the most expected tokens per
-    second; growth ends where no larger one can be better.
+    ``row_count``: how many of the rows there are. For the rest see ``protocol.Prices``. The best
+    tree is the one with the most expected tokens per second; growth ends where no larger one can be
+    better.
     """
-    expected = 1.0
-    best_rate = expected / seconds[0]
-    best_count = 0
-    # Growth ends before it comes to what is less probable than the cheapest node has to be.
-    least = slopes[0]
-    for count in range(1, max_nodes):
-        least = min(least, slopes[count])
-    least = max(least * best_rate / trust, LEAST_PROBABILITY)
-    probabilities = scratch.probabilities
-    state = scratch.state
-    surroundings = note_surroundings(text, shapes, evidence)
-    hidden_of_near(weights, evidence, surroundings, scratch)
-    for row in range(row_count):
-        rows.following[row] = row + 1 if row + 1 < row_count else -1
-    kept = 0
-    waiting = 0
-    nodes = 0
-    node = -1
-    depth = 0
-    path = 1.0
-    conditional = 1.0
-    first_row = 0 if row_count else -1
+    frontier, tree = ground.frontier, ground.tree
+    expected, best_rate, best_count = 1.0, 1.0 / seconds[0], 0
+    least = least_of(slopes, max_nodes, trust / best_rate)
+    near = begin(ground, row_count)
+    kept = waiting = nodes = 0
+    at = Place(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
     while nodes < max_nodes:
-        if depth < MAX_DEPTH:
-            write_path(text, tree.tokens, tree.parents, node, depth)
-            wide = path >= WIDE
-            near = surroundings if wide else 0
-            count = gather(text, depth, rows, first_row, shapes, near, evidence)
-            describe(state, depth, path, conditional, wide, accepted)
-            last = text.tokens[text.stop + depth - 1]
-            probabilities_of(
-                weights,
-                corrections[depth_group(depth + 1)],
-                evidence,
-                count,
-                shapes.shapes,
-                shapes.shapes[last] if last < len(shapes.shapes) else 0,
-                state,
-                scratch,
-                probabilities,
-            )
-            added = _offer(
-                frontier, waiting, kept, node, depth, path, evidence, count, probabilities, least
-            )
-            waiting += added
-            kept += added
-            forget(evidence, count)
-        if waiting == 0:
-            break
+        if at.depth < MAX_DEPTH:
+            count = find_at(ground, at, near)
+            added = _offer(ground, at, count, least, waiting, kept)
+            waiting, kept = waiting + added, kept + added
+            forget(ground.evidence, count)
         # All that follows is less probable than the next, and costs as much or more.
-        if trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]:
+        if (
+            waiting == 0
+            or trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]
+        ):
             break
         waiting -= 1
-        best = _take(frontier, waiting)
-        parent = frontier.parents[best]
-        path = frontier.probabilities[best]
+        best = take(frontier, waiting)
+        parent, path = frontier.parents[best], frontier.probabilities[best]
         conditional = path / (tree.probabilities[parent] if parent >= 0 else 1.0)
-        tree.tokens[nodes] = frontier.tokens[best]
-        tree.parents[nodes] = parent
-        tree.probabilities[nodes] = path
-        tree.sources[nodes] = frontier.sources[best]
+        tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
+        tree.probabilities[nodes], tree.sources[nodes] = path, frontier.sources[best]
         tree.matches[nodes] = frontier.matches[best]
-        node = nodes
-        depth = frontier.depths[best]
-        first_row = frontier.rows[best]
+        depth, first_row = frontier.depths[best], frontier.rows[best]
+        at = Place(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
         nodes += 1
         expected += trust * path
         if expected > best_rate * seconds[nodes]:
-            best_rate = expected / seconds[nodes]
-            best_count = nodes
+            best_rate, best_count = expected / seconds[nodes], nodes
     return best_count

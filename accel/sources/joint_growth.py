@@ -27,23 +27,23 @@ from accel.sources import (
     sampler,
 )
 from accel.sources import surroundings as surroundings_of
-from accel.sources.acceptance import Floats, hidden_of_near, probabilities_of
+from accel.sources.acceptance import Floats
 from accel.sources.best_first import (
-    LEAST_PROBABILITY,
     MAX_DEPTH,
     MAX_KEPT,
-    WIDE,
-    describe,
-    write_path,
+    Ground,
+    Place,
+    begin,
+    find_at,
+    least_of,
+    take,
 )
-from accel.sources.calibration import depth_group
 from accel.sources.compiled import FieldsType, compiled_with
-from accel.sources.evidence import MAX_CANDIDATES, Text, forget, gather
-from accel.sources.expansion import sift_down, sift_up
+from accel.sources.evidence import MAX_CANDIDATES, Text, forget
+from accel.sources.expansion import sift_up
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED
 from accel.sources.pooling import pool
 from accel.sources.sampler import Noted, Tables, note_rows, remember, write_chances
-from accel.sources.surroundings import note_surroundings
 
 UNKNOWN = 1e-4
 """What retrieval gives a token that it does not know."""
@@ -63,6 +63,20 @@ class Space(NamedTuple):
     pooled_known: Floats
     memory_of: TokenArray
     alone: Floats
+
+    @classmethod
+    def of(cls, masks: int, width: int, wide: int, listed: int) -> Space:
+        """Room for so many mask rows and listed tokens. wide: numbers that are remembered, at least
+        ``width``, those of a state."""
+        return cls(
+            np.zeros((MOST_SAMPLED, wide), np.float32),
+            np.zeros((max(masks, 1), width), np.int16),
+            np.zeros(listed, np.float32),
+            np.zeros(listed, np.float32),
+            np.zeros(MAX_CANDIDATES, np.float32),
+            np.zeros(MAX_KEPT, np.int32),
+            np.zeros(MAX_KEPT, np.float32),
+        )
 
 
 class Outcome(NamedTuple):
@@ -101,16 +115,7 @@ def _ahead_of(
 def ahead_of(tables: Tables, shares: NDArray[np.float64], noted: Noted, outcome: Outcome) -> Ahead:
     """What growing takes. shares: float64 [masks], what each row of a group brings of all."""
     masks, width = len(noted.scores), tables.by_token.shape[1]
-    wide, listed = noted.known.shape[1], len(noted.tokens)
-    space = Space(
-        np.zeros((MOST_SAMPLED, wide), np.float32),
-        np.zeros((max(masks, 1), width), np.int16),
-        np.zeros(listed, np.float32),
-        np.zeros(listed, np.float32),
-        np.zeros(MAX_CANDIDATES, np.float32),
-        np.zeros(MAX_KEPT, np.int32),
-        np.zeros(MAX_KEPT, np.float32),
-    )
+    space = Space.of(masks, width, noted.known.shape[1], len(noted.tokens))
     ahead: Ahead = _ahead_of(tables, noted, space, outcome, shares)
     return ahead
 
@@ -133,20 +138,100 @@ def note_in(ahead: Any, logits: Floats, states: Floats, token: int, last_token: 
     note_rows(ahead.tables, ahead.noted, stored, logits, states, token, last_token)
 
 
-@compiled_with(
-    acceptance,
-    best_first,
-    calibration,
-    evidence,
-    expansion,
-    lanes,
-    mask_planner,
-    matmul,
-    pooling,
-    sampler,
-    surroundings_of,
+_GROWING = (
+    *(acceptance, best_first, calibration, evidence, expansion, lanes, mask_planner, matmul),
+    *(pooling, sampler, surroundings_of),
 )
-def grow_joint_in(  # noqa: PLR0915
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def _guess(
+    ground: Ground,
+    tables: Tables,
+    noted: Noted,
+    space: Space,
+    at: Place,
+    count: int,
+    memory: int,
+    own: int,
+) -> None:
+    """Write what mask rows say comes behind a node, pooled with the ``count`` tokens that retrieval
+    knows.
+
+    memory: place of what is remembered of the path up to the node before; own: of the path to this
+    one, written.
+    """
+    found, listed, text = ground.evidence, noted.counts[1], ground.text
+    tokens, chances, remembered = noted.tokens[:listed], space.chances[:listed], space.memories[own]
+    before = noted.counts[2]
+    if at.depth == 0:
+        remembered[:] = 0
+    else:
+        stored, matrix = space.stored, tables.memory
+        for i in range(tables.by_token.shape[1]):
+            stored[0, i] = narrow(space.memories[memory, i], stored)
+        depth = matrix.shape[1]
+        multiply(stored, 0, 1, matrix, len(matrix), depth, space.memories[own:], 0)
+        before = np.int64(text.tokens[text.stop + at.depth - 1])
+    remember(noted.known, at.depth, tables.by_token, before, remembered)
+    write_chances(noted.scores, at.depth, tables.by_memory, tokens, listed, remembered, chances)
+    pool(
+        tables.pooling,
+        at.depth,
+        tokens,
+        chances,
+        found.tokens[:count],
+        found.best[:count],
+        ground.scratch.probabilities[:count],
+        space.pooled[:listed],
+        space.pooled_known[:count],
+    )
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True)
+def offer(
+    ground: Ground,
+    space: Space,
+    tokens: TokenArray,
+    at: Place,
+    count: int,
+    own: int,
+    least: float,
+    waiting: int,
+    kept: int,
+) -> int:
+    """Put the ``count`` tokens that retrieval knows behind a node, and those that mask rows list,
+    on the frontier where they are ``least`` probable at least; returns how many were. own: place in
+    ``space`` of what is remembered of the path, -1 where no mask row was asked."""
+    frontier, found, known = ground.frontier, ground.evidence, ground.scratch.probabilities
+    added = 0
+    for item in range(count + (len(tokens) if own >= 0 else 0)):
+        place, listed = kept + added, item - count
+        if listed < 0:
+            chance = at.path * (space.pooled_known[item] if own >= 0 else known[item])
+        else:
+            chance = at.path * space.pooled[listed]
+        if chance < least or place == MAX_KEPT:
+            continue
+        frontier.parents[place], frontier.depths[place] = at.node, at.depth + 1
+        frontier.probabilities[place], space.memory_of[place] = chance, own
+        if listed < 0:
+            frontier.tokens[place], frontier.rows[place] = found.tokens[item], found.heads[item]
+            frontier.matches[place] = found.best[item]
+            frontier.sources[place] = found.sources[item]
+            space.alone[place] = at.alone * known[item]
+        else:
+            frontier.tokens[place], frontier.rows[place] = tokens[listed], -1
+            frontier.matches[place], frontier.sources[place] = 0, _ADAPTIVE
+            space.alone[place] = at.alone * UNKNOWN
+        frontier.heap[waiting + added] = place
+        sift_up(frontier.heap, frontier.probabilities, waiting + added)
+        added += 1
+    return added
+
+
+@compiled_with(*_GROWING)
+def grow_joint_in(
     room: Any,
     ahead: Any,
     start: int,
@@ -165,128 +250,45 @@ def grow_joint_in(  # noqa: PLR0915
     mask rows are to hang; cost_s: seconds that using a group takes.
     """
     buffer, previous, newest, _, _, spelt = room.text
-    text = Text(buffer, previous, newest, start, stop, spelt)
-    rows, shapes, found = room.rows, room.shapes, room.evidence
-    weights, corrections, scratch = room.weights, room.corrections, room.scratch
-    frontier, tree, seconds, slopes = room.frontier, room.tree, room.seconds, room.slopes
+    ground = Ground(
+        *(Text(buffer, previous, newest, start, stop, spelt), room.rows, room.shapes, accepted),
+        *(room.evidence, room.weights, room.corrections, room.scratch, room.frontier, room.tree),
+    )
+    frontier, tree, seconds, slopes = ground.frontier, ground.tree, room.seconds, room.slopes
     tables, noted, space, outcome = ahead.tables, ahead.noted, ahead.space, ahead.outcome
-    masks, listed = noted.counts[0], noted.counts[1]
-    tokens = noted.tokens[:listed]
-    chances, pooled = space.chances[:listed], space.pooled[:listed]
-    pooled_known, memory_of, alone_of = space.pooled_known, space.memory_of, space.alone
-    memories, stored = space.memories, space.stored
-    width = tables.by_token.shape[1]
-    expected = 1.0
-    best_rate = expected / seconds[0]
-    least = slopes[0]
-    for count in range(1, max_nodes):
-        least = min(least, slopes[count])
-    least = max(least * best_rate / trust, LEAST_PROBABILITY)
-    probabilities = scratch.probabilities
-    state = scratch.state
-    surroundings = note_surroundings(text, shapes, found)
-    hidden_of_near(weights, found, surroundings, scratch)
-    for row in range(row_count):
-        rows.following[row] = row + 1 if row + 1 < row_count else -1
+    masks, tokens = noted.counts[0], noted.tokens[: noted.counts[1]]
+    expected, best_rate = 1.0, 1.0 / seconds[0]
+    least = least_of(slopes, max_nodes, trust / best_rate)
+    near = begin(ground, row_count)
     kept = waiting = nodes = sampled = 0
-    node, depth, memory = -1, 0, -1
-    path = alone = conditional = 1.0
-    first_row = 0 if row_count else -1
+    at, memory = Place(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1), -1
     while nodes < max_nodes:
-        if depth < MAX_DEPTH:
-            write_path(text, tree.tokens, tree.parents, node, depth)
-            wide = path >= WIDE
-            near = surroundings if wide else 0
-            count = gather(text, depth, rows, first_row, shapes, near, found)
-            describe(state, depth, alone, conditional, wide, accepted)
-            last = buffer[stop + depth - 1]
-            probabilities_of(
-                weights,
-                corrections[depth_group(depth + 1)],
-                found,
-                count,
-                shapes.shapes,
-                shapes.shapes[last] if last < len(shapes.shapes) else 0,
-                state,
-                scratch,
-                probabilities,
-            )
-            may_sample = depth < masks and (depth == 0 or memory >= 0) and sampled < MOST_SAMPLED
-            is_sampled = may_sample and path >= LEAST_SAMPLED
+        if at.depth < MAX_DEPTH:
+            count = find_at(ground, at, near)
+            may_sample = at.depth < masks and (at.depth == 0 or memory >= 0)
+            is_sampled = may_sample and at.path >= LEAST_SAMPLED and sampled < MOST_SAMPLED
             if is_sampled:
-                own = memories[sampled]
-                if depth == 0:
-                    own[:] = 0
-                else:
-                    for i in range(width):
-                        stored[0, i] = narrow(memories[memory, i], stored)
-                    matrix = tables.memory
-                    multiply(
-                        stored, 0, 1, matrix, len(matrix), matrix.shape[1], memories[sampled:], 0
-                    )
-                before = noted.counts[2] if depth == 0 else last
-                remember(noted.known, depth, tables.by_token, before, own)
-                write_chances(noted.scores, depth, tables.by_memory, tokens, listed, own, chances)
-                pool(
-                    tables.pooling,
-                    depth,
-                    tokens,
-                    chances,
-                    found.tokens[:count],
-                    found.best[:count],
-                    probabilities[:count],
-                    pooled,
-                    pooled_known[:count],
-                )
-            here_memory = sampled if is_sampled else -1
-            for item in range(count + (listed if is_sampled else 0)):
-                is_known = item < count
-                if is_known:
-                    chance = path * (pooled_known[item] if is_sampled else probabilities[item])
-                else:
-                    chance = path * pooled[item - count]
-                if chance < least or kept == MAX_KEPT:
-                    continue
-                frontier.parents[kept], frontier.depths[kept] = node, depth + 1
-                frontier.probabilities[kept] = chance
-                memory_of[kept] = here_memory
-                if is_known:
-                    frontier.tokens[kept] = found.tokens[item]
-                    frontier.rows[kept] = found.heads[item]
-                    frontier.matches[kept] = found.best[item]
-                    frontier.sources[kept] = found.sources[item]
-                    alone_of[kept] = alone * probabilities[item]
-                else:
-                    frontier.tokens[kept] = tokens[item - count]
-                    frontier.rows[kept] = -1
-                    frontier.matches[kept] = 0
-                    frontier.sources[kept] = _ADAPTIVE
-                    alone_of[kept] = alone * UNKNOWN
-                frontier.heap[waiting] = kept
-                sift_up(frontier.heap, frontier.probabilities, waiting)
-                kept += 1
-                waiting += 1
-            sampled += is_sampled
-            forget(found, count)
-        if waiting == 0:
-            break
-        if trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]:
+                _guess(ground, tables, noted, space, at, count, memory, sampled)
+            own = sampled if is_sampled else -1
+            added = offer(ground, space, tokens, at, count, own, least, waiting, kept)
+            kept, waiting, sampled = kept + added, waiting + added, sampled + is_sampled
+            forget(ground.evidence, count)
+        if (
+            waiting == 0
+            or trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]
+        ):
             break
         waiting -= 1
-        best = frontier.heap[0]
-        if waiting:
-            frontier.heap[0] = frontier.heap[waiting]
-            sift_down(frontier.heap, frontier.probabilities, waiting)
-        parent = frontier.parents[best]
-        path, alone = frontier.probabilities[best], alone_of[best]
+        best = take(frontier, waiting)
+        parent, path = frontier.parents[best], frontier.probabilities[best]
+        alone, memory = np.float64(space.alone[best]), np.int64(space.memory_of[best])
         conditional = alone / max(tree.probabilities[parent] if parent >= 0 else 1.0, 1e-9)
-        memory = memory_of[best]
         tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
         tree.probabilities[nodes], tree.sources[nodes] = alone, frontier.sources[best]
         tree.matches[nodes] = frontier.matches[best]
-        outcome.chances[nodes] = path
-        outcome.shown[nodes] = frontier.sources[best]
-        node, depth, first_row = nodes, frontier.depths[best], frontier.rows[best]
+        outcome.chances[nodes], outcome.shown[nodes] = path, frontier.sources[best]
+        depth, first_row = np.int64(frontier.depths[best]), np.int64(frontier.rows[best])
+        at = Place(nodes, depth, path, alone, conditional, first_row)
         nodes += 1
         expected += trust * path
         best_rate = max(best_rate, expected / seconds[nodes])

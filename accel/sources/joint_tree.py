@@ -14,45 +14,28 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.mask_tokens import Sampler
-from accel.sources import acceptance, best_first, calibration, guesses
+from accel.sources import acceptance, best_first, calibration, expansion, guesses, joint_growth
 from accel.sources import evidence as evidence_of
 from accel.sources import pooling as pooling_of
-from accel.sources.acceptance import (
-    STATE_INPUTS,
-    Scratch,
-    Weights,
-    hidden_of_near,
-    probabilities_of,
-)
 from accel.sources.best_first import (
     LEAST_PROBABILITY,
     MAX_DEPTH,
-    WIDE,
-    Frontier,
-    describe,
-    write_path,
+    Ground,
+    Place,
+    Tree,
+    begin,
+    find_at,
+    take,
 )
-from accel.sources.calibration import depth_group
 from accel.sources.compiled import compiled_with
-from accel.sources.evidence import (
-    MAX_CANDIDATES,
-    Evidence,
-    Rows,
-    Text,
-    forget,
-    gather,
-)
-from accel.sources.expansion import sift_down, sift_up
+from accel.sources.evidence import forget
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED, Group, sample
+from accel.sources.joint_growth import Space, offer
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.pooling import pool
-from accel.sources.surroundings import note_surroundings
-from accel.sources.token_shapes import TokenShapes
 
 Floats = NDArray[np.float32]
 
-_UNKNOWN = 1e-4
-"""What retrieval gives a token that it does not know."""
 _ADAPTIVE = np.int8(Source.ADAPTIVE)
 
 
@@ -63,161 +46,113 @@ class Joint(NamedTuple):
     known: DraftTree
 
 
-@compiled_with(acceptance, best_first, calibration, evidence_of, guesses, pooling_of)
-def _grow(  # noqa: PLR0915
-    text: Text,
-    rows: Rows,
-    shapes: TokenShapes,
-    accepted: int,
-    evidence: Evidence,
-    weights: Weights,
-    corrections: Floats,
-    scratch: Scratch,
-    frontier: Frontier,
-    sampler: Sampler,
-    states: Floats,
-    token: int,
-    tokens: TokenArray,
-    head: Floats,
-    pooling: Floats,
-    max_nodes: int,
-) -> tuple[TokenArray, TokenArray, Floats, NDArray[np.int8], Floats, NDArray[np.int8], TokenArray]:
-    """Tokens, parents, probabilities and sources of the tree, then what retrieval says alone:
-    probabilities, sources and matches."""
-    masks, width = states.shape
+class _Asked(NamedTuple):
+    """What mask rows of a group found.
+
+    states: float32 [masks, width]; token: what was chosen before them; tokens: int32 [n],
+    ascending, what they find likely; head: float32 [n, width], rows of the head; pooling: float32
+    [FEATURES, 3].
+    """
+
+    sampler: Sampler
+    states: Floats
+    token: int
+    tokens: TokenArray
+    head: Floats
+    pooling: Floats
+
+
+_GROWING = (
+    *(acceptance, best_first, calibration, evidence_of, expansion, guesses),
+    *(joint_growth, pooling_of),
+)
+
+
+@compiled_with(*_GROWING, forceinline=True)
+def _ask(
+    ground: Ground,
+    asked: _Asked,
+    known_states: Floats,
+    space: Space,
+    at: Place,
+    count: int,
+    memory: int,
+    own: int,
+) -> None:
+    """Write what mask rows say comes behind a node, pooled with the ``count`` tokens that retrieval
+    knows. memory: place of what is remembered of the path up to the node before; own: up to this
+    one, written."""
+    text, found, depth = ground.text, ground.evidence, at.depth
+    last = asked.token if depth == 0 else text.tokens[text.stop + depth - 1]
+    sample(
+        asked.sampler,
+        asked.states[depth],
+        known_states[depth],
+        last,
+        space.memories[max(memory, 0)],
+        depth == 0,
+        asked.head,
+        space.memories[own],
+        space.chances,
+    )
+    pool(
+        asked.pooling,
+        depth,
+        asked.tokens,
+        space.chances,
+        found.tokens[:count],
+        found.best[:count],
+        ground.scratch.probabilities[:count],
+        space.pooled,
+        space.pooled_known[:count],
+    )
+
+
+@compiled_with(*_GROWING)
+def _grow(
+    ground: Ground, asked: _Asked, space: Space, max_nodes: int
+) -> tuple[int, Floats, NDArray[np.int8]]:
+    """Write the tree as retrieval alone has it; returns how many nodes there are, and their chances
+    and sources as both have it."""
+    frontier, tree, (masks, width) = ground.frontier, ground.tree, asked.states.shape
     known_states = np.zeros((masks, width), np.float32)
     for row in range(masks):
-        guesses._apply(sampler.state, states[row], known_states[row])
-    memories = np.empty((MOST_SAMPLED, width), np.float32)
-    chances = np.empty(len(tokens), np.float32)
-    pooled = np.empty(len(tokens), np.float32)
-    probabilities = np.empty(MAX_CANDIDATES, np.float32)
-    pooled_known = np.empty(MAX_CANDIDATES, np.float32)
-    state = np.empty(STATE_INPUTS, np.float32)
-    room = len(frontier.tokens)
-    kept_memory = np.empty(room, np.int32)
-    kept_alone = np.empty(room, np.float32)
-    kept_guessed = np.empty(room, np.bool_)
-    out_tokens = np.empty(max_nodes, np.int32)
-    out_parents = np.empty(max_nodes, np.int32)
-    out_chances = np.empty(max_nodes, np.float32)
-    out_shown = np.empty(max_nodes, np.int8)
-    out_alone = np.empty(max_nodes, np.float32)
-    out_sources = np.empty(max_nodes, np.int8)
-    out_matches = np.empty(max_nodes, np.int32)
-    surroundings = note_surroundings(text, shapes, evidence)
-    hidden_of_near(weights, evidence, surroundings, scratch)
-    row_count = len(rows.lengths)
-    for row in range(row_count):
-        rows.following[row] = row + 1 if row + 1 < row_count else -1
-    kept = waiting = taken = sampled = 0
-    node, depth, memory = -1, 0, -1
-    here = alone = conditional = 1.0
-    first_row = 0 if row_count else -1
+        guesses._apply(asked.sampler.state, asked.states[row], known_states[row])
+    chances, shown = np.empty(max_nodes, np.float32), np.empty(max_nodes, np.int8)
+    doubled = np.zeros(len(frontier.tokens), np.bool_)
+    row_count = len(ground.rows.lengths)
+    near = begin(ground, row_count)
+    kept = waiting = nodes = sampled = 0
+    at, memory = Place(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1), -1
     while True:
-        if depth < MAX_DEPTH:
-            write_path(text, out_tokens, out_parents, node, depth)
-            wide = here >= WIDE
-            near = surroundings if wide else 0
-            count = gather(text, depth, rows, first_row, shapes, near, evidence)
-            describe(state, depth, alone, conditional, wide, accepted)
-            last = text.tokens[text.stop + depth - 1]
-            probabilities_of(
-                weights,
-                corrections[depth_group(depth + 1)],
-                evidence,
-                count,
-                shapes.shapes,
-                shapes.shapes[last] if last < len(shapes.shapes) else 0,
-                state,
-                scratch,
-                probabilities,
-            )
-            may_sample = depth < masks and (depth == 0 or memory >= 0)
-            is_sampled = may_sample and here >= LEAST_SAMPLED and sampled < MOST_SAMPLED
+        if at.depth < MAX_DEPTH:
+            count = find_at(ground, at, near)
+            may_sample = at.depth < masks and (at.depth == 0 or memory >= 0)
+            is_sampled = may_sample and at.path >= LEAST_SAMPLED and sampled < MOST_SAMPLED
+            own = sampled if is_sampled else -1
             if is_sampled:
-                sample(
-                    sampler,
-                    states[depth],
-                    known_states[depth],
-                    token if depth == 0 else last,
-                    memories[max(memory, 0)],
-                    depth == 0,
-                    head,
-                    memories[sampled],
-                    chances,
-                )
-                pool(
-                    pooling,
-                    depth,
-                    tokens,
-                    chances,
-                    evidence.tokens[:count],
-                    evidence.best[:count],
-                    probabilities[:count],
-                    pooled,
-                    pooled_known[:count],
-                )
-            here_memory = sampled if is_sampled else -1
-            for item in range(count + (len(tokens) if is_sampled else 0)):
-                is_known = item < count
-                if is_known:
-                    chance = here * (pooled_known[item] if is_sampled else probabilities[item])
-                else:
-                    chance = here * pooled[item - count]
-                if chance < LEAST_PROBABILITY or kept == room:
-                    continue
-                frontier.parents[kept], frontier.depths[kept] = node, depth + 1
-                frontier.probabilities[kept] = chance
-                kept_memory[kept] = here_memory
-                if is_known:
-                    frontier.tokens[kept] = evidence.tokens[item]
-                    frontier.rows[kept] = evidence.heads[item]
-                    frontier.matches[kept] = evidence.best[item]
-                    frontier.sources[kept] = evidence.sources[item]
-                    kept_alone[kept] = alone * probabilities[item]
-                    kept_guessed[kept] = is_sampled and pooled_known[item] > 2 * probabilities[item]
-                else:
-                    frontier.tokens[kept] = tokens[item - count]
-                    frontier.rows[kept] = -1
-                    frontier.matches[kept] = 0
-                    frontier.sources[kept] = _ADAPTIVE
-                    kept_alone[kept] = alone * _UNKNOWN
-                    kept_guessed[kept] = True
-                frontier.heap[waiting] = kept
-                sift_up(frontier.heap, frontier.probabilities, waiting)
-                kept += 1
-                waiting += 1
-            sampled += is_sampled
-            forget(evidence, count)
-        if waiting == 0 or taken == max_nodes:
-            break
+                _ask(ground, asked, known_states, space, at, count, memory, own)
+            least = LEAST_PROBABILITY
+            added = offer(ground, space, asked.tokens, at, count, own, least, waiting, kept)
+            for item in range(kept, kept + added):
+                share, alone = frontier.probabilities[item] / at.path, space.alone[item] / at.alone
+                doubled[item] = is_sampled and share > 2 * alone
+            kept, waiting, sampled = kept + added, waiting + added, sampled + is_sampled
+            forget(ground.evidence, count)
+        if waiting == 0 or nodes == max_nodes:
+            return nodes, chances, shown
         waiting -= 1
-        best = frontier.heap[0]
-        if waiting:
-            frontier.heap[0] = frontier.heap[waiting]
-            sift_down(frontier.heap, frontier.probabilities, waiting)
-        out_tokens[taken], out_parents[taken] = frontier.tokens[best], frontier.parents[best]
-        out_chances[taken] = frontier.probabilities[best]
-        out_alone[taken] = kept_alone[best]
-        out_sources[taken] = frontier.sources[best]
-        out_shown[taken] = _ADAPTIVE if kept_guessed[best] else frontier.sources[best]
-        out_matches[taken] = frontier.matches[best]
-        parent = frontier.parents[best]
-        above = out_alone[parent] if parent >= 0 else 1.0
-        node, depth, first_row = taken, frontier.depths[best], frontier.rows[best]
-        here, alone, memory = out_chances[taken], out_alone[taken], kept_memory[best]
-        conditional = alone / max(above, 1e-9)
-        taken += 1
-    return (
-        out_tokens[:taken],
-        out_parents[:taken],
-        out_chances[:taken],
-        out_shown[:taken],
-        out_alone[:taken],
-        out_sources[:taken],
-        out_matches[:taken],
-    )
+        best = take(frontier, waiting)
+        parent, alone = frontier.parents[best], np.float64(space.alone[best])
+        conditional = alone / max(tree.probabilities[parent] if parent >= 0 else 1.0, 1e-9)
+        tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
+        tree.probabilities[nodes], tree.sources[nodes] = alone, frontier.sources[best]
+        tree.matches[nodes], chances[nodes] = frontier.matches[best], frontier.probabilities[best]
+        shown[nodes] = _ADAPTIVE if doubled[best] else frontier.sources[best]
+        depth, first_row = np.int64(frontier.depths[best]), np.int64(frontier.rows[best])
+        at = Place(nodes, depth, np.float64(chances[nodes]), alone, conditional, first_row)
+        memory = np.int64(space.memory_of[best])
+        nodes += 1
 
 
 def joint_tree(
@@ -235,24 +170,19 @@ def joint_tree(
     tokens: int32 [n], ascending, what mask rows find likely; head: float32 [n, width], their rows
     of the head; pooling: float32 [FEATURES, 3].
     """
-    view = drafter.view()
-    found = _grow(
-        *view,
-        drafter.weights,
-        drafter.calibration.corrections,
-        drafter.scratch,
-        drafter.frontier,
-        sampler,
-        np.ascontiguousarray(group.states),
-        group.token,
-        tokens,
-        np.ascontiguousarray(head),
-        pooling,
-        max_nodes,
+    ground = Ground(
+        *(*drafter.view(), drafter.weights, drafter.calibration.corrections),
+        *(drafter.scratch, drafter.frontier, Tree.room(max_nodes)),
     )
-    made, parents, chances, shown, alone, sources, matches = found
-    drafter.matches = matches
+    states = np.ascontiguousarray(group.states)
+    head, (masks, width) = np.ascontiguousarray(head), states.shape
+    asked = _Asked(sampler, states, group.token, tokens, head, pooling)
+    space = Space.of(masks, width, width, len(tokens))
+    count, chances, shown = _grow(ground, asked, space, max_nodes)
+    tree = ground.tree
+    made, parents, sources = tree.tokens[:count], tree.parents[:count], tree.sources[:count]
+    drafter.matches = tree.matches[:count]
     return Joint(
-        DraftTree(made, parents, chances, shown),
-        DraftTree(made, parents, alone, sources),
+        DraftTree(made, parents, chances[:count], shown[:count]),
+        DraftTree(made, parents, tree.probabilities[:count], sources),
     )

@@ -16,7 +16,7 @@ from accel.sources import evidence as evidence_of
 from accel.sources import prompt as prompt_of
 from accel.sources import surroundings as surroundings_of
 from accel.sources.acceptance import Floats, Scratch, Weights, fetch_weights
-from accel.sources.best_first import Frontier, Tree, grow
+from accel.sources.best_first import Frontier, Ground, Tree, grow
 from accel.sources.calibration import learn_from
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.entry import call_entry
@@ -265,23 +265,11 @@ def draft_in(
     fetch_surroundings(text, room.evidence)
     fetch_weights(room.weights)
     row_count = _look_up(room, start, stop, first_rows, limit, depth)
-    count = grow(
-        text,
-        room.rows,
-        row_count,
-        room.shapes,
-        accepted,
-        room.evidence,
-        room.weights,
-        room.corrections,
-        room.scratch,
-        room.frontier,
-        tree,
-        max_nodes,
-        room.seconds,
-        room.slopes,
-        trust,
+    ground = Ground(
+        *(text, room.rows, room.shapes, accepted, room.evidence, room.weights),
+        *(room.corrections, room.scratch, room.frontier, tree),
     )
+    count = grow(ground, row_count, max_nodes, room.seconds, room.slopes, trust)
     expected, seconds, handed = 0.0, room.seconds, room.handed
     for node in range(count):
         expected += tree.probabilities[node]
