@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -26,25 +26,59 @@ from repo_index.ordering import DEPTH, Order, Tokens
 _OPAQUE_POINTERS = llvm.llvm_version_info[0] >= 16
 
 
+class Stream(NamedTuple):
+    """A segment as it is read.
+
+    tokens, separator, order: see ``Segment``; source: see ``matching.Source``; starts: uint32,
+    where files begin, and dead: bool, which of them are no more, empty where none is; layer: of the
+    snapshot; first_file: number of the first file.
+    """
+
+    tokens: Tokens
+    separator: int
+    order: Order
+    source: Source
+    starts: NDArray[np.uint32]
+    dead: NDArray[np.bool_]
+    layer: int
+    first_file: int
+
+
+class Share(NamedTuple):
+    """Which occurrences are given: rows of each match length, see ``plan_rows``; seen: int64
+    [DEPTH + 2], occurrences in segments before; seed: from where on they are counted."""
+
+    rows: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    seed: int
+
+
+class Found(NamedTuple):
+    """Where rows are written, see ``Snapshot.lookup``: the first ``depth`` columns of tokens, int32
+    [rows, width]; lengths, counts, sources and files, the last empty where nobody asks."""
+
+    tokens: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    counts: NDArray[np.float32]
+    sources: NDArray[np.int8]
+    files: NDArray[np.int32]
+    depth: int
+
+
 @njit(nogil=True, cache=True, inline="always")
 def _copy_until_separator(
-    tokens: Tokens,
-    separator: int,
-    source: Source,
-    found: Tokens,
-    position: int,
-    out: NDArray[np.int32],
+    stream: Stream, room: Tokens, position: int, out: NDArray[np.int32]
 ) -> None:
-    """What follows ``position`` in its file, -1 behind its end. found: as long as ``out``."""
+    """What follows ``position`` in its file, -1 behind its end. room: as long as ``out``."""
     copied = 0
-    if source[2] < 0:
-        while copied < len(out) and tokens[position + copied] != separator:
-            out[copied] = tokens[position + copied]
+    if stream.source[2] < 0:
+        while copied < len(out) and stream.tokens[position + copied] != stream.separator:
+            out[copied] = stream.tokens[position + copied]
             copied += 1
     else:
-        read_tokens(source, position, found)
-        while copied < len(out) and found[copied] != separator:
-            out[copied] = found[copied]
+        read_tokens(stream.source, position, room)
+        while copied < len(out) and room[copied] != stream.separator:
+            out[copied] = room[copied]
             copied += 1
     out[copied:] = -1
 
@@ -104,21 +138,17 @@ def fetch(_context: Any, address: Any) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _choose(
-    tokens: Tokens,
-    order: Order,
-    source: Source,
+    stream: Stream,
     ranges: Ranges,
     longest: int,
-    rows: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    seed: int,
+    share: Share,
     first_row: int,
     positions: NDArray[np.int64],
-    out_lengths: NDArray[np.int32],
-    out_counts: NDArray[np.float32],
+    found: Found,
 ) -> int:
     """Write the positions of the occurrences that are given, and what they stand for; returns how
     many. See ``gather_rows``."""
+    tokens, order, source = stream.tokens, stream.order, stream.source
     window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     chosen = 0
     for length in range(longest, 0, -1):
@@ -130,14 +160,13 @@ def _choose(
             inner_low = ranges[length + 1, 0]
             inner_high = ranges[length + 1, 1]
         count = inner_low - low + high - inner_high
-        wanted = rows[length, 0]
-        total = rows[length, 1]
-        before = seen[length]
-        seen[length] += count
+        wanted, total = share.rows[length, 0], share.rows[length, 1]
+        before = share.seen[length]
+        share.seen[length] += count
         if wanted == 0 or count == 0:
             continue
         step = total / wanted
-        start = _fraction(seed, length) * step if wanted < total else 0.0
+        start = _fraction(share.seed, length) * step if wanted < total else 0.0
         sample = np.int64(max(0.0, np.ceil((before - start) / step)))
         while sample > 0 and np.int64(start + (sample - 1) * step) >= before:
             sample -= 1
@@ -156,82 +185,55 @@ def _choose(
             if source[2] < 0:
                 fetch(tokens.ctypes.data + position * tokens.itemsize)
             positions[chosen] = position
-            out_lengths[first_row + chosen] = length
-            out_counts[first_row + chosen] = step
+            found.lengths[first_row + chosen] = length
+            found.counts[first_row + chosen] = step
             chosen += 1
     return chosen
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def gather_rows(
-    tokens: Tokens,
-    separator: int,
-    order: Order,
-    source: Source,
-    starts: NDArray[np.uint32],
-    dead: NDArray[np.bool_],
+    stream: Stream,
     ranges: Ranges,
     longest: int,
-    rows: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    seed: int,
-    layer: int,
-    first_file: int,
+    share: Share,
     hidden: NDArray[np.int64],
     first_row: int,
-    depth: int,
-    out_tokens: NDArray[np.int32],
-    out_lengths: NDArray[np.int32],
-    out_counts: NDArray[np.float32],
-    out_sources: NDArray[np.int8],
-    out_files: NDArray[np.int32],
+    found: Found,
 ) -> int:
-    """Write the rows of one segment from ``first_row`` on; returns the row after the last. Of
-    ``out_tokens`` the first ``depth`` columns are written; ``out_files`` may be empty.
+    """Write the rows of one segment from ``first_row`` on; returns the row after the last. ranges:
+    int64 [DEPTH + 2, 2], of the segment; hidden: int64 [2], positions that are not given.
 
     The occurrences of one match length, over all segments, are numbered in order; every
-    ``count / rows``-th is taken, from a start that depends on ``seed``: each occurrence is as
-    likely as any other, whatever follows it. ``seen`` (int64 [DEPTH + 2]) counts those of segments
-    before. Occurrences in dead files are left out, which keeps the sample unbiased.
+    ``count / rows``-th is taken, from a start that depends on the seed: each occurrence is as
+    likely as any other, whatever follows it. Occurrences in dead files are left out, which keeps
+    the sample unbiased.
     """
-    found = np.empty(depth, tokens.dtype)
+    read = np.empty(found.depth, stream.tokens.dtype)
     room = np.int64(0)
     for length in range(1, longest + 1):
-        room += rows[length, 0]
+        room += share.rows[length, 0]
     positions = np.empty(room, np.int64)
-    chosen = _choose(
-        tokens,
-        order,
-        source,
-        ranges,
-        longest,
-        rows,
-        seen,
-        seed,
-        first_row,
-        positions,
-        out_lengths,
-        out_counts,
-    )
+    chosen = _choose(stream, ranges, longest, share, first_row, positions, found)
     # Rows lie far apart: all of them are on their way from memory before the first is read.
     row = first_row
     for i in range(chosen):
         position = positions[i]
         if hidden[0] <= position < hidden[1]:
             continue
-        if len(dead) or len(out_files):
-            file = file_of(starts, position)
-            if len(dead) and dead[file]:
+        if len(stream.dead) or len(found.files):
+            file = file_of(stream.starts, position)
+            if len(stream.dead) and stream.dead[file]:
                 continue
-            if len(out_files):
-                out_files[row] = first_file + file
-        line = out_tokens[row]
-        _copy_until_separator(tokens, separator, source, found, position, line[:depth])
-        if depth < len(line):
-            line[depth] = -1
-        out_lengths[row] = out_lengths[first_row + i]
-        out_counts[row] = out_counts[first_row + i]
-        out_sources[row] = layer
+            if len(found.files):
+                found.files[row] = stream.first_file + file
+        line = found.tokens[row]
+        _copy_until_separator(stream, read, position, line[: found.depth])
+        if found.depth < len(line):
+            line[found.depth] = -1
+        found.lengths[row] = found.lengths[first_row + i]
+        found.counts[row] = found.counts[first_row + i]
+        found.sources[row] = stream.layer
         row += 1
     return row
 

@@ -19,7 +19,15 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from repo_index import gathering, matching
-from repo_index.gathering import gather_rows, longest_first, plan_rows, seed_of
+from repo_index.gathering import (
+    Found,
+    Share,
+    Stream,
+    gather_rows,
+    longest_first,
+    plan_rows,
+    seed_of,
+)
 from repo_index.matching import Source, drop_dead_rings, match_ranges
 from repo_index.ordering import DEPTH, HEAD_STRIDE
 
@@ -62,6 +70,16 @@ def _pointer(_context: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.voidptr(address), generate
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _narrow_tokens(part: Table) -> NDArray[np.uint16]:
+    return carray(_pointer(part[4]), (part[5],), np.uint16)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _wide_tokens(part: Table) -> NDArray[np.uint32]:
+    return carray(_pointer(part[4]), (part[5],), np.uint32)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -113,6 +131,13 @@ def _compiled(function: Any, *, forceinline: bool = False) -> Any:
     return dispatcher
 
 
+@njit(nogil=True, forceinline=True)
+def _stream(part: Table, tokens: NDArray[Any]) -> Stream:
+    return Stream(
+        tokens, part[3], _order(part), part[14:17], _starts(part), _dead(part), part[0], part[1]
+    )
+
+
 @partial(_compiled, forceinline=True)
 def _write_rows(
     table: Table,
@@ -121,17 +146,11 @@ def _write_rows(
     context: NDArray[np.int32],
     max_match: int,
     limit: int,
-    tokens: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    counts: NDArray[np.float32],
-    sources: NDArray[np.int8],
-    files: NDArray[np.int32],
-    depth: int,
+    found: Found,
 ) -> int:
-    """Write the rows of every layer, ``depth`` tokens each; returns how many.
+    """Write the rows of every layer; returns how many.
 
-    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given; files: none where
-    nobody asks.
+    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given.
     """
     seed = seed_of(context)
     row = 0
@@ -146,69 +165,25 @@ def _write_rows(
         for i in range(count):
             part = table[first + i]
             if part[2] == 2:
-                stream = carray(_pointer(part[4]), (part[5],), np.uint16)
                 heads = carray(_pointer(part[8]), (part[9], DEPTH), np.uint16)
+                stream = _narrow_tokens(part)
                 longest[i] = _match(part, stream, heads, context, max_match, limit, ranges[i])
             else:
-                wide = carray(_pointer(part[4]), (part[5],), np.uint32)
                 heads_wide = carray(_pointer(part[8]), (part[9], DEPTH), np.uint32)
+                wide = _wide_tokens(part)
                 longest[i] = _match(part, wide, heads_wide, context, max_match, limit, ranges[i])
         planned = np.zeros((DEPTH + 2, 2), np.int64)
         if plan_rows(ranges, longest, limit, max(1, limit // 32), planned):
-            seen = np.zeros(DEPTH + 2, np.int64)
+            share = Share(planned, np.zeros(DEPTH + 2, np.int64), seed)
+            left_out = hidden if layer == hidden_layer else _NOTHING_HIDDEN
             for i in range(count):
-                part = table[first + i]
-                left_out = hidden if layer == hidden_layer else _NOTHING_HIDDEN
+                part, own = table[first + i], ranges[i]
                 if part[2] == 2:
-                    stream = carray(_pointer(part[4]), (part[5],), np.uint16)
-                    row = gather_rows(
-                        stream,
-                        part[3],
-                        _order(part),
-                        part[14:17],
-                        _starts(part),
-                        _dead(part),
-                        ranges[i],
-                        longest[i],
-                        planned,
-                        seen,
-                        seed,
-                        layer,
-                        part[1],
-                        left_out,
-                        row,
-                        depth,
-                        tokens,
-                        lengths,
-                        counts,
-                        sources,
-                        files,
-                    )
+                    stream_16 = _stream(part, _narrow_tokens(part))
+                    row = gather_rows(stream_16, own, longest[i], share, left_out, row, found)
                 else:
-                    wide = carray(_pointer(part[4]), (part[5],), np.uint32)
-                    row = gather_rows(
-                        wide,
-                        part[3],
-                        _order(part),
-                        part[14:17],
-                        _starts(part),
-                        _dead(part),
-                        ranges[i],
-                        longest[i],
-                        planned,
-                        seen,
-                        seed,
-                        layer,
-                        part[1],
-                        left_out,
-                        row,
-                        depth,
-                        tokens,
-                        lengths,
-                        counts,
-                        sources,
-                        files,
-                    )
+                    stream_32 = _stream(part, _wide_tokens(part))
+                    row = gather_rows(stream_32, own, longest[i], share, left_out, row, found)
         first += count
     return row
 
@@ -230,20 +205,8 @@ def look_up(
 ) -> int:
     """Write the rows of every layer, and in ``places`` their order, longest match first; returns
     how many."""
-    row = _write_rows(
-        table,
-        hidden_layer,
-        hidden,
-        context,
-        max_match,
-        limit,
-        tokens,
-        lengths,
-        counts,
-        sources,
-        files,
-        tokens.shape[1],
-    )
+    found = Found(tokens, lengths, counts, sources, files, tokens.shape[1])
+    row = _write_rows(table, hidden_layer, hidden, context, max_match, limit, found)
     longest_first(lengths[:row], places[:row])
     return row
 
@@ -268,13 +231,7 @@ def look_up_into(
     for part in range(len(table)):
         layers += table[part, 0] != before
         before = table[part, 0]
-    return _write_rows(
-        table,
-        facts[3],
-        carray(_pointer(facts[2]), (2,), np.int64),
-        last,
-        max_match,
-        min(limit, room // max(layers, 1)),
+    found = Found(
         carray(_pointer(targets[0]), (room, width), np.int32),
         carray(_pointer(targets[1]), (room,), np.int32),
         carray(_pointer(targets[2]), (room,), np.float32),
@@ -282,6 +239,8 @@ def look_up_into(
         np.empty(0, np.int32),
         min(depth, width),
     )
+    hidden, most = carray(_pointer(facts[2]), (2,), np.int64), min(limit, room // max(layers, 1))
+    return _write_rows(table, facts[3], hidden, last, max_match, most, found)
 
 
 def view_of(table: Table, hidden_layer: int, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
