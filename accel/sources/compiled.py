@@ -77,8 +77,8 @@ def compiled_with(
 
     ``forceinline`` for functions of many arrays that others call at one place: handing them over
     takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
-    returns none, so it need not count who refers to them: to count is to write where no cache has
-    been for some time, and all that is read waits for it.
+    returns none but to others that borrow, so it need not count who refers to them: to count is to
+    write where no cache has been for some time, and all that is read waits for it.
     """
     digest = hashlib.sha256()
     for module in _with_those_they_use(modules):

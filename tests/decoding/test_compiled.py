@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+from collections.abc import Iterator
+from types import CodeType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -13,18 +16,42 @@ from numba.core.registry import CPUDispatcher
 import accel
 
 
-def borrowing() -> dict[str, Any]:
-    """All functions that are compiled so, by name."""
-    found = {}
+def modules() -> Iterator[ModuleType]:
+    """Those of ``accel`` that may have compiled functions."""
     for package in ("accel", "accel.sources"):
         for module in pkgutil.iter_modules(
             importlib.import_module(package).__path__, package + "."
         ):
-            if module.ispkg:
-                continue
-            for name, value in vars(importlib.import_module(module.name)).items():
-                if isinstance(value, CPUDispatcher) and not value.targetoptions.get("_nrt", True):
-                    found[f"{value.py_func.__module__}.{name}"] = value.py_func
+            if not module.ispkg:
+                yield importlib.import_module(module.name)
+
+
+def borrows(value: Any) -> bool:
+    """Whether this is a compiled function that counts no references."""
+    return isinstance(value, CPUDispatcher) and not value.targetoptions.get("_nrt", True)
+
+
+def name_of(function: Any) -> str:
+    """Module and name."""
+    return f"{function.py_func.__module__}.{function.py_func.__name__}"
+
+
+def users() -> dict[str, set[str]]:
+    """For every borrowing function those that name it, by module and name."""
+    found: dict[str, set[str]] = {}
+    for module in modules():
+        # A function's code is a constant of what it stands in; names that a module holds are here.
+        left = [compile(inspect.getsource(module), "", "exec")]
+        while left:
+            code = left.pop()
+            left += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+            held = [vars(module).get(name) for name in code.co_names]
+            for other in [each for each in held if isinstance(each, ModuleType)]:
+                held += [vars(other).get(name) for name in code.co_names]
+            if code.co_name != "<module>":
+                user = f"{module.__name__}.{code.co_name}"
+                for used in filter(borrows, held):
+                    found.setdefault(name_of(used), set()).add(user)
     return found
 
 
@@ -37,7 +64,13 @@ def holds_arrays(kind: Any) -> bool:
     return any(holds_arrays(hints[field]) for field in fields) or kind is Any
 
 
-FUNCTIONS = borrowing()
+FUNCTIONS = {
+    name_of(value): value.py_func
+    for module in modules()
+    for value in vars(module).values()
+    if borrows(value)
+}
+USERS = users()
 
 
 def test_there_are_such_functions() -> None:
@@ -45,8 +78,16 @@ def test_there_are_such_functions() -> None:
     assert {"accel.matmul.multiply", "accel.sources.best_first.grow"} <= set(FUNCTIONS)
 
 
+def test_their_users_are_known() -> None:
+    """Those that count, those that do not, and Python."""
+    assert "accel.compiled_forward.forward_at" in USERS["accel.compiled_layers.part_of"]
+    assert "accel.compiled_forward.forward" in USERS["accel.compiled_forward.forward_at"]
+    assert "accel.compiled_llama._compute" in USERS["accel.compiled_forward.shares_of"]
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_they_return_no_arrays(name: str) -> None:
-    """Memory would be freed while it is used."""
+    """To one that counts: it would free memory while that is used. Among themselves none counts."""
     returned = get_type_hints(FUNCTIONS[name]).get("return", type(None))
-    assert not holds_arrays(returned), returned
+    if holds_arrays(returned):
+        assert USERS[name] <= set(FUNCTIONS), returned

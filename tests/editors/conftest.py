@@ -22,8 +22,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import leftovers
+from browser import Browser
+from code_server import CodeServer
 from drive_neovim import Neovim, OpenNeovim
-from drive_vscode import Browser, CodeServer, Window
+from drive_vscode import Window
 from installed import Installed, Server
 from projects import make_project
 from waiting import PATIENCE

@@ -7,7 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from drive_vscode import Browser, CodeServer, Window
+from browser import Browser
+from code_server import CodeServer
+from drive_vscode import Window
 from installed import Server
 from prepared import Place, in_windows_form, prepared_place
 from projects import ORDERS, make_project

@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from drive_vscode import Browser, CodeServer, Window
+from browser import Browser
+from code_server import CodeServer
+from drive_vscode import Window
 from installed import Installed, Server
 from prepared import prepared_cell, prepared_place
 from projects import make_project
