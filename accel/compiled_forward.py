@@ -25,6 +25,8 @@ from accel import (
     compiled_paths,
     compiled_side,
     drawing,
+    ending,
+    int8,
     lanes,
     matmul,
     meeting,
@@ -46,6 +48,7 @@ from accel.compiled_side import OpenSide, opened
 from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import TokenArray
 from accel.drawing import Draws
+from accel.ending import end_with
 from accel.matmul import BLOCK, multiply
 from accel.meeting import await_done, linger, meet_where, note_done, stand_by
 from accel.sources.compiled import compiled_with
@@ -77,7 +80,7 @@ def meetings_of(layers: int, rows: int) -> int:
 
 _PARTS = (
     *(lanes, matmul, compiled_attention, compiled_head, compiled_layers, compiled_parts),
-    *(compiled_paths, compiled_side, drawing, meeting, standing_by, sums),
+    *(compiled_paths, compiled_side, drawing, ending, int8, meeting, standing_by, sums),
 )
 
 
@@ -156,11 +159,21 @@ def forward_at(
             number = gated_unit(layer, part, own, meeting, number)
         count = _find(given, wanted, part, own, scratch, meeting, number)
         if stands_by and side == 1:
+            _end(given, wanted, count, own, scratch)
             note_done(meeting)
             continue
         if part.is_shared:
             linger(side)
         return count
+
+
+@compiled_with(*_PARTS, borrows=True)
+def _end(given: Given, wanted: Wanted, count: int, own: OpenSide, scratch: Scratch) -> None:
+    """``end_with`` the states of the row at which a walk chose the last of ``count`` tokens."""
+    if count > 0:
+        root = len(given.tokens) - len(wanted.logits) - len(wanted.parents) - 1
+        row = root + (own.walk_room.path[count - 2] + 1 if count > 1 else 0)
+        end_with(own.ending, scratch.normed[row], scratch.middle[row])
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True)

@@ -23,6 +23,7 @@ from accel.compiled_stage import Limits, Made, Stage, Start, Steps, stage_of
 from accel.compiled_steps import IS_POSSIBLE, plain_steps_in, steps_in
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drawing import GREEDY, Draws
+from accel.ending import Ending
 from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
@@ -32,6 +33,7 @@ from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
 from accel.sources.asking import Asking
 from accel.sources.speculation import Grown
+from accel.speculator import Speculator
 from accel.standing_by import LOGIT_ROWS, Job
 from accel.sums import MOST_SUMMED
 from accel.thread_pair import ThreadPair
@@ -79,6 +81,7 @@ class CompiledLlama(Model):
         self._found = Found.room(len(self._weights.head) * BLOCK)
         self._mask_logits = np.empty((0, len(self._weights.head) * BLOCK), np.float32)
         self._masks_from = 0
+        self._ending = Ending.nothing()
         self._make_sides(BLOCK, 1, 1)
         self._pair = ThreadPair()
         self._steps = Steps.room()
@@ -104,6 +107,10 @@ class CompiledLlama(Model):
         self._mask_inputs = mask_tokens.embeddings.float().numpy()
         self._paths = pack_paths(mask_tokens, dtype)
         self._make_sides(BLOCK, 1, 1)
+
+    def take_speculator(self, speculator: Speculator) -> None:
+        super().take_speculator(speculator)
+        self._ending = Ending.of(speculator.state)
 
     def shares_patiently(self, patiently: bool) -> None:
         self._pair.is_patient = patiently
@@ -227,12 +234,13 @@ class CompiledLlama(Model):
 
     def _sides_for(self, cache: CompiledCache) -> tuple[Side, Side]:
         """What the two threads compute with, for a cache as it is."""
-        made_for = self._rotations, self._own
+        made_for = self._rotations, self._own, self._ending
         if cache.sides is None or any(map(operator.is_not, made_for, cache.sides_made_for)):
             first, second = (
                 side_of(
                     *(self._weights, self._shape, self.vocabulary_size, self._paths),
-                    *(self._rotations, cache.kept, *cache.words, self._found, self._job, *own),
+                    *(self._rotations, cache.kept, *cache.words, self._found, self._job),
+                    *(self._ending, *own),
                 )
                 for own in self._own
             )

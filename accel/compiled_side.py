@@ -15,6 +15,7 @@ from accel.compiled_attention import Floats, Kept, Room, Shape
 from accel.compiled_head import Found, WalkRoom
 from accel.compiled_parts import Scratch, Weights
 from accel.compiled_paths import Paths, PathScratch
+from accel.ending import Ending
 from accel.matmul import Packed
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.standing_by import Job
@@ -42,6 +43,7 @@ class OpenSide(NamedTuple):
     value_words: Packed
     found: Found
     job: Job
+    ending: Ending
     row_scratch: Scratch
     column_scratch: Scratch
     room: Room
@@ -64,6 +66,7 @@ def side_of(
     value_words: Packed,
     found: Found,
     job: Job,
+    ending: Ending,
     row_scratch: Scratch,
     column_scratch: Scratch,
     room: Room,
@@ -84,6 +87,7 @@ def side_of(
         value_words,
         found,
         job,
+        ending,
         row_scratch,
         column_scratch,
         room,
@@ -106,6 +110,7 @@ def opened(side: Any) -> OpenSide:
         side.value_words,
         side.found,
         side.job,
+        side.ending,
         side.row_scratch,
         side.column_scratch,
         side.room,

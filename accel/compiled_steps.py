@@ -26,6 +26,7 @@ from accel import (
     compiled_paths,
     compiled_side,
     drawing,
+    ending,
     int8,
     lanes,
     matmul,
@@ -42,13 +43,14 @@ from accel.compiled_stage import MOST_UNLINKED, Limits, Made, Start, Steps
 from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import Source, TokenArray
 from accel.drawing import Draws, moved
+from accel.ending import Ended, is_wanted, note_states
 from accel.meeting import LATE
 from accel.sources import asking as asking_of
 from accel.sources import mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import Reached, ask_at
 from accel.sources.compiled import compiled_with
 from accel.sources.mixture_room import NOT_COMMITTED
-from accel.sources.speculated_step import MOST_SEEN, Work, note_in
+from accel.sources.speculated_step import MOST_SEEN, Work
 from accel.sources.speculation import Grown, lay_out, opened
 
 IS_POSSIBLE = os.name == "posix"
@@ -83,11 +85,19 @@ def _keep_path(kept: Any, path: TokenArray, first: int) -> None:
 
 
 @compiled_with(borrows=True)
-def _note_chosen(
-    steps: Steps, first: int, walked: Any, count: int, sources: NDArray[np.int8], pauses: Any
+def _note_step(
+    steps: Steps,
+    step: int,
+    took_s: float,
+    first: int,
+    walked: Any,
+    count: int,
+    sources: NDArray[np.int8],
+    pauses: Any,
 ) -> bool:
-    """Note the tokens of a walk, from token ``first`` of all on, and the ``sources`` of its nodes;
-    returns whether one of them ``pauses``."""
+    """Note what a forward took, the tokens of its walk, from token ``first`` of all on, and the
+    ``sources`` of its nodes; returns whether one of them ``pauses``."""
+    steps.accepted[step], steps.verified_s[step] = count - 1, took_s
     found = False
     for place in range(count):
         token = walked.chosen[place]
@@ -99,7 +109,8 @@ def _note_chosen(
 
 _FORWARD = (
     *(compiled_attention, compiled_forward, compiled_head, compiled_layers, compiled_parts),
-    *(compiled_paths, compiled_side, drawing, lanes, matmul, meeting_of, standing_by, sums, tiles),
+    *(compiled_paths, compiled_side, drawing, ending, int8, lanes, matmul, meeting_of, standing_by),
+    *(sums, tiles),
 )
 
 
@@ -142,14 +153,31 @@ def _hold(unlinked: TokenArray, held: int, tokens: TokenArray, count: int) -> in
     return held + count
 
 
-@compiled_with(compiled_attention, matmul, speculated_step, forceinline=True)
-def _commit(side: OpenSide, work: Work, past: int, chosen: int) -> None:
-    """Keep the rows of a walk that chose so many tokens, and the states of its last for the next
-    tree."""
+@compiled_with(compiled_side, ending, borrows=True)
+def _least_shared(side: OpenSide, start: Start) -> int:
+    """From how many rows on the second thread multiplies the states that a forward ends with."""
+    is_shared = start.least_rows > 0 and is_wanted(side.ending)
+    return start.least_rows if is_shared else MOST_NODES + 2
+
+
+@compiled_with(ending, matmul, speculated_step, borrows=True)
+def _note_row(work: Work, side: OpenSide, row: int) -> None:
+    """Keep the states of a row for the next tree; none of -1."""
+    if row >= 0:
+        note_states(work.known, side.row_scratch.normed[row], side.row_scratch.middle[row])
+
+
+@compiled_with(compiled_attention, ending, matmul, speculated_step, forceinline=True)
+def _commit(side: OpenSide, work: Work, past: int, chosen: int, is_coming: bool) -> int:
+    """Keep the rows of a walk that chose so many tokens. Returns the last where the product of its
+    states ``is_coming`` from the other thread, else -1, and keeps these states, too."""
     path = side.walk_room.path[: chosen - 1]
     _keep_path(side.kept, path, past + 1)
     row = path[chosen - 2] + 1 if chosen > 1 else 0
-    note_in(work.known, side.row_scratch.normed[row], side.row_scratch.middle[row])
+    if is_coming:
+        return row
+    _note_row(work, side, row)
+    return -1
 
 
 @compiled_with(*_FORWARD, speculation)
@@ -167,11 +195,12 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
         chosen = _walk_tree(side, tree, 0, past + step, *how)
         number += meetings_of(len(side.weights.qkv), 1)
         last = side.walk_room.chosen[0]
-        is_over = _note_chosen(
-            steps, step, side.walk_room, chosen, tree.nodes.sources, limits.pauses
+        took_s = _now(steps.clock) - began
+        is_over = _note_step(
+            *(steps, step, took_s, step, side.walk_room, chosen),
+            *(tree.nodes.sources, limits.pauses),
         )
-        steps.accepted[step], steps.verified_s[step] = 0, _now(steps.clock) - began
-        verified_s += steps.verified_s[step]
+        verified_s += took_s
         step += 1
         # Without a core of its own the second thread would be late in every step.
         is_over |= meeting[LATE] > late
@@ -181,9 +210,7 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
     )
 
 
-@compiled_with(
-    *_FORWARD, asking_of, choice, int8, mixture_room, prompt, speculated_step, speculation
-)
+@compiled_with(*_FORWARD, asking_of, choice, mixture_room, prompt, speculated_step, speculation)
 def steps_in(
     own: Any,
     desk: Any,
@@ -211,6 +238,7 @@ def steps_in(
     step = drafts = all_nodes = tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
     late, began, is_over = meeting[LATE], _now(steps.clock), False
+    row, least_shared = -1, _least_shared(side, start)
     while step < limits.steps and tokens < limits.tokens and not is_over:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         has_room = stop + grown + MOST_SEEN <= len(table.text) and held + most + 1 <= MOST_UNLINKED
@@ -225,6 +253,7 @@ def steps_in(
                 numbers,
                 chains,
                 most,
+                Ended(row >= 0, side.ending.product, meeting),
             )
             if found == NOT_COMMITTED:
                 break
@@ -243,12 +272,14 @@ def steps_in(
         )
         verified = _now(steps.clock)
         number += meetings_of(len(side.weights.qkv), count + 1)
-        _commit(side, table.work, past, chosen)
-        is_over = _note_chosen(steps, tokens, walked, chosen, tree.nodes.sources, limits.pauses)
+        row = _commit(side, table.work, past, chosen, count + 1 >= least_shared)
+        is_over = _note_step(
+            *(steps, step, verified - drafted, tokens, walked, chosen),
+            *(tree.nodes.sources, limits.pauses),
+        ) or (meeting[LATE] > late)
         held = _hold(steps.unlinked, held, walked.chosen, chosen)
         last, has_state = walked.chosen[chosen - 1], True
         past, tokens, grown = past + chosen, tokens + chosen, grown + chosen
-        steps.accepted[step], steps.verified_s[step] = chosen - 1, verified - drafted
         verified_s, expected_s = verified_s + verified - drafted, expected_s + chains.seconds[count]
         ended = _now(steps.clock)
         drafted_s, began = drafted - began + (ended - verified), ended
@@ -259,7 +290,7 @@ def steps_in(
         else:
             asked_s += drafted_s
         step += 1
-        is_over |= meeting[LATE] > late
+    _note_row(table.work, side, row)
     return Made(
         *(step, drafts, all_nodes, tokens, linked, stop, length, place, past),
         *(asked_s, verified_s, expected_s),

@@ -68,6 +68,11 @@ class Model(ABC):
         assert self.computes_masks, "this model computes no mask rows"
         self.mask_tokens = mask_tokens
 
+    def take_speculator(self, speculator: Speculator) -> None:
+        """Have this guess from ``state_of`` from now on."""
+        assert self.verifies, "this model leaves no states"
+        self.speculator = speculator
+
     def shares_patiently(self, patiently: bool) -> None:
         """Whether to share although the other thread keeps losing its core; to measure that."""
         assert self.can_share, "this model has one thread"

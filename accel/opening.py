@@ -130,7 +130,7 @@ def give_drafting(model: Model, module: Any, folder: Path) -> None:
         _log.warning("no adaptive tokens: %s", error)
     try:
         if wants_speculator:
-            model.speculator = speculator.read_speculator(folder, base, sha256)
+            model.take_speculator(speculator.read_speculator(folder, base, sha256))
     except AccelError as error:
         _log.warning("no speculator: %s", error)
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel import choice as choice_of
-from accel import compiled_parts, int8, lanes, matmul, speculator
+from accel import compiled_parts, ending, int8, lanes, matmul, meeting, speculator
 from accel.choice import Chains, Draft, choose_in
 from accel.draft_tree import TokenArray
+from accel.ending import Ended, nothing_ended
 from accel.sources import (
     calibration,
     mixture_room,
@@ -62,9 +63,11 @@ _ASKING = (
     calibration,
     choice_of,
     compiled_parts,
+    ending,
     int8,
     lanes,
     matmul,
+    meeting,
     mixture_room,
     prompt,
     speculated_head,
@@ -76,13 +79,19 @@ _ASKING = (
 
 @compiled_with(*_ASKING)
 def ask_at(
-    desk: Open, room: Any, reached: Reached, numbers: NDArray[np.float64], chains: Chains, most: int
+    desk: Open,
+    room: Any,
+    reached: Reached,
+    numbers: NDArray[np.float64],
+    chains: Chains,
+    most: int,
+    ended: Ended,
 ) -> tuple[int, int, int, int, int]:
     """``match_in``, ``choose_in`` and, where that says so, ``speculate_at``.
 
-    See ``Asking``; ``most``: nodes at most. Returns the match's length (``NOT_COMMITTED`` where
-    that failed, and nothing else was done) and place, what was chosen, nodes of a chain and nodes
-    that were guessed.
+    See ``Asking``; ``most``: nodes at most; ended: see ``speculated_step.start``. Returns the
+    match's length (``NOT_COMMITTED`` where that failed, and nothing else was done) and place, what
+    was chosen, nodes of a chain and nodes that were guessed.
     """
     nodes, leaf, own = reached.coming
     length, place = match_in(room, nodes, leaf, own, reached.added, reached.stop)
@@ -92,7 +101,7 @@ def ask_at(
     count = 0
     if kind == _SPECULATION:
         where = reached.start, reached.stop + reached.grown, length, place, most
-        count = speculate_at(desk, *where, numbers, chains)
+        count = speculate_at(desk, *where, numbers, chains, ended)
     return length, place, kind, chain, count
 
 
@@ -101,4 +110,5 @@ def ask_in(
     desk: Any, room: Any, reached: Reached, odds: Any, most: int
 ) -> tuple[int, int, int, int, int]:
     """``ask_at``, by what it takes as Python has it."""
-    return ask_at(opened(desk), room, reached, odds.numbers, odds.chains, most)
+    how = odds.numbers, odds.chains, most, nothing_ended()
+    return ask_at(opened(desk), room, reached, *how)

@@ -4,17 +4,18 @@ followed the text's longest match there, to the chances of what comes next.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from accel import compiled_parts, int8, lanes, matmul, speculator
+from accel import compiled_parts, ending, int8, lanes, matmul, meeting, speculator
 from accel.compiled_parts import gate
 from accel.draft_tree import TokenArray
+from accel.ending import Ended
 from accel.int8 import Codes, Int8, multiply_int8
 from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
 from accel.matmul import BLOCK, wide
+from accel.meeting import await_done
 from accel.memory import copied, zeros
 from accel.sources.compiled import compiled_with
 from accel.sources.speculated_head import MOST_COLUMNS, Head
@@ -70,20 +71,18 @@ class Work(NamedTuple):
         )
 
 
-@compiled_with(matmul, borrows=True)
-def note_in(known: Floats, last: NDArray[Any], middle: NDArray[Any]) -> None:
-    """Keep the model's states of a row, see ``Model.state_of``, for the next tree."""
-    width = len(last)
-    for i in range(width):
-        known[i], known[width + i] = wide(last[i]), wide(middle[i])
-
-
-@compiled_with(int8, lanes, borrows=True)
-def start(tables: Speculator, work: Work) -> None:
-    """Write what the first step begins with, from the state in ``work.known``."""
-    _multiply(work.known, tables.state, work, work.added)
+@compiled_with(ending, int8, lanes, meeting, borrows=True)
+def start(tables: Speculator, work: Work, ended: Ended) -> None:
+    """Write what the first step begins with: what another thread makes of the state, or from that
+    in ``work.known``."""
+    if ended.is_coming:
+        await_done(ended.meeting)
+        added = ended.product
+    else:
+        _multiply(work.known, tables.state, work, work.added)
+        added = work.added
     for i in range(work.sums.shape[1]):
-        work.sums[0, i] = work.added[i] + tables.biases[0, i]
+        work.sums[0, i] = added[i] + tables.biases[0, i]
 
 
 @compiled_with(int8, lanes, borrows=True)
@@ -195,4 +194,4 @@ def _highest(logits: Floats, count: int) -> float:
     return highest(top)
 
 
-__all__ = ["CHILDREN", "MOST_SEEN", "Work", "go_on", "guess", "likeliest", "note_in", "start"]
+__all__ = ["CHILDREN", "MOST_SEEN", "Work", "go_on", "guess", "likeliest", "start"]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from accel.choice import CHANCES, MOST_NODES, Chains, Choice, Draft, Odds, choose
 from accel.draft_tree import DraftTree, TokenArray
+from accel.ending import note_states
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
 from accel.sources.asking import Asking, Reached, ask_in
@@ -20,7 +21,7 @@ from accel.sources.mixture import USUAL_NODES, MixtureDrafter
 from accel.sources.mixture_room import NOT_COMMITTED
 from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import Head
-from accel.sources.speculated_step import MOST_SEEN, Work, note_in
+from accel.sources.speculated_step import MOST_SEEN, Work
 from accel.sources.speculation import (
     Desk,
     Grown,
@@ -67,7 +68,7 @@ class SpeculatingMixture(MixtureDrafter):
 
     def note_state(self, last: NDArray[Any], middle: NDArray[Any]) -> None:
         """See ``protocol.Speculating``."""
-        note_in(self._work.known, last, middle)
+        note_states(self._work.known, last, middle)
         self._has_state = True
 
     def asking(self) -> Asking | None:

@@ -15,9 +15,10 @@ from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
-from accel import choice, compiled_parts, int8, lanes, matmul, speculator
+from accel import choice, compiled_parts, ending, int8, lanes, matmul, meeting, speculator
 from accel.choice import LEAST_CHANCE, MOST_NODES, Chains, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
+from accel.ending import Ended, nothing_ended
 from accel.rows import BLOCKED
 from accel.sources import prompt, speculated_head, speculated_step
 from accel.sources.compiled import FieldsType, compiled_with
@@ -262,7 +263,7 @@ def _keep_onward(
 
 
 _GROWING = (
-    *(choice, compiled_parts, int8, lanes, matmul, prompt),
+    *(choice, compiled_parts, ending, int8, lanes, matmul, meeting, prompt),
     *(speculated_head, speculated_step, speculator),
 )
 
@@ -277,16 +278,18 @@ def _grow(
     most: int,
     numbers: NDArray[np.float64],
     chains: Chains,
+    ended: Ended,
 ) -> int:
-    """Grow the tree behind the text, which ends at ``stop``, from the state in ``work.known``.
+    """Grow the tree behind the text, which ends at ``stop``, from the model's state.
 
     Returns how many nodes it has, ``most`` and ``MOST_NODES`` at most, so many that they save most
-    by the odds, see ``choice.odds_of``. length, place: ``prompt.ending_match``.
+    by the odds, see ``choice.odds_of``. length, place: ``prompt.ending_match``; ended: see
+    ``speculated_step.start``.
     """
     text, work, grown, head = desk.text, desk.work, desk.grown, desk.head
     nodes, kept = grown.nodes, grown.kept
     cover(desk.tables, head, text, stop)
-    start(desk.tables, work)
+    start(desk.tables, work, ended)
     kept.chances[:] = 0
     columns, chances = work.columns, work.chances
     run = run_of(numbers, length)
@@ -345,10 +348,11 @@ def speculate_at(
     most: int,
     numbers: NDArray[np.float64],
     chains: Chains,
+    ended: Ended,
 ) -> int:
     """``_grow`` a tree, lay its rows out, and note what is hoped for from it; returns how many
     nodes it has."""
-    count = _grow(desk, start_of_text, stop, length, place, most, numbers, chains)
+    count = _grow(desk, start_of_text, stop, length, place, most, numbers, chains, ended)
     grown = desk.grown
     lay_out(grown, count, desk.text[stop - 1])
     hoped, depth = 0.0, 0
@@ -365,7 +369,7 @@ def speculate_in(
 ) -> int:
     """``speculate_at``, by fewer arguments."""
     where = start_of_text, stop, length, place, most
-    count: int = speculate_at(opened(desk), *where, odds.numbers, odds.chains)
+    count: int = speculate_at(opened(desk), *where, odds.numbers, odds.chains, nothing_ended())
     return count
 
 
