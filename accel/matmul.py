@@ -282,16 +282,6 @@ def multiply_in_order(
 
 
 @intrinsic
-def float_of(_context: Any, bits: Any) -> Any:
-    """The float32 with the bits of an int32."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], F32)
-
-    return types.float32(types.int32), generate
-
-
-@intrinsic
 def narrow(_context: Any, value: Any, like: Any) -> Any:
     """A float32 as the array ``like`` holds it: itself, or the bits of bf16 as int16, rounded to
     the nearest, ties to even."""
@@ -342,7 +332,6 @@ def packed(weight: NDArray[Any]) -> Packed:
 __all__ = [
     "BLOCK",
     "TILE_ROWS",
-    "float_of",
     "multiply",
     "narrow",
     "packed",

@@ -100,7 +100,3 @@ class Statistics:
         """Share of decoding time in which the next forward waited for the drafter."""
         spent = sum(self.draft_s) + self.asked_s + self.learn_s
         return spent / self.decode_s if self.decode_s else 0.0
-
-    def draft_us(self, percentile: float) -> float:
-        """Percentile of drafting time per step, in microseconds."""
-        return float(np.percentile(self.draft_s, percentile)) * 1e6 if self.draft_s else 0.0

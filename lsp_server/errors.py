@@ -16,10 +16,6 @@ class ProtocolError(RedraftError):
         """JSON-RPC error code to answer with."""
 
 
-class SettingsError(RedraftError):
-    """A setting is unknown or has a value that cannot be used."""
-
-
 class DaemonUnavailable(RedraftError):
     """No daemon runs and none could be started."""
 

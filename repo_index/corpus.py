@@ -7,7 +7,6 @@ run: the packages of a workspace's environment are found by their place.
 
 from __future__ import annotations
 
-import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable
@@ -177,8 +176,3 @@ def build_common(
 
 
 _ONE_BUILD = threading.Lock()
-
-
-def own_environment() -> list[Path]:
-    """Folders of packages beside the interpreter that runs us."""
-    return package_folders(Path(sys.prefix))

@@ -90,17 +90,6 @@ class Overlay:
         self._starts.insert(place, start)
         self._move(place + 1, len(edited.ids) + 1)
 
-    def change_buffer(self, path: str, start: int, stop: int, text: str) -> None:
-        """Replace characters ``start`` to ``stop`` of an open buffer; a no-op when out of range.
-
-        Offsets are code points of the text with ``\\n`` line ends. The caller resends the whole
-        text with ``set_buffer`` when it does not know them.
-        """
-        known = self._texts.get(path)
-        if known is None or not 0 <= start <= stop <= len(known.text):
-            return
-        self.set_buffer(path, known.text[:start] + text + known.text[stop:])
-
     def close_buffer(self, path: str) -> None:
         """What is on the disk counts again. Nothing happens when ``path`` is not open."""
         if path not in self._reasons:

@@ -19,7 +19,8 @@ from accel.rows import MaskGroups
 from accel.sources import adaptive_mixture
 from accel.sources.acceptance import Weights
 from accel.sources.adaptive_mixture import ROW_SHARE
-from accel.sources.guesses import Floats, Group, merge, shortlist
+from accel.sources.guessed_tree import merge
+from accel.sources.guesses import Floats, Group, shortlist
 from accel.sources.joint_tree import joint_tree
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.pooling import POOLING

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accel import lanes
 from accel.draft_tree import TokenArray
-from accel.sources import acceptance, calibration, expansion
+from accel.sources import acceptance, calibration, heap
 from accel.sources import evidence as evidence_of
 from accel.sources import surroundings as surroundings_of
 from accel.sources.acceptance import (
@@ -29,7 +29,7 @@ from accel.sources.evidence import (
     forget,
     gather,
 )
-from accel.sources.expansion import sift_down, sift_up
+from accel.sources.heap import sift_down, sift_up
 from accel.sources.surroundings import note_surroundings
 from accel.sources.token_shapes import TokenShapes
 
@@ -145,7 +145,7 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
         node = parents[node]
 
 
-_GROWING = acceptance, calibration, evidence_of, expansion, lanes, surroundings_of
+_GROWING = acceptance, calibration, evidence_of, heap, lanes, surroundings_of
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True)
@@ -218,7 +218,7 @@ def _offer(ground: Ground, at: Place, count: int, least: float, waiting: int, ke
     return added
 
 
-@compiled_with(expansion, forceinline=True, borrows=True)
+@compiled_with(heap, forceinline=True, borrows=True)
 def take(frontier: Frontier, left: int) -> int:
     """Take the most probable candidate off the frontier; ``left`` remain."""
     best = frontier.heap[0]

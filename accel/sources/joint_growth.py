@@ -22,7 +22,7 @@ from accel.sources import (
     best_first,
     calibration,
     evidence,
-    expansion,
+    heap,
     pooling,
     sampler,
 )
@@ -40,8 +40,8 @@ from accel.sources.best_first import (
 )
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.evidence import MAX_CANDIDATES, Text, forget
-from accel.sources.expansion import sift_up
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED
+from accel.sources.heap import sift_up
 from accel.sources.pooling import pool
 from accel.sources.sampler import Noted, Tables, note_rows, remember, write_chances
 
@@ -139,7 +139,7 @@ def note_in(ahead: Any, logits: Floats, states: Floats, token: int, last_token: 
 
 
 _GROWING = (
-    *(acceptance, best_first, calibration, evidence, expansion, lanes, mask_planner, matmul),
+    *(acceptance, best_first, calibration, evidence, heap, lanes, mask_planner, matmul),
     *(pooling, sampler, surroundings_of),
 )
 

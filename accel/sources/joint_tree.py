@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.mask_tokens import Sampler
-from accel.sources import acceptance, best_first, calibration, expansion, guesses, joint_growth
+from accel.sources import acceptance, best_first, calibration, guesses, heap, joint_growth
 from accel.sources import evidence as evidence_of
 from accel.sources import pooling as pooling_of
 from accel.sources.best_first import (
@@ -63,7 +63,7 @@ class _Asked(NamedTuple):
 
 
 _GROWING = (
-    *(acceptance, best_first, calibration, evidence_of, expansion, guesses),
+    *(acceptance, best_first, calibration, evidence_of, heap, guesses),
     *(joint_growth, pooling_of),
 )
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.sources import calibration, expansion, prompt
+from accel.sources import calibration, prompt
 from accel.sources.acceptance import Floats, Scratch, Weights
 from accel.sources.beside import found_beside, write_rows
 from accel.sources.best_first import MAX_DEPTH, Frontier, Tree
@@ -381,7 +381,6 @@ class MixtureDrafter:
 
 def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
-    expansion.warm_up()
     prompt.warm_up()
     calibration.warm_up()
     drafter = MixtureDrafter(weights=Weights.random(0))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accel import lanes
 from accel.draft_tree import DraftTree, TokenArray
-from accel.sources import acceptance, best_first, calibration, entry, expansion
+from accel.sources import acceptance, best_first, calibration, entry, heap
 from accel.sources import evidence as evidence_of
 from accel.sources import prompt as prompt_of
 from accel.sources import surroundings as surroundings_of
@@ -230,7 +230,7 @@ def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: in
     calibration,
     entry,
     evidence_of,
-    expansion,
+    heap,
     lanes,
     prompt_of,
     surroundings_of,

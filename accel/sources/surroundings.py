@@ -25,9 +25,6 @@ FIRST_REACH = 4
 """Tokens up to so far away are on level 0; each level reaches twice as far as the one before."""
 
 
-# A call for each token would count references to all arrays, ten times as long as the work itself.
-
-
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
 def fetch_surroundings(text: Text, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
@@ -39,78 +36,93 @@ def fetch_surroundings(text: Text, evidence: Evidence) -> None:
 
 
 @compiled_with(evidence_of, borrows=True)
-def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:  # noqa: PLR0915
+def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:
     """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
-    tokens, slots, near = text.tokens, evidence.slots, evidence.near
-    near_counts, items, last = evidence.near_counts, evidence.items, evidence.last
-    kinds, room = near_counts.shape[1], len(near)
-    count = level = 0
-    reach = FIRST_REACH
+    count: int = _note_before(text, evidence)
+    count = _note_after(text, evidence, count)
+    count = _note_variants(shapes, evidence, count)
+    _leave_items(evidence, count)
+    return count
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def _slot_of(token: int, evidence: Evidence, count: int, limit: int) -> int:
+    """The slot of a token: that after the first ``count`` where it has none yet, -1 where these are
+    ``limit``."""
+    slot = evidence.slots[token]
+    if slot >= 0 or count >= limit:
+        return slot
+    evidence.slots[token], evidence.near[count] = count, token
+    for kind in range(evidence.near_counts.shape[1]):
+        for level in range(LEVELS):
+            evidence.near_counts[count, kind, level] = 0
+    return count
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def _note_before(text: Text, evidence: Evidence) -> int:
+    """Count what stands before the cursor; returns how many different tokens that are."""
+    count, level, reach = 0, 0, FIRST_REACH
     for position in range(text.stop - 1, max(text.start, text.stop - NEAR) - 1, -1):
         if text.stop - position > reach and level < LEVELS - 1:
             reach, level = 2 * reach, level + 1
-        token = tokens[position]
-        slot = slots[token]
-        if slot < 0:
-            if count >= NEAR_TOKENS:
-                continue
-            slot = count
-            count += 1
-            slots[token], near[slot] = slot, token
-            for kind in range(kinds):
-                for each in range(LEVELS):
-                    near_counts[slot, kind, each] = 0
-        near_counts[slot, BEFORE - BEFORE, level] += 1
-    limit, level, reach = min(room, count + AFTER_TOKENS), 0, FIRST_REACH
+        slot = _slot_of(text.tokens[position], evidence, count, NEAR_TOKENS)
+        if slot >= 0:
+            evidence.near_counts[slot, BEFORE - BEFORE, level] += 1
+            count = max(count, slot + 1)
+    return count
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def _note_after(text: Text, evidence: Evidence, count: int) -> int:
+    """Count what stands after the cursor; returns how many tokens there are with those before."""
+    limit, level, reach = min(len(evidence.near), count + AFTER_TOKENS), 0, FIRST_REACH
     for position in range(min(NEAR, text.start - 1)):
         if position + 1 > reach and level < LEVELS - 1:
             reach, level = 2 * reach, level + 1
-        token = tokens[position]
-        slot = slots[token]
-        if slot < 0:
-            if count >= limit:
-                continue
-            slot = count
-            count += 1
-            slots[token], near[slot] = slot, token
-            for kind in range(kinds):
-                for each in range(LEVELS):
-                    near_counts[slot, kind, each] = 0
-        near_counts[slot, AFTER - BEFORE, level] += 1
-    words, variant_starts, variants = shapes.words, shapes.variant_starts, shapes.variants
-    seen_words = 0
-    for near_slot in range(count):
-        token = near[near_slot]
-        word = words[token] if token < len(words) else -1
+        slot = _slot_of(text.tokens[position], evidence, count, limit)
+        if slot >= 0:
+            evidence.near_counts[slot, AFTER - BEFORE, level] += 1
+            count = max(count, slot + 1)
+    return count
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
+    """Count what is the same word as a token that stands before the cursor, of the first words
+    among these; returns how many tokens there are then."""
+    seen_words, noted = 0, count
+    for near_slot in range(noted):
+        token = evidence.near[near_slot]
+        word = shapes.words[token] if token < len(shapes.words) else -1
         if word < 0:
             continue
         seen_words += 1
         if seen_words > NEAR_WORDS:
             break
         level = 0
-        while level < LEVELS and near_counts[near_slot, 0, level] == 0:
+        while level < LEVELS and evidence.near_counts[near_slot, 0, level] == 0:
             level += 1
         if level == LEVELS:
             continue
-        for v in range(variant_starts[word], variant_starts[word + 1]):
-            variant = variants[v]
-            if variant == token or variant >= len(slots):
+        for place in range(shapes.variant_starts[word], shapes.variant_starts[word + 1]):
+            variant = shapes.variants[place]
+            if variant == token or variant >= len(evidence.slots):
                 continue
-            slot = slots[variant]
-            if slot < 0:
-                if count >= room:
-                    continue
-                slot = count
-                count += 1
-                slots[variant], near[slot] = slot, variant
-                for kind in range(kinds):
-                    for each in range(LEVELS):
-                        near_counts[slot, kind, each] = 0
-            near_counts[slot, VARIANT - BEFORE, level] += 1
-    for item in range(evidence.noted[0]):  # of the last tree
-        items[last[item]] = -1
-    for item in range(count):
-        token = near[item]
-        slots[token], items[token], last[item] = -1, item, token
-    evidence.noted[0] = count
+            slot = _slot_of(variant, evidence, count, len(evidence.near))
+            if slot >= 0:
+                evidence.near_counts[slot, VARIANT - BEFORE, level] += 1
+                count = max(count, slot + 1)
     return count
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def _leave_items(evidence: Evidence, count: int) -> None:
+    """Say in ``evidence.items`` where the first ``count`` tokens are, instead of those of the last
+    tree, and leave ``evidence.slots`` empty."""
+    for item in range(evidence.noted[0]):
+        evidence.items[evidence.last[item]] = -1
+    for item in range(count):
+        token = evidence.near[item]
+        evidence.slots[token], evidence.items[token], evidence.last[item] = -1, item, token
+    evidence.noted[0] = count

@@ -21,7 +21,8 @@ from accel.sampling import Sampling
 from accel.sources import ADAPTIVE_FROM_S, adaptive_pays, with_adaptive
 from accel.sources.adaptive import AdaptiveDrafter
 from accel.sources.adaptive_mixture import AdaptiveMixture
-from accel.sources.guesses import Group, likeliest, merge
+from accel.sources.guessed_tree import merge
+from accel.sources.guesses import Group, likeliest
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import Drafter
 from accel.sources.sdsat import SdsatDrafter, tree_of_rows

@@ -87,8 +87,6 @@ def test_a_buffer_with_a_credential_is_left_out_and_comes_back(tokenizer: TextTo
     assert "access token" in overlay.excluded("a.py")
     assert overlay.segment().token_count == 0
     assert overlay.paths == {"a.py"}
-    overlay.change_buffer("a.py", 0, 1, "x")
-    assert overlay.segment().token_count == 0
     overlay.set_buffer("a.py", clean)
     assert overlay.excluded("a.py") == ""
     check_equal_to_fresh(overlay, {"a.py": clean}, tokenizer)
@@ -96,13 +94,11 @@ def test_a_buffer_with_a_credential_is_left_out_and_comes_back(tokenizer: TextTo
     assert ".env" not in overlay.segment().paths
 
 
-def test_offsets_out_of_range_change_nothing(tokenizer: TextTokenizer) -> None:
+def test_what_is_not_open_or_not_new_changes_nothing(tokenizer: TextTokenizer) -> None:
     overlay = Overlay(tokenizer)
     overlay.set_buffer("a.py", "x = 1\n")
     version = overlay.version
-    for start, stop in ((-1, 2), (3, 2), (0, 99)):
-        overlay.change_buffer("a.py", start, stop, "y")
-    overlay.change_buffer("other.py", 0, 0, "y")
+    overlay.set_buffer("a.py", "x = 1\r\n")
     overlay.close_buffer("other.py")
     assert overlay.version == version
 
