@@ -48,7 +48,7 @@ from accel.compiled_side import OpenSide, opened
 from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import TokenArray
 from accel.drawing import Draws
-from accel.ending import end_with
+from accel.ending import Ending, end_with
 from accel.matmul import BLOCK, multiply
 from accel.meeting import await_done, linger, meet_where, note_done, stand_by
 from accel.sources.compiled import compiled_with
@@ -159,7 +159,7 @@ def forward_at(
             number = gated_unit(layer, part, own, meeting, number)
         count = _find(given, wanted, part, own, scratch, meeting, number)
         if stands_by and side == 1:
-            _end(given, wanted, count, own, scratch)
+            _end(given, wanted, own.walk_room.path[: count - 1], own.ending, scratch)
             note_done(meeting)
             continue
         if part.is_shared:
@@ -167,13 +167,13 @@ def forward_at(
         return count
 
 
-@compiled_with(*_PARTS, borrows=True)
-def _end(given: Given, wanted: Wanted, count: int, own: OpenSide, scratch: Scratch) -> None:
-    """``end_with`` the states of the row at which a walk chose the last of ``count`` tokens."""
-    if count > 0:
+@compiled_with(compiled_parts, ending, int8, lanes, matmul, borrows=True)
+def _end(given: Given, wanted: Wanted, path: TokenArray, made: Ending, scratch: Scratch) -> None:
+    """``end_with`` the states of the row at which a walk along these nodes ended."""
+    if wanted.walks:
         root = len(given.tokens) - len(wanted.logits) - len(wanted.parents) - 1
-        row = root + (own.walk_room.path[count - 2] + 1 if count > 1 else 0)
-        end_with(own.ending, scratch.normed[row], scratch.middle[row])
+        row = root + (path[len(path) - 1] + 1 if len(path) > 0 else 0)
+        end_with(made, scratch.normed[row], scratch.middle[row])
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True)

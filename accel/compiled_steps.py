@@ -38,19 +38,20 @@ from accel import meeting as meeting_of
 from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes_in
 from accel.compiled_attention import Floats, move
 from accel.compiled_forward import forward_at, meetings_of, shares_of
+from accel.compiled_parts import Scratch
 from accel.compiled_side import OpenSide
 from accel.compiled_stage import MOST_UNLINKED, Limits, Made, Start, Steps
 from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import Source, TokenArray
 from accel.drawing import Draws, moved
-from accel.ending import Ended, is_wanted, note_states
+from accel.ending import Ended, Ending, is_wanted, note_states
 from accel.meeting import LATE
 from accel.sources import asking as asking_of
 from accel.sources import mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import Reached, ask_at
 from accel.sources.compiled import compiled_with
 from accel.sources.mixture_room import NOT_COMMITTED
-from accel.sources.speculated_step import MOST_SEEN, Work
+from accel.sources.speculated_step import MOST_SEEN
 from accel.sources.speculation import Grown, lay_out, opened
 
 IS_POSSIBLE = os.name == "posix"
@@ -138,7 +139,8 @@ def _walk_tree(
         is_shared,
         own,
         meeting,
-        0,
+        # Of a constant all that a forward is would be compiled once more.
+        np.int64(0),
         number,
     )
     return count
@@ -153,30 +155,30 @@ def _hold(unlinked: TokenArray, held: int, tokens: TokenArray, count: int) -> in
     return held + count
 
 
-@compiled_with(compiled_side, ending, borrows=True)
-def _least_shared(side: OpenSide, start: Start) -> int:
+# Helpers are given what they need of a side: one that is given all of it takes a second to compile.
+
+
+@compiled_with(ending, borrows=True)
+def _least_shared(made: Ending, least_rows: int) -> int:
     """From how many rows on the second thread multiplies the states that a forward ends with."""
-    is_shared = start.least_rows > 0 and is_wanted(side.ending)
-    return start.least_rows if is_shared else MOST_NODES + 2
+    return least_rows if least_rows > 0 and is_wanted(made) else MOST_NODES + 2
 
 
-@compiled_with(ending, matmul, speculated_step, borrows=True)
-def _note_row(work: Work, side: OpenSide, row: int) -> None:
-    """Keep the states of a row for the next tree; none of -1."""
-    if row >= 0:
-        note_states(work.known, side.row_scratch.normed[row], side.row_scratch.middle[row])
+@compiled_with(compiled_attention, forceinline=True)
+def _commit(kept: Any, path: TokenArray, past: int) -> int:
+    """Keep the rows of a walk along these nodes; returns the last of them."""
+    _keep_path(kept, path, past + 1)
+    return path[len(path) - 1] + 1 if len(path) > 0 else 0
 
 
-@compiled_with(compiled_attention, ending, matmul, speculated_step, forceinline=True)
-def _commit(side: OpenSide, work: Work, past: int, chosen: int, is_coming: bool) -> int:
-    """Keep the rows of a walk that chose so many tokens. Returns the last where the product of its
-    states ``is_coming`` from the other thread, else -1, and keeps these states, too."""
-    path = side.walk_room.path[: chosen - 1]
-    _keep_path(side.kept, path, past + 1)
-    row = path[chosen - 2] + 1 if chosen > 1 else 0
+@compiled_with(compiled_parts, ending, matmul, borrows=True)
+def _note_row(known: Floats, scratch: Scratch, row: int, is_coming: bool) -> int:
+    """Keep the states of a row for the next tree; of -1 there are none. Returns the row, to be kept
+    later, and does nothing, where the product of its states ``is_coming`` from the other thread."""
     if is_coming:
         return row
-    _note_row(work, side, row)
+    if row >= 0:
+        note_states(known, scratch.normed[row], scratch.middle[row])
     return -1
 
 
@@ -230,15 +232,15 @@ def steps_in(
     """
     side, table = compiled_side.opened(own), opened(desk)
     numbers, chains = odds.numbers, odds.chains
-    steps, meeting, tree, walked = stage.steps, stage.meeting, table.grown, side.walk_room
+    steps, meeting, tree, known = stage.steps, stage.meeting, table.grown, table.work.known
+    walked, scratch = side.walk_room, side.row_scratch
     last, past, number = start.last, start.past, start.number
     coming, grown, stop, has_state = reached.coming, reached.grown, reached.stop, reached.has_state
-    length, place = NOT_COMMITTED, 0
+    length, place, row = NOT_COMMITTED, 0, -1
     held = _hold(steps.unlinked, 0, reached.added, len(reached.added))
     step = drafts = all_nodes = tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
     late, began, is_over = meeting[LATE], _now(steps.clock), False
-    row, least_shared = -1, _least_shared(side, start)
     while step < limits.steps and tokens < limits.tokens and not is_over:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         has_room = stop + grown + MOST_SEEN <= len(table.text) and held + most + 1 <= MOST_UNLINKED
@@ -272,7 +274,10 @@ def steps_in(
         )
         verified = _now(steps.clock)
         number += meetings_of(len(side.weights.qkv), count + 1)
-        row = _commit(side, table.work, past, chosen, count + 1 >= least_shared)
+        row = _note_row(
+            *(known, scratch, _commit(side.kept, walked.path[: chosen - 1], past)),
+            count + 1 >= _least_shared(side.ending, start.least_rows),
+        )
         is_over = _note_step(
             *(steps, step, verified - drafted, tokens, walked, chosen),
             *(tree.nodes.sources, limits.pauses),
@@ -290,7 +295,7 @@ def steps_in(
         else:
             asked_s += drafted_s
         step += 1
-    _note_row(table.work, side, row)
+    _note_row(known, scratch, row, False)
     return Made(
         *(step, drafts, all_nodes, tokens, linked, stop, length, place, past),
         *(asked_s, verified_s, expected_s),

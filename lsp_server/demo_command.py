@@ -7,6 +7,8 @@ import json
 import shutil
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_p
 from lsp_server.errors import RedraftError
 
 INDEX_WAIT_S = 240.0
+MODEL_WAIT_S = 900.0
+"""The first time the model is compiled and measured, which takes a minute or two on two cores."""
 EDIT_TRIES = 6
 
 Row = tuple[str, dict[str, Any], dict[str, Any]]
@@ -82,16 +86,16 @@ def _show_repository(
     console: Console, name: str, root: Path, folder: Path, args: argparse.Namespace
 ) -> dict[str, Any]:
     console.rule(f"[bold]{name}")
-    indexing = _Indexing()
+    starting = _Starting()
     client = Client(
         serve_command(),
         private_environment(folder),
-        indexing.on_notification,
+        starting.on_notification,
         folder / "server.log",
     )
     try:
         _initialize(client, root)
-        indexing.wait(console)
+        starting.wait(console)
         rows: list[Row] = []
         for place in typing_places(root, args.places):
             rows.append(_complete(console, client, place))
@@ -106,38 +110,68 @@ def _show_repository(
     return {row[0]: {"drafted": row[1], "plain": row[2]} for row in rows}
 
 
-class _Indexing:
-    """Follows the server's work-done progress of indexing."""
+class _Starting:
+    """Follows what the server tells while it indexes and loads the model."""
 
     def __init__(self) -> None:
-        self._done = threading.Event()
-        self._message = "starting"
+        self._changed = threading.Condition()
+        self._is_indexed = self._is_loaded = False
+        self._index = self._model = "starting"
         self._percentage = 0.0
 
     def on_notification(self, method: str, params: Any) -> None:
         """Called by the client for every notification."""
-        if method == "redraft/status" and params.get("state") == "error":
-            self._message = f"{params.get('message')} {params.get('remedy') or ''}"
-        if method != "$/progress":
-            return
-        value = params["value"]
-        self._message = value.get("message") or value.get("title") or self._message
+        with self._changed:
+            if method == "redraft/status":
+                self._note_status(params)
+            elif method == "$/progress":
+                self._note_progress(params["value"])
+            self._changed.notify_all()
+
+    def _note_status(self, status: dict[str, Any]) -> None:
+        self._model = f"{status.get('message')} {status.get('remedy') or ''}".strip()
+        self._is_loaded = status["state"] not in ("loading", "error")
+
+    def _note_progress(self, value: dict[str, Any]) -> None:
+        self._index = value.get("message") or value.get("title") or self._index
         self._percentage = value.get("percentage") or self._percentage
-        if value["kind"] == "end":
-            self._done.set()
+        self._is_indexed |= value["kind"] == "end"
 
     def wait(self, console: Console) -> None:
-        """Show a progress bar until the index is built. Raises RedraftError when it is not."""
-        columns = (TextColumn("indexing"), BarColumn(), TextColumn("{task.description}"))
+        """Show progress until the index is built and the model loaded. Raises RedraftError when
+        either is not."""
+        columns = (TextColumn("{task.fields[what]}"), BarColumn(), TextColumn("{task.description}"))
         with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-            task = progress.add_task(self._message, total=100)
-            waited = 0.0
-            while not self._done.wait(0.1):
-                waited += 0.1
-                if waited > INDEX_WAIT_S:
-                    raise RedraftError(f"the index was not built in {INDEX_WAIT_S:.0f} s")
-                progress.update(task, completed=self._percentage, description=self._message)
-            progress.update(task, completed=100, description=self._message)
+            task = progress.add_task(self._index, what="indexing", total=100)
+            self._wait_for(
+                lambda: self._is_indexed,
+                lambda: progress.update(task, completed=self._percentage, description=self._index),
+                INDEX_WAIT_S,
+                "the index was not built",
+            )
+            progress.update(task, completed=100)
+            task = progress.add_task(self._model, what="the model", total=None)
+            self._wait_for(
+                lambda: self._is_loaded,
+                lambda: progress.update(task, description=self._model),
+                MODEL_WAIT_S,
+                "the model was not loaded",
+            )
+            progress.update(task, completed=100, total=100, description="loaded")
+
+    def _wait_for(
+        self, is_there: Callable[[], bool], show: Callable[[], None], limit_s: float, missing: str
+    ) -> None:
+        """Until something is there, showing how far it is whenever the server tells."""
+        ends = time.monotonic() + limit_s
+        with self._changed:
+            while not is_there():
+                left_s = ends - time.monotonic()
+                if left_s <= 0:
+                    raise RedraftError(f"{missing} in {limit_s:.0f} s: {self._model}")
+                self._changed.wait(left_s)
+                show()
+            show()
 
 
 def _initialize(client: Client, root: Path) -> None:

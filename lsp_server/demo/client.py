@@ -92,7 +92,9 @@ class Client:
         self._log.close()
 
     def _hint(self) -> str:
-        return f"; its log is {self._log_path}"
+        """The end of the log, which may be gone by the time that somebody looks."""
+        written = self._log_path.read_text("utf-8", errors="replace").splitlines()
+        return "; its log ends with: " + " | ".join(written[-3:]) if written else ""
 
     def _write(self) -> None:
         assert self._process.stdin is not None
