@@ -39,7 +39,7 @@ from accel.sources.best_first import (
     take,
 )
 from accel.sources.compiled import FieldsType, compiled_with
-from accel.sources.evidence import MAX_CANDIDATES, Text, forget
+from accel.sources.evidence import MAX_CANDIDATES, Evidence, Text, forget
 from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED
 from accel.sources.heap import sift_up
 from accel.sources.pooling import pool
@@ -144,6 +144,26 @@ _GROWING = (
 )
 
 
+@compiled_with(evidence, pooling, forceinline=True, borrows=True)
+def pool_at(
+    weights: Floats,
+    depth: int,
+    tokens: TokenArray,
+    found: Evidence,
+    known: Floats,
+    count: int,
+    space: Space,
+) -> None:
+    """``pool`` the chances that mask rows give ``tokens`` behind a node with those, ``known``, of
+    the ``count`` tokens that retrieval found."""
+    listed = len(tokens)
+    pool(
+        *(weights, depth, tokens, space.chances[:listed]),
+        *(found.tokens[:count], found.best[:count], known[:count]),
+        *(space.pooled[:listed], space.pooled_known[:count]),
+    )
+
+
 @compiled_with(*_GROWING, forceinline=True, borrows=True)
 def _guess(
     ground: Ground,
@@ -161,7 +181,7 @@ def _guess(
     memory: place of what is remembered of the path up to the node before; own: of the path to this
     one, written.
     """
-    found, listed, text = ground.evidence, noted.counts[1], ground.text
+    known, listed, text = ground.scratch.probabilities, noted.counts[1], ground.text
     tokens, chances, remembered = noted.tokens[:listed], space.chances[:listed], space.memories[own]
     before = noted.counts[2]
     if at.depth == 0:
@@ -175,17 +195,7 @@ def _guess(
         before = np.int64(text.tokens[text.stop + at.depth - 1])
     remember(noted.known, at.depth, tables.by_token, before, remembered)
     write_chances(noted.scores, at.depth, tables.by_memory, tokens, listed, remembered, chances)
-    pool(
-        tables.pooling,
-        at.depth,
-        tokens,
-        chances,
-        found.tokens[:count],
-        found.best[:count],
-        ground.scratch.probabilities[:count],
-        space.pooled[:listed],
-        space.pooled_known[:count],
-    )
+    pool_at(tables.pooling, at.depth, tokens, ground.evidence, known, count, space)
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True)

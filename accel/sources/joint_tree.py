@@ -29,10 +29,9 @@ from accel.sources.best_first import (
 )
 from accel.sources.compiled import compiled_with
 from accel.sources.evidence import forget
-from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED, Group, sample
-from accel.sources.joint_growth import Space, offer
+from accel.sources.guesses import LEAST_SAMPLED, MOST_SAMPLED, Group, known_of, sample
+from accel.sources.joint_growth import Space, offer, pool_at
 from accel.sources.mixture import MixtureDrafter
-from accel.sources.pooling import pool
 
 Floats = NDArray[np.float32]
 
@@ -82,7 +81,7 @@ def _ask(
     """Write what mask rows say comes behind a node, pooled with the ``count`` tokens that retrieval
     knows. memory: place of what is remembered of the path up to the node before; own: up to this
     one, written."""
-    text, found, depth = ground.text, ground.evidence, at.depth
+    text, depth = ground.text, at.depth
     last = asked.token if depth == 0 else text.tokens[text.stop + depth - 1]
     sample(
         asked.sampler,
@@ -95,17 +94,8 @@ def _ask(
         space.memories[own],
         space.chances,
     )
-    pool(
-        asked.pooling,
-        depth,
-        asked.tokens,
-        space.chances,
-        found.tokens[:count],
-        found.best[:count],
-        ground.scratch.probabilities[:count],
-        space.pooled,
-        space.pooled_known[:count],
-    )
+    known = ground.scratch.probabilities
+    pool_at(asked.pooling, depth, asked.tokens, ground.evidence, known, count, space)
 
 
 @compiled_with(*_GROWING)
@@ -114,10 +104,8 @@ def _grow(
 ) -> tuple[int, Floats, NDArray[np.int8]]:
     """Write the tree as retrieval alone has it; returns how many nodes there are, and their chances
     and sources as both have it."""
-    frontier, tree, (masks, width) = ground.frontier, ground.tree, asked.states.shape
-    known_states = np.zeros((masks, width), np.float32)
-    for row in range(masks):
-        guesses._apply(asked.sampler.state, asked.states[row], known_states[row])
+    frontier, tree, masks = ground.frontier, ground.tree, len(asked.states)
+    known_states = known_of(asked.sampler, asked.states)
     chances, shown = np.empty(max_nodes, np.float32), np.empty(max_nodes, np.int8)
     doubled = np.zeros(len(frontier.tokens), np.bool_)
     row_count = len(ground.rows.lengths)

@@ -7,6 +7,7 @@ another mark before them. Each such token is counted by how far away it stands.
 from __future__ import annotations
 
 from accel import lanes
+from accel.draft_tree import TokenArray
 from accel.lanes import fetch_all
 from accel.sources import evidence as evidence_of
 from accel.sources.compiled import compiled_with
@@ -38,8 +39,11 @@ def fetch_surroundings(text: Text, evidence: Evidence) -> None:
 @compiled_with(evidence_of, borrows=True)
 def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:
     """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
-    count: int = _note_before(text, evidence)
-    count = _note_after(text, evidence, count)
+    tokens, stop = text.tokens, text.stop
+    before, after = min(NEAR, stop - text.start), min(NEAR, text.start - 1)
+    count: int = _note_run(BEFORE, tokens, stop - 1, -1, before, evidence, 0, NEAR_TOKENS)
+    limit = min(len(evidence.near), count + AFTER_TOKENS)
+    count = _note_run(AFTER, tokens, 0, 1, after, evidence, count, limit)
     count = _note_variants(shapes, evidence, count)
     _leave_items(evidence, count)
     return count
@@ -60,29 +64,25 @@ def _slot_of(token: int, evidence: Evidence, count: int, limit: int) -> int:
 
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
-def _note_before(text: Text, evidence: Evidence) -> int:
-    """Count what stands before the cursor; returns how many different tokens that are."""
-    count, level, reach = 0, 0, FIRST_REACH
-    for position in range(text.stop - 1, max(text.start, text.stop - NEAR) - 1, -1):
-        if text.stop - position > reach and level < LEVELS - 1:
+def _note_run(
+    kind: int,
+    tokens: TokenArray,
+    first: int,
+    step: int,
+    length: int,
+    evidence: Evidence,
+    count: int,
+    limit: int,
+) -> int:
+    """Count ``length`` tokens by how far they are from the cursor, from the nearest, at ``first``,
+    on; returns how many different ones there are with the first ``count``, at most ``limit``."""
+    level, reach = 0, FIRST_REACH
+    for away in range(length):
+        if away + 1 > reach and level < LEVELS - 1:
             reach, level = 2 * reach, level + 1
-        slot = _slot_of(text.tokens[position], evidence, count, NEAR_TOKENS)
+        slot = _slot_of(tokens[first + step * away], evidence, count, limit)
         if slot >= 0:
-            evidence.near_counts[slot, BEFORE - BEFORE, level] += 1
-            count = max(count, slot + 1)
-    return count
-
-
-@compiled_with(evidence_of, forceinline=True, borrows=True)
-def _note_after(text: Text, evidence: Evidence, count: int) -> int:
-    """Count what stands after the cursor; returns how many tokens there are with those before."""
-    limit, level, reach = min(len(evidence.near), count + AFTER_TOKENS), 0, FIRST_REACH
-    for position in range(min(NEAR, text.start - 1)):
-        if position + 1 > reach and level < LEVELS - 1:
-            reach, level = 2 * reach, level + 1
-        slot = _slot_of(text.tokens[position], evidence, count, limit)
-        if slot >= 0:
-            evidence.near_counts[slot, AFTER - BEFORE, level] += 1
+            evidence.near_counts[slot, kind - BEFORE, level] += 1
             count = max(count, slot + 1)
     return count
 
