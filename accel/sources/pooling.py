@@ -9,10 +9,10 @@ prefer the same token. The weights are learnt with the mask rows (``accel.traini
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
+from accel.sources.compiled import compiled_with
 
 Floats = NDArray[np.float32]
 
@@ -41,29 +41,30 @@ POOLING = np.array(
 """For mask rows that come without weights of their own. float32 [FEATURES, 3]."""
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def opinions(
     pooling: Floats, depth: int, none: float, sure: float, guessed: float, match: int, same: bool
 ) -> tuple[float, float, float]:
     """Weights a, b and c of a node. pooling: float32 [FEATURES, 3]; ``none``: chance of "no
     candidate"; ``sure``, ``guessed``: highest chance by retrieval and by mask rows; ``match``:
     longest match of retrieval's first; ``same``: both have the same first."""
-    features = np.zeros(FEATURES)
-    features[min(depth, DEPTHS - 1)] = 1
-    features[DEPTHS] = np.log(max(none, LEAST_UNKNOWN)) / 3
-    features[DEPTHS + 1] = np.log(max(sure, 1e-3)) / 3
-    features[DEPTHS + 2] = np.log(max(guessed, 1e-3)) / 3
-    features[DEPTHS + 3] = np.log1p(match) / 3
-    features[DEPTHS + 4] = 1.0 if same else 0.0
-    a = b = c = 0.0
-    for i in range(FEATURES):
-        a += features[i] * pooling[i, 0]
-        b += features[i] * pooling[i, 1]
-        c += features[i] * pooling[i, 2]
+    facts = (
+        np.log(max(none, LEAST_UNKNOWN)) / 3,
+        np.log(max(sure, 1e-3)) / 3,
+        np.log(max(guessed, 1e-3)) / 3,
+        np.log1p(match) / 3,
+        1.0 if same else 0.0,
+    )
+    place = min(depth, DEPTHS - 1)
+    a, b, c = 1.0 * pooling[place, 0], 1.0 * pooling[place, 1], 1.0 * pooling[place, 2]
+    for i in range(FEATURES - DEPTHS):
+        a += facts[i] * pooling[DEPTHS + i, 0]
+        b += facts[i] * pooling[DEPTHS + i, 1]
+        c += facts[i] * pooling[DEPTHS + i, 2]
     return max(a, LEAST_WEIGHT), max(b, LEAST_WEIGHT), c
 
 
-@njit(nogil=True, cache=True)
+@compiled_with(borrows=True)
 def pool(
     pooling: Floats,
     depth: int,
