@@ -120,7 +120,7 @@ def forward(
     return count
 
 
-@compiled_with(*_PARTS, borrows=True)
+@compiled_with(*_PARTS, borrows=True, inner=True)
 def forward_at(
     given: Given,
     wanted: Wanted,
@@ -176,7 +176,7 @@ def _end(given: Given, wanted: Wanted, path: TokenArray, made: Ending, scratch: 
         end_with(made, scratch.normed[row], scratch.middle[row])
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True)
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def _find(
     given: Given,
     wanted: Wanted,

@@ -181,7 +181,7 @@ def all_logits(
         multiply(masked, 0, len(mask_logits), matrix, blocks, depth, mask_logits, at)
 
 
-@compiled_with(lanes, matmul, drawing, meeting, borrows=True)
+@compiled_with(lanes, matmul, drawing, meeting, borrows=True, inner=True)
 def walk(
     states: Stored,
     tokens: TokenArray,
@@ -258,7 +258,7 @@ def walk(
             if is_shared:
                 number += 1
                 meet(meeting, side, number)
-            token = own_tokens[1 if is_shared and own_sums[1] > own_sums[0] else 0]
+            token = np.int64(own_tokens[1 if is_shared and own_sums[1] > own_sums[0] else 0])
             token = from_nucleus(
                 logits, vocabulary, token, ALL, draws.temperature, draws.top_p, key
             )

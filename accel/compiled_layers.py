@@ -78,7 +78,7 @@ class Part(NamedTuple):
     side: int
 
 
-@compiled_with(compiled_parts, compiled_side, borrows=True, forceinline=True)
+@compiled_with(compiled_parts, compiled_side, borrows=True, forceinline=True, inner=True)
 def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int) -> Part:
     """The part that a side's share is. whole: the room of all rows."""
     rows, by_columns = len(given.tokens), share.by_columns
@@ -103,7 +103,7 @@ def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int
     )
 
 
-@compiled_with(compiled_parts, compiled_side, matmul, borrows=True, forceinline=True)
+@compiled_with(compiled_parts, compiled_side, matmul, borrows=True, forceinline=True, inner=True)
 def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
     """Write what the first layer is given: embeddings, and what mask rows have in their stead."""
     x = part.room.x
@@ -114,7 +114,7 @@ def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
             x[row - part.begin, i] = given.mask_inputs[row - given.first_mask, i]
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True)
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def attention(
     layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
 ) -> int:
@@ -162,7 +162,7 @@ def attention(
     return meet_where(by_columns, meeting, side, number)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True)
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def gated_unit(
     layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
 ) -> int:

@@ -73,7 +73,7 @@ class CompiledLlama(Model):
             eps=eps_of(base.norm),
             scaling=float(attention.scaling),
         )
-        self._weights = _weights(module)
+        self._weights = pack_weights(module)
         self._rotary = base.rotary_emb
         self._rotations = np.empty((0, 2, depth // 2), np.float32)
         self._paths = no_paths(self._weights.embedding.dtype)
@@ -95,7 +95,7 @@ class CompiledLlama(Model):
 
         The module's layers give up their weights.
         """
-        return cls(module) if _can_be_compiled(module) else None
+        return cls(module) if can_be_compiled(module) else None
 
     def new_cache(self, capacity: int) -> KVCache:
         dtype = self._weights.embedding.dtype
@@ -284,7 +284,8 @@ class CompiledLlama(Model):
             self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
 
 
-def _can_be_compiled(module: Any) -> bool:
+def can_be_compiled(module: Any) -> bool:
+    """Whether a module has the parts that the compiled forward has, and is not too large."""
     if not is_built_like_llama(module):
         return False
     base = module.model
@@ -310,7 +311,7 @@ _BIASED = ("q_proj.bias", "k_proj.bias", "v_proj.bias")
 """As Qwen2 has them."""
 
 
-def _weights(module: Any) -> Weights:
+def pack_weights(module: Any) -> Weights:
     """The module's weights in our layout; those of its layers are freed."""
     base, layers = module.model, module.model.layers
 

@@ -96,7 +96,7 @@ def side_of(
     )
 
 
-@compiled_with(forceinline=True)
+@compiled_with(forceinline=True, inner=True)
 def opened(side: Any) -> OpenSide:
     """What it has."""
     return OpenSide(

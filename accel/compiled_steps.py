@@ -85,7 +85,7 @@ def _keep_path(kept: Any, path: TokenArray, first: int) -> None:
     move(kept, rows, first)
 
 
-@compiled_with(borrows=True)
+@compiled_with(borrows=True, inner=True)
 def _note_step(
     steps: Steps,
     step: int,
@@ -115,7 +115,7 @@ _FORWARD = (
 )
 
 
-@compiled_with(*_FORWARD, borrows=True)
+@compiled_with(*_FORWARD, borrows=True, inner=True)
 def _walk_tree(
     own: OpenSide,
     tree: Grown,
@@ -139,8 +139,7 @@ def _walk_tree(
         is_shared,
         own,
         meeting,
-        # Of a constant all that a forward is would be compiled once more.
-        np.int64(0),
+        0,
         number,
     )
     return count

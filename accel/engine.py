@@ -98,7 +98,7 @@ class Engine:
         folder = find_folder(model, download=download)
         check_folder(folder)
         tokenizer = Tokenizer.from_folder(folder)
-        place = _device(device)
+        place = device_of(device)
         store = Store(fingerprint(folder, str(place)))
         settings = choose_settings(folder, dtype, threads, place, store)
         torch.set_num_threads(settings.threads)
@@ -324,8 +324,8 @@ def _can_pad(model: Model) -> bool:
     return model.capability == Capability.TREE and model.has_fixed_shapes
 
 
-def _device(name: str) -> torch.device:
-    """The device asked for; auto is CUDA, then MPS, then the CPU."""
+def device_of(name: str) -> torch.device:
+    """The device asked for; auto is CUDA, then MPS, then the CPU. Raises InvalidRequest."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

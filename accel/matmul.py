@@ -169,7 +169,7 @@ _tile5, _tile6, _tile7, _tile8 = _tile(5, 1), _tile(6, 1), _tile(7, 1), _tile(8,
 _pair4, _pair5, _pair6 = _tile(4, 2), _tile(5, 2), _tile(6, 2)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(lanes, borrows=True, inner=True)
 def _tile_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
 ):

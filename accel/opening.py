@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from accel import attention, speculator
-from accel.compiled_llama import CompiledLlama
+from accel.compiled_llama import CompiledLlama, can_be_compiled, pack_weights
 from accel.errors import AccelError, UnsupportedModel
 from accel.linear import Linear
 from accel.llama import LlamaModel
@@ -21,6 +21,8 @@ from accel.loading import end_tokens, load_module
 from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
 from accel.model import Capability, Model, TransformersModel, attention_windows
 from accel.probe import Probe
+from accel.processor import cores
+from accel.products import product_costs
 from accel.profile import Costs, measure, share
 from accel.static_forward import StaticLlama
 from accel.store import Store
@@ -29,6 +31,13 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 LARGE = 300_000_000
 """Parameters from which dtypes are compared on one matrix instead of the whole model."""
+
+SMALL = 100_000_000
+"""Bytes up to which they are compared on the products of a compiled forward: to compile all of it
+for a dtype that is not taken takes half a minute."""
+
+PRODUCTS_S = 0.12
+"""Seconds for which these are measured."""
 
 _log = logging.getLogger(__name__)
 
@@ -203,6 +212,11 @@ def _scores(
     may_share: bool,
 ) -> dict[int, float]:
     """Seconds per expected token by thread count."""
+    if _weight_bytes(folder) <= SMALL and device.type == "cpu":
+        module = load_module(folder, dtype, device, "eager")
+        if can_be_compiled(module):
+            costs = product_costs(pack_weights(module), PRODUCTS_S)
+            return dict.fromkeys(counts, _score(costs))
     before = torch.get_num_threads()
     scores = {}
     try:
@@ -285,13 +299,6 @@ def may_use_two(threads: int | None) -> bool:
     """Whether a forward may take a second thread where so many were asked for (None: whatever is
     fast)."""
     return threads != 1 and cores() > 1
-
-
-def cores() -> int:
-    """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(here or 1, int(asked)) if asked.isdigit() and int(asked) else here or 1
 
 
 def _is_quiet() -> bool:

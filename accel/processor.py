@@ -1,13 +1,21 @@
-"""What the processor at hand can do that compiled code makes use of."""
+"""What the processor at hand has, and what it can do that compiled code makes use of."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 
 import llvmlite.binding as llvm
 
 _REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
+
+
+def cores() -> int:
+    """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(here or 1, int(asked)) if asked.isdigit() and int(asked) else here or 1
 
 
 def _features() -> set[str]:

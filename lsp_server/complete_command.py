@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
     try:
-        with console.status("loading the model and the index"):
-            service.load()
+        with console.status("loading the model and the index") as shown:
+            service.load(shown.update)
             service.index_workspace(str(workspace))
         result = complete_retrieving(service, job, args.retrieve)
     finally:

@@ -32,7 +32,7 @@ Steps = Iterator[list[Span]]
 class Service(Protocol):
     """What the loop needs of :class:`lsp_server.engine_process.EngineService`."""
 
-    def load(self) -> None: ...
+    def load(self, told: Callable[[str], None]) -> None: ...
     def complete_steps(
         self, job: CompletionJob, cancelled: Callable[[], bool]
     ) -> Iterator[list[Span]]: ...
@@ -88,9 +88,9 @@ class EngineLoop:
     def run(self) -> None:
         """Load the model and serve until the other side closes or says ``end``."""
         threading.Thread(target=self._read_frames, name="frames", daemon=True).start()
-        self._write({"event": "state", "state": "loading", "message": "loading the model"})
+        self._tell_loading("loading the model")
         try:
-            self._service.load()
+            self._service.load(self._tell_loading)
         except Exception as error:
             logger.exception("the model cannot be loaded")
             self._write({"event": "state", "state": "failed", "message": _one_line(error)})
@@ -99,6 +99,9 @@ class EngineLoop:
         while not self._ended:
             self._serve_one_turn()
         self._service.close()
+
+    def _tell_loading(self, message: str) -> None:
+        self._write({"event": "state", "state": "loading", "message": message})
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":

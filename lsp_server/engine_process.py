@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
+from lsp_server import warming
 from lsp_server.borrowing import Spares
+from lsp_server.compiling import compile_at_once
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
 from lsp_server.completion.fitting import LineFitter
@@ -110,11 +112,13 @@ class EngineService:
         assert self._engine is not None
         return self._engine
 
-    def load(self) -> None:
-        """Load the model. Raises AccelError."""
+    def load(self, told: Callable[[str], None] = lambda message: None) -> None:
+        """Load the model; ``told`` what takes long. Raises AccelError."""
         if self._engine is None:
             from accel.engine import Engine
 
+            ahead = warming.parts_to_compile(self._model, **self._options)
+            compile_at_once(ahead + self.indexes.parts_to_compile(), told)
             self._engine = Engine.load(self._model, **self._options)
             self._fitter = LineFitter(self._engine)
             self._warm_up()
@@ -123,13 +127,8 @@ class EngineService:
     def _warm_up(self) -> None:
         """Load what is compiled now: the first request would wait for it."""
         from accel.sources.history import History
-        from lsp_server import warming
-        from repo_index.warming import warm_up as warm_up_datastore
 
-        forward_s = self.engine.planner.seconds(1, TYPICAL_CONTEXT)
-        warming.warm_up_drafting(self.engine, forward_s)
-        warm_up_datastore(self.indexes.tokenizer, self.engine.tokenizer.vocabulary_size)
-        warming.warm_up_requests(self)
+        warming.warm_up(self, self.engine.planner.seconds(1, TYPICAL_CONTEXT))
         self._sessions.clear()
         self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")

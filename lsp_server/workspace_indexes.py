@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.compiling import Part
 from lsp_server.models import model_folder
 
 if TYPE_CHECKING:
@@ -35,6 +36,21 @@ class WorkspaceIndexes:
     def tokenizer(self) -> TextTokenizer:
         """The model's tokenizer."""
         return tokenizer_of(self._model)
+
+    def parts_to_compile(self) -> list[Part]:
+        """What lookups call, where it was never compiled on this machine."""
+        from repo_index import warming
+
+        if warming.is_compiled():
+            return []
+        arguments = (str(model_folder(self._model)),)
+        return [Part("lookups", "repo_index.warming", arguments, warming.SECONDS)]
+
+    def warm_up(self, vocabulary_size: int) -> None:
+        """Compile, or load the compiled form of, what lookups call."""
+        from repo_index import warming
+
+        warming.warm_up(self.tokenizer, vocabulary_size)
 
     @property
     def folders(self) -> list[str]:

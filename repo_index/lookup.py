@@ -153,7 +153,8 @@ def _write_rows(
     hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given.
     """
     seed = seed_of(context)
-    row = 0
+    # Of a constant all that gathers rows would be compiled once more.
+    row = np.int64(0)
     first = 0
     while first < len(table):
         layer = table[first, 0]

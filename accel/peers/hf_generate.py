@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from transformers.generation.logits_process import (
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
 from accel.loading import load_module
+from accel.processor import cores
 from accel.sampling import Sampling
 from accel.statistics import Statistics
 
@@ -40,8 +40,8 @@ def thread_counts(device: torch.device) -> list[int]:
     """Numbers of CPU threads worth trying: 1, 2, 4 and so on up to the cores of this process."""
     if device.type != "cpu":
         return [torch.get_num_threads()]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return sorted({min(1 << power, cores or 1) for power in range((cores or 1).bit_length() + 1)})
+    most = cores()
+    return sorted({min(1 << power, most) for power in range(most.bit_length() + 1)})
 
 
 def threads() -> int:

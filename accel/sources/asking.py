@@ -77,7 +77,7 @@ _ASKING = (
 )
 
 
-@compiled_with(*_ASKING)
+@compiled_with(*_ASKING, inner=True)
 def ask_at(
     desk: Open,
     room: Any,

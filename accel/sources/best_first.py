@@ -148,7 +148,7 @@ def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, d
 _GROWING = acceptance, calibration, evidence_of, heap, lanes, surroundings_of
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True)
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def begin(ground: Ground, row_count: int) -> int:
     """Look at what stands near the text's end, and make one list of the first ``row_count`` rows;
     returns how many tokens stand near."""
@@ -170,7 +170,7 @@ def least_of(slopes: NDArray[np.float64], nodes: int, worth_s: float) -> float:
     return max(least / worth_s, LEAST_PROBABILITY)
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True)
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def find_at(ground: Ground, at: Place, near: int) -> int:
     """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
     returns how many tokens that are, which stand in the ground's evidence until it forgets them."""
@@ -197,7 +197,7 @@ def find_at(ground: Ground, at: Place, near: int) -> int:
     return count
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True)
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def _offer(ground: Ground, at: Place, count: int, least: float, waiting: int, kept: int) -> int:
     """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
     how many were."""
@@ -228,7 +228,7 @@ def take(frontier: Frontier, left: int) -> int:
     return best
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True)
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def grow(
     ground: Ground,
     row_count: int,

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from filelock import FileLock
 from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
 from accel.processor import HAS_TILES
 
@@ -36,9 +39,41 @@ class FieldsType(types.StructRef):
 
 
 class _Index(IndexDataCacheFile):
-    """Numba reads the types of all that was compiled before it looks whether that is of use."""
+    """An index that several processes may use at a time, and a version after another.
+
+    Numba numbers the forms of a function as they come. Two processes that compile one each would
+    call both the first, and a third would run the code of one with the arrays of the other.
+    """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._lock = FileLock(Path(cache_path) / "compiled.lock")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other process uses the index, on file systems that can tell."""
+        try:
+            self._lock.acquire()
+        except (OSError, NotImplementedError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def save(self, key: Any, data: Any) -> None:
+        """Add a form of the function."""
+        with self._alone():
+            super().save(key, data)
+
+    def load(self, key: Any) -> Any:
+        """A form of the function, None where there is none."""
+        with self._alone():
+            return super().load(key)
 
     def _load_index(self) -> Any:
+        # Numba reads the types of all that was compiled before it looks whether that is of use.
         try:
             return super()._load_index()
         except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
@@ -65,12 +100,37 @@ def _digest_of(module: ModuleType) -> bytes:
     return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
 
 
+class _Inner(CPUDispatcher):
+    """A function without the form in which Python would call it: that would be to call nothing."""
+
+    def __call__(self, *_arguments: Any) -> Any:
+        raise AssertionError(f"{self.py_func.__name__} is for compiled functions alone")
+
+
+def is_kept(function: Any) -> bool:
+    """Whether a function of ``compiled_with`` was compiled before, in this form or another."""
+    return bool(function._cache._cache_file._load_index())
+
+
+def _compile_for_values(dispatcher: Any) -> None:
+    """Have compiled callers share one form of a function: numba compiles it once more for every
+    constant that it is called with, where inlining brings the same."""
+    template_of = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        named = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return template_of(tuple(map(types.unliteral, args)), named)
+
+    dispatcher.get_call_template = get_call_template
+
+
 def compiled_with(
     *modules: ModuleType,
     fastmath: bool = False,
     error_model: str = "python",
     forceinline: bool = False,
     borrows: bool = False,
+    inner: bool = False,
 ) -> Callable[[Function], Function]:
     """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
     those that they use.
@@ -78,7 +138,9 @@ def compiled_with(
     ``forceinline`` for functions of many arrays that others call at one place: handing them over
     takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
     returns none but to others that borrow, so it need not count who refers to them: to count is to
-    write where no cache has been for some time, and all that is read waits for it.
+    write where no cache has been for some time, and all that is read waits for it. An ``inner``
+    one cannot be called from Python: where it takes many arrays, what unpacks them for it takes
+    half a second to compile.
     """
     digest = hashlib.sha256()
     for module in _with_those_they_use(modules):
@@ -90,8 +152,13 @@ def compiled_with(
             "error_model": error_model,
             "forceinline": forceinline,
             "_nrt": not borrows,
+            "no_cpython_wrapper": inner,
+            "no_cfunc_wrapper": True,
         }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
+        _compile_for_values(dispatcher)
+        if inner:
+            dispatcher.__class__ = _Inner
         kept = dispatcher._cache
         stamp = kept._cache_file._source_stamp, digest.hexdigest()
         kept._cache_file = _Index(

@@ -126,7 +126,8 @@ def best_rows(
             ):  # fmt: skip
                 continue
             first, second, third, fourth, fifth = features_of(
-                kind, match[row], offsets[row], context_stop - row, classes[pool[row]],
+                np.int64(kind), np.int64(match[row]), offsets[row], context_stop - row,
+                classes[pool[row]],
                 anchor, off_track, last_class, lost_class, line_start, line_end,
             )  # fmt: skip
             score = weights[first] + weights[second] + weights[third]

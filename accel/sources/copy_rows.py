@@ -353,7 +353,8 @@ def gather_rows(
     for number in range(count):
         row = chosen[number]
         first, second, third, fourth, fifth = features_of(
-            kinds[number], match[row], offsets[row], context_stop - row, classes[pool[row]],
+            np.int64(kinds[number]), np.int64(match[row]), offsets[row], context_stop - row,
+            classes[pool[row]],
             anchor, off_track, last_class, lost_class, line_start, line_end,
         )  # fmt: skip
         features[number, 0] = first

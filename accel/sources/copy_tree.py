@@ -196,7 +196,7 @@ def _room_for(count: int) -> _Candidates:
     )
 
 
-@compiled_with(copy_rows, forceinline=True, borrows=True)
+@compiled_with(copy_rows, forceinline=True, borrows=True, inner=True)
 def _vote(
     given: Rows,
     weights: NDArray[np.float64],
@@ -216,9 +216,10 @@ def _vote(
         value = given.pool[position + depth]
         if value >= 0:
             first, second, third, fourth, fifth = features_of(
-                given.kinds[row], given.match[position] + depth, given.offsets[position + depth],
-                given.stop - position, given.classes[value], here.anchor, here.off_track,
-                here.last_class, here.lost_class, here.line_start, here.line_end,
+                np.int64(given.kinds[row]), given.match[position] + depth,
+                given.offsets[position + depth], given.stop - position, given.classes[value],
+                here.anchor, here.off_track, here.last_class, here.lost_class,
+                here.line_start, here.line_end,
             )  # fmt: skip
             score = weights[first] + weights[second] + weights[third]
             vote = np.exp(score + weights[fourth] + weights[fifth])

@@ -300,7 +300,7 @@ def _add_near(evidence: Evidence, count: int, near: int) -> int:
     return count
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled_with(forceinline=True, borrows=True, inner=True)
 def _match_shapes(
     text: Text, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
 ) -> None:

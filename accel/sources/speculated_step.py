@@ -85,7 +85,7 @@ def start(tables: Speculator, work: Work, ended: Ended) -> None:
         work.sums[0, i] = added[i] + tables.biases[0, i]
 
 
-@compiled_with(int8, lanes, borrows=True)
+@compiled_with(int8, lanes, borrows=True, inner=True)
 def _multiply(x: Floats, matrix: Int8, work: Work, out: Floats) -> None:
     multiply_int8(x, work.codes, matrix, len(matrix.words), out)
 

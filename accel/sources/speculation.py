@@ -138,7 +138,7 @@ class Open(NamedTuple):
     newest: TokenArray
 
 
-@compiled_with(forceinline=True)
+@compiled_with(forceinline=True, inner=True)
 def opened(desk: Any) -> Open:
     """What it holds."""
     return Open(
@@ -188,6 +188,7 @@ def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
     *(compiled_parts, int8, lanes, matmul, prompt, speculated_step, speculator),
     borrows=True,
     forceinline=True,
+    inner=True,
 )
 def _look_behind(
     desk: Open, node: int, seen: int, stop: int, length: int, place: int
@@ -212,7 +213,7 @@ def _look_behind(
     return (length if candidate >= 0 else 0), place
 
 
-@compiled_with(borrows=True)
+@compiled_with(borrows=True, inner=True)
 def _keep_children(
     kept: Nodes,
     first: int,
@@ -338,7 +339,7 @@ def _grow(
         )
 
 
-@compiled_with(*_GROWING, borrows=True)
+@compiled_with(*_GROWING, borrows=True, inner=True)
 def speculate_at(
     desk: Open,
     start_of_text: int,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as WaitedTooLong
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from numba import njit
 
 from accel import lanes
 
@@ -73,3 +77,42 @@ def test_an_index_that_names_a_class_of_an_older_version_counts_as_empty(
     again = _module(tmp_path, "doubling_second").double
     assert again(5) == 10
     assert index.read_bytes() != stale
+
+
+def test_callers_with_constants_share_one_form(tmp_path: Path) -> None:
+    double = _module(tmp_path, "doubling_constants").double
+
+    @njit
+    def of_several(number: int) -> int:
+        return int(double(4) + double(0) + double(number))
+
+    assert of_several(5) == 18
+    assert len(double.signatures) == 1
+
+
+def test_two_that_compile_forms_at_a_time_keep_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reads the index and numbers its form; the other waits until that is written."""
+    first, second = (_module(tmp_path, f"doubling_{name}").double for name in ("one", "two"))
+    kept = first._cache._cache_file
+    is_saving, may_go_on = threading.Event(), threading.Event()
+    save_index = kept._save_index
+
+    def save_slowly(overloads: Any) -> None:
+        is_saving.set()
+        assert may_go_on.wait(60)
+        save_index(overloads)
+
+    monkeypatch.setattr(kept, "_save_index", save_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        saved = pool.submit(kept.save, "whole", "code for whole numbers")
+        assert is_saving.wait(60)
+        other = pool.submit(second._cache._cache_file.save, "float", "code for floats")
+        with pytest.raises(WaitedTooLong):
+            other.result(0.2)
+        may_go_on.set()
+        saved.result(60)
+        other.result(60)
+    assert kept.load("whole") == "code for whole numbers"
+    assert kept.load("float") == "code for floats"

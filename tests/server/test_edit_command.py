@@ -25,8 +25,8 @@ class Answering:
     def __init__(self, **options) -> None:
         pass
 
-    def load(self) -> None:
-        pass
+    def load(self, told) -> None:
+        told("loading")
 
     def close(self) -> None:
         pass

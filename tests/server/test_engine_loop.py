@@ -27,9 +27,10 @@ class SlowService:
         self.controls: list[str] = []
         self.fail_load = False
 
-    def load(self) -> None:
+    def load(self, told: Callable[[str], None]) -> None:
         if self.fail_load:
             raise ValueError("no such\nmodel")
+        told("compiling: 1 of 2 parts")
 
     def complete_steps(
         self, job: CompletionJob, cancelled: Callable[[], bool]

@@ -1,0 +1,108 @@
+"""Parts of the first start, each compiled by a process of its own."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lsp_server import compiling
+from lsp_server.compiling import Part, compile_at_once
+
+WAIT_S = 60.0
+
+STAND_IN = """
+import sys, time
+from pathlib import Path
+
+folder, name, *others = sys.argv[1:]
+place = Path(folder)
+missing = [other for other in others if not (place / f"{other}.done").exists()]
+assert not missing, missing
+(place / f"{name}.began").touch()
+if name == "meets":
+    while not (place / "met.began").exists():
+        time.sleep(0.01)
+if name == "stays":
+    time.sleep(3600)
+(place / f"{name}.done").touch()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for what parts leave behind, with a module that stands in for what compiles."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(compiling, "cores", lambda: 2)
+    return tmp_path
+
+
+def part(place: Path, name: str, seconds: float, *after: str) -> Part:
+    return Part(name, "stand_in", (str(place), name, *after), seconds, frozenset(after))
+
+
+def done(place: Path) -> set[str]:
+    return {path.stem for path in place.glob("*.done")}
+
+
+def test_two_are_compiled_at_a_time(place: Path) -> None:
+    """The first ends only when the second has begun."""
+    compile_at_once([part(place, "met", 1), part(place, "meets", 2)], print)
+    assert done(place) == {"met", "meets"}
+
+
+def test_a_part_waits_for_those_that_it_calls(place: Path) -> None:
+    """Although it is thought to take longest; it fails where they are not there."""
+    told: list[str] = []
+    parts = [part(place, "last", 9, "one", "two"), part(place, "one", 1), part(place, "two", 2)]
+    compile_at_once(parts, told.append)
+    assert done(place) == {"one", "two", "last"}
+    assert told[0].endswith("0 of 3 parts")
+    assert told[-1].endswith("2 of 3 parts")
+
+
+def test_one_that_fails_is_left_to_who_calls_it(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = Part("failing", "stand_in", (str(place), "failing", "missing"), 2)
+    with caplog.at_level(logging.WARNING):
+        compile_at_once([failing, part(place, "good", 1)], print)
+    assert done(place) == {"good"}
+    assert "compiling failing ended with code 1" in caplog.text
+
+
+def test_one_that_takes_too_long_is_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "LONGEST_S", 1.0)
+    compile_at_once([part(place, "stays", 2), part(place, "good", 1)], print)
+    assert done(place) <= {"good"}
+
+
+def test_one_core_compiles_where_code_is_called(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "cores", lambda: 1)
+    compile_at_once([part(place, "one", 1), part(place, "two", 2)], print)
+    assert done(place) == set()
+
+
+def test_it_ends_with_the_process_that_wants_it(place: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lsp_server.compiling", "stand_in", str(place), "stays"],
+        stdin=subprocess.PIPE,
+    )
+    try:
+        ends = time.monotonic() + WAIT_S
+        while not (place / "stays.began").exists():
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(WAIT_S) == 1
+    finally:
+        process.kill()
+        process.wait()
