@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from accel import speculator as speculators
 from accel.compiled_llama import CompiledLlama
 from accel.compiled_steps import plain_steps_in, steps_in
 from accel.engine import Engine, device_of
-from accel.loading import load_module
+from accel.llama_module import read_llama
 from accel.mask_tokens import sha256_of_base
 from accel.opening import DTYPES, give_drafting
 from accel.planner import Planner
@@ -35,6 +34,7 @@ def missing_parts(model: str | Path | None, device: str) -> list[str]:
     """Names of the parts that a model needs and that were never compiled here, see ``SECONDS``.
 
     Its forward is one of them for the embedded model alone: others are large, or may have none.
+    Raises InvalidRequest for a device that is not here.
     """
     parts: dict[str, Any] = {"retrieval": mixture_room.draft_in, "edits": copy_room.draft_in}
     if model is None and device_of(device).type == "cpu":
@@ -42,9 +42,15 @@ def missing_parts(model: str | Path | None, device: str) -> list[str]:
     return [name for name, function in parts.items() if not is_kept(function)]
 
 
+def _module(folder: Path, dtype: str) -> Any:
+    found = read_llama(folder, DTYPES[dtype])
+    assert found is not None, "another model than the embedded one"
+    return found
+
+
 def _engine(folder: Path, dtype: str) -> Engine:
     """An engine on the compiled forward that was never measured."""
-    module = load_module(folder, DTYPES[dtype], torch.device("cpu"), "eager")
+    module = _module(folder, dtype)
     model = CompiledLlama.from_module(module)
     assert model is not None, "a model that has no compiled forward"
     give_drafting(model, module, folder)
@@ -77,8 +83,7 @@ def _compile_retrieval(_folder: Path, _dtype: str) -> None:
 def _compile_speculator(folder: Path, dtype: str) -> None:
     from accel.sources import speculating_mixture
 
-    module: Any = load_module(folder, DTYPES[dtype], torch.device("cpu"), "eager")
-    embeddings = module.get_input_embeddings().weight.data
+    embeddings = _module(folder, dtype).model.embed_tokens.weight.data
     read = speculators.read_speculator(folder, embeddings, sha256_of_base(folder))
     speculating_mixture.warm_up(read)
 

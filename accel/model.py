@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import Cache, DynamicCache
-from transformers.cache_utils import CacheLayerMixin
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drawing import GREEDY, Draws
 from accel.kv_cache import KVCache
 from accel.mask_tokens import MaskTokens
-from accel.rows import BLOCKED, Rows
+from accel.rows import Rows
 from accel.speculator import Speculator
 
 if TYPE_CHECKING:
@@ -129,68 +125,6 @@ class Model(ABC):
         raise NotImplementedError("this model gives logits alone")
 
 
-class TransformersModel(Model):
-    """Any causal LM of transformers, by its own module, with our cache and masks."""
-
-    def __init__(self, module: Any, capability: Capability) -> None:
-        config = module.config.get_text_config()
-        parameter = next(module.parameters())
-        self.module = module
-        self.capability = capability
-        self.dtype = parameter.dtype
-        self.device = parameter.device
-        self.vocabulary_size = module.get_output_embeddings().weight.shape[0]
-        self.max_positions = getattr(config, "max_position_embeddings", None) or 1 << 20
-        self._layers = config.num_hidden_layers
-        self._windows = attention_windows(config) or {}
-        arguments = inspect.signature(module.forward).parameters
-        self._takes_positions = "position_ids" in arguments
-        self._keep_argument = "logits_to_keep" if "logits_to_keep" in arguments else None
-
-    def new_cache(self, capacity: int) -> KVCache:
-        if self.capability == Capability.PLAIN:
-            return OwnCache(self.module.config)
-        return RowCache(self._layers, capacity)
-
-    def forward(self, rows: Rows, cache: KVCache) -> Tensor:
-        cache.reserve(len(rows))
-        arguments: dict[str, Any] = {}
-        if self._takes_positions:
-            offsets = torch.from_numpy(rows.offsets).to(self.device, torch.long)
-            arguments["position_ids"] = (offsets + cache.length)[None]
-        if self.capability == Capability.TREE:
-            arguments["attention_mask"] = self._masks(rows, cache.length)
-        wanted = len(rows) - rows.logits_from
-        if self._keep_argument:
-            arguments[self._keep_argument] = max(wanted, 1)
-        tokens = torch.from_numpy(rows.tokens).to(self.device, torch.long)
-        assert isinstance(cache, RowCache | OwnCache)
-        output = self.module(
-            input_ids=tokens[None],
-            past_key_values=cache.layers,
-            use_cache=True,
-            **arguments,
-        )
-        logits: Tensor = output.logits[0]
-        return logits[len(logits) - wanted :]
-
-    def _masks(self, rows: Rows, past: int) -> Tensor | dict[str, Tensor]:
-        """Additive masks [1, 1, T, past + T], one for every kind of layer."""
-        lowest = torch.finfo(self.dtype).min
-        tail = torch.from_numpy(rows.mask).to(self.device)
-        full = torch.zeros((len(rows), past + len(rows)), dtype=self.dtype, device=self.device)
-        full[:, past:] = tail.clamp(min=lowest) if lowest > BLOCKED else tail
-        masks: dict[str, Tensor] = {}
-        for kind, window in self._windows.items():
-            mask = full
-            if window is not None and past + len(rows) > window:
-                own = torch.from_numpy(rows.offsets).to(self.device) + past
-                places = torch.cat([torch.arange(past, device=self.device), own])
-                mask = full.masked_fill(own[:, None] - places[None] >= window, lowest)
-            masks[kind] = mask[None, None]
-        return masks if len(masks) > 1 else next(iter(masks.values()))
-
-
 def attention_windows(config: Any) -> dict[str, int | None] | None:
     """Sliding window (None for none) by kind of attention layer, as transformers names them.
 
@@ -205,86 +139,3 @@ def attention_windows(config: Any) -> dict[str, int | None] | None:
     if kinds - {"full_attention", "sliding_attention"}:
         return None
     return {kind: window if kind == "sliding_attention" else None for kind in sorted(kinds)}
-
-
-class RowCache(KVCache):
-    """Rows for a transformers module: two buffers a layer, made when a layer first writes."""
-
-    def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(capacity)
-        self.layers = Cache(layers=[_RowLayer(self, index) for index in range(layers)])
-        self.buffers = [torch.empty(0)] * (2 * layers)
-
-    def _grown(self, buffer: Tensor) -> Tensor:
-        return buffer if buffer.dim() == 1 else super()._grown(buffer)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        assert all(buffer.dim() > 1 for buffer in self.buffers), "a layer never wrote its rows"
-        super().keep(rows)
-
-
-class _RowLayer(CacheLayerMixin):
-    """One layer's view of a RowCache, as transformers wants it."""
-
-    is_sliding = False
-    is_croppable = True
-
-    def __init__(self, cache: RowCache, index: int) -> None:
-        super().__init__()
-        self._cache, self._index = cache, index
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        for offset, states in enumerate((key_states, value_states)):
-            shape = (*states.shape[:-2], self._cache.capacity, states.shape[-1])
-            self._cache.buffers[2 * self._index + offset] = states.new_empty(shape)
-        self.is_initialized = True
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any
-    ) -> tuple[Tensor, Tensor]:
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        start, end = self._cache.length, self._cache.length + key_states.shape[-2]
-        keys, values = self._cache.buffers[2 * self._index : 2 * self._index + 2]
-        keys[..., start:end, :] = key_states
-        values[..., start:end, :] = value_states
-        return keys[..., :end, :], values[..., :end, :]
-
-    def get_seq_length(self) -> int:
-        return self._cache.length
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._cache.length + query_length, 0
-
-    def get_max_length(self) -> int:
-        return -1
-
-
-class OwnCache(KVCache):
-    """The model's own cache, for models whose state cannot be trimmed (recurrent, hybrid)."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__(capacity=1 << 30)
-        self._config = config
-        self.layers = DynamicCache(config=config)
-
-    @property
-    def nbytes(self) -> int:
-        tensors = [
-            tensor
-            for layer in self.layers.layers
-            for tensor in vars(layer).values()
-            if isinstance(tensor, Tensor)
-        ]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-    def keep(self, rows: Sequence[int]) -> None:
-        """Every row computed is kept: ``rows`` must say so."""
-        assert list(rows) == list(range(len(rows))), "this model decodes one token after another"
-        self.length += len(rows)
-
-    def trim(self, length: int) -> None:
-        """Nothing but the whole can be forgotten."""
-        if length < self.length:
-            self.layers = DynamicCache(config=self._config)
-            self.length = 0

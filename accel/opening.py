@@ -17,9 +17,10 @@ from accel.compiled_llama import CompiledLlama, can_be_compiled, pack_weights
 from accel.errors import AccelError, UnsupportedModel
 from accel.linear import Linear
 from accel.llama import LlamaModel
+from accel.llama_module import read_llama
 from accel.loading import end_tokens, load_module
 from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
-from accel.model import Capability, Model, TransformersModel, attention_windows
+from accel.model import Capability, Model, attention_windows
 from accel.probe import Probe
 from accel.processor import cores
 from accel.products import product_costs
@@ -70,7 +71,10 @@ def open_model(
     """
     key = f"path/{dtype}"
     verdict = store.get(key)
-    module = load_module(folder, dtype, device, "eager")
+    # A verdict is what a probe of this folder said: the numbers are known to be right.
+    module = read_llama(folder, dtype) if verdict == "compiled" else None
+    if module is None:
+        module = load_module(folder, dtype, device, "eager")
     ends = end_tokens(module)
     if verdict in _LADDER:
         model = _build(verdict, module)
@@ -111,6 +115,9 @@ def _build(rung: str, module: nn.Module) -> Model | None:
         return StaticLlama.from_module(module) if weight.device.type == "cuda" else None
     if rung == "lean":
         return LlamaModel.from_module(module)
+    # Its import takes most of a second.
+    from accel.transformers_model import TransformersModel
+
     full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
     if rung != "plain" and not full_rows:
         return None

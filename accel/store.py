@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,11 @@ class Store:
 def fingerprint(folder: Path, device: str) -> str:
     """Names a model folder as it is now, on this kind of machine with these libraries."""
     import torch
-    import transformers
 
     parts = [
         str(VERSION),
         torch.__version__,
-        transformers.__version__,
+        metadata.version("transformers"),
         platform.machine(),
         # A home folder may be that of several machines.
         llvm.get_host_cpu_name(),

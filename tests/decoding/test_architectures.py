@@ -13,9 +13,10 @@ from accel.errors import UnsupportedModel
 from accel.generation import GenerationRequest
 from accel.llama import LlamaModel
 from accel.loading import load_module
-from accel.model import Capability, TransformersModel
+from accel.model import Capability
 from accel.probe import Probe
 from accel.sampling import Sampling
+from accel.transformers_model import TransformersModel
 
 PATHS = {
     "llama": "lean",
