@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.compiled_parts import Weights
 from accel.matmul import BLOCK, Packed, multiply
@@ -27,12 +26,8 @@ def product_costs(weights: Weights, budget_s: float) -> Costs:
     least of several rounds is taken, of the time of this thread where the system counts it.
     """
     clock = time.thread_time if os.name == "posix" else time.perf_counter
-    matrices = [
-        matrix
-        for layer in range(len(weights.qkv))
-        for stack in (weights.qkv, weights.output, weights.gate_up, weights.down)
-        for matrix in (stack[layer],)
-    ]
+    stacks = weights.qkv, weights.output, weights.gate_up, weights.down
+    matrices = [stack[layer] for layer in range(len(weights.qkv)) for stack in stacks]
     products = _Products([*matrices, weights.head], weights.embedding.dtype)
     for rows in ROWS:
         products.compute(rows)
@@ -51,10 +46,9 @@ class _Products:
 
     def __init__(self, matrices: list[Packed], dtype: np.dtype[Any]) -> None:
         self._matrices = matrices
-        self._inputs: list[NDArray[Any]] = []
-        words = np.dtype(np.float32).itemsize // dtype.itemsize
-        for matrix in matrices:
-            self._inputs.append(np.zeros((max(ROWS), matrix.shape[1] * words), dtype))
+        # A word of a matrix is one float32, or two numbers of bf16.
+        each = np.dtype(np.float32).itemsize // dtype.itemsize
+        self._inputs = [np.zeros((max(ROWS), len(matrix[0]) * each), dtype) for matrix in matrices]
         most = max(len(matrix) for matrix in matrices)
         self._output = np.empty((max(ROWS), most * BLOCK), np.float32)
 
