@@ -175,20 +175,23 @@ class EngineLoop:
                 self._answer(frame["id"], result=answer)
 
     def _most_urgent(self, below: int) -> Job | None:
-        """The job whose turn it is among those more urgent than ``below``.
+        """The job whose turn it is among those more urgent than ``below``, and cancelled ones.
 
-        A completion that has begun is finished first: it is short, and its client waits for it.
+        Those come first: they end at once, without a forward. A completion that has begun is
+        finished next: it is short, and its client waits for it.
         """
         with self._changed:
             waiting = [
-                job for job in self._jobs.values() if job.urgency < below and not job.running
+                job
+                for job in self._jobs.values()
+                if (job.urgency < below or job.cancel.is_set()) and not job.running
             ]
         return min(waiting, key=self._turn, default=None)
 
-    def _turn(self, job: Job) -> tuple[int, bool, int, int]:
+    def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
         begun = job.steps is not None and job.urgency != EDIT
         fair = job.last_step if job.urgency == EDIT else self._last_client_turn.get(job.client, 0)
-        return job.urgency, not begun, fair, job.id
+        return not job.cancel.is_set(), job.urgency, not begun, fair, job.id
 
     def _cancelled(self, job: Job) -> Callable[[], bool]:
         """The question a job asks between forwards; more urgent jobs are served inside it."""

@@ -210,6 +210,18 @@ def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPat
     harness.close()
 
 
+def test_a_cancelled_job_does_not_wait_for_a_more_urgent_one(harness: Harness) -> None:
+    """It ends without a forward, and who cancelled it may wait for that."""
+    harness.ask(1, "p", PREFETCH)
+    harness.begun(1)
+    harness.ask(2, "c")
+    harness.begun(2)
+    harness.incoming.put({"op": "cancel", "id": 1})
+    assert harness.end_of(1)["result"]["stopped_by"] == "cancelled"
+    assert not any(frame.get("id") == 2 and frame["event"] == "result" for frame in harness.seen)
+    assert harness.end_of(2)["result"]["text"] == "c" * 50
+
+
 def test_what_is_cancelled_before_it_begins_costs_nothing(harness: Harness) -> None:
     harness.ask(1, "x")
     harness.begun(1)
