@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -52,7 +53,7 @@ def read_llama(folder: Path, dtype: torch.dtype) -> nn.Module | None:
         tensors = load_file(folder / _WEIGHTS)
         module = _module(config, {name: each.to(dtype) for name, each in tensors.items()})
         module.generation_config = _generation_config(folder)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, SafetensorError):
         return None
     return module
 

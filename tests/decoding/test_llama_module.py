@@ -91,6 +91,12 @@ def test_weights_in_several_files_are_left_to_transformers(folder: Path) -> None
     assert read_llama(folder, torch.bfloat16) is None
 
 
+@pytest.mark.parametrize("content", [b"", b"no weights at all", b"\0" * 64])
+def test_damaged_weights_are_left_to_who_says_so(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    assert read_llama(folder, torch.bfloat16) is None
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "qwen3", "llama-scaled"])
 def test_other_architectures_are_left_to_transformers(kind: str, tmp_path: Path) -> None:
     assert read_llama(save(tmp_path, kind), torch.float32) is None
