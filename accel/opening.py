@@ -84,8 +84,10 @@ def open_model(
         module = load_module(folder, dtype, device, "eager")
     probe = Probe(module)
     for rung in _LADDER:
+        model, is_emptied = None, rung in ("compiled", "static", "lean")
         try:
             model = _build(rung, module)
+            is_emptied = is_emptied and model is not None
             found = model is not None and probe.agrees(model, model.capability)
             if found and model is not None and rung == "compiled":
                 lean = LlamaModel.from_module(load_module(folder, dtype, device, "eager"))
@@ -99,7 +101,7 @@ def open_model(
             store.put(key, rung)
             give_drafting(model, module, folder)
             return Opened(model, ends, rung)
-        if rung in ("compiled", "static", "lean") and model is not None:
+        if is_emptied:
             module = load_module(folder, dtype, device, "eager")
     raise UnsupportedModel(
         f"{folder}: no way to decode it with a cache gives its own answers; use another model"

@@ -10,7 +10,8 @@ import pytest
 import torch
 from tiny_models import save
 
-from accel import store
+from accel import opening, store
+from accel.compiled_llama import CompiledLlama
 from accel.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
 from accel.store import Store, fingerprint
@@ -168,3 +169,18 @@ def test_out_of_memory_is_said_and_costs_the_request_only(
         engine.generate(request, session).finish()
     monkeypatch.setattr(engine.model, "forward_with_masks", forward)
     assert len(engine.generate(request, session).finish().tokens) > 0
+
+
+def test_a_forward_that_cannot_be_compiled_is_left_to_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if it took the module's weights before it failed."""
+
+    def broken(self: CompiledLlama, *_: object) -> None:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(opening, "_LADDER", ("compiled", "lean"))
+    monkeypatch.setattr(CompiledLlama, "forward", broken)
+    shutil.rmtree(folder)
+    save(folder, "llama", hidden_size=64, intermediate_size=96, head_dim=32)
+    assert Engine.load(folder, dtype="fp32", threads=1).path == "lean"
