@@ -4,7 +4,8 @@ or a tree of all that is known.
 Where a forward takes long, a tree is always worth its time. Where it takes a fifth of a millisecond
 a tree takes half as long, and so it is worth that where a long match promises much; but a few rows
 more cost next to nothing there, and neither does a chain of what followed the match last (prompt
-lookup). Behind short matches a speculator, which takes a tenth of a small forward, brings more.
+lookup). A speculator, which takes a tenth of a small forward, brings more, and drafts what followed
+a match, too: a tree beside it is worth what it brings beyond that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -132,20 +132,20 @@ class Odds(structref.StructRefProxy):
 structref.define_proxy(Odds, _OddsType, ["numbers", "chains"])
 
 
-@njit(cache=True)
+@compiled_with()
 def odds_of(numbers: NDArray[np.float64], chains: Chains) -> Odds:
     """The odds of a step with these chains. numbers: float64, at ``_BROUGHT`` and so on, see
     ``Choice``."""
     return Odds(numbers, chains)
 
 
-@njit(cache=True)
+@compiled_with()
 def _numbers_in(odds: Any) -> NDArray[np.float64]:
     numbers: NDArray[np.float64] = odds.numbers
     return numbers
 
 
-@njit(cache=True)
+@compiled_with()
 def _chains_in(odds: Any) -> Chains:
     chains: Chains = odds.chains
     return chains
@@ -214,8 +214,10 @@ def choose_in(
         hoped = SPECULATED[found]
         speculated_s = hoped * likely * plain_s - (hoped + _BESIDE_RIGHT) * chains.node_s
         if place >= len(FIRST):
-            speculated_s = max(speculated_s, saved_s)
+            speculated_s, hoped = max(speculated_s, saved_s), max(hoped, chains.accepted[place])
         speculated_s = speculated_s * pace - numbers[_SPECULATION_COST] * numbers[_SPECULATION_S]
+        beyond = (chains.accepted[place] + MORE[found] - hoped) * min(likely, 1.0)
+        tree_saves_s = speculated_s + beyond * plain_s / _FASTER * pace - _TREE_COSTS * tree_s
     else:
         chain_s = saved_s * pace - numbers[_CHAIN_COST] * numbers[_CHAIN_S]
     if max(chain_s, tree_saves_s, speculated_s) <= 0:

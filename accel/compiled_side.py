@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
 from numba.experimental import structref
 
 from accel.compiled_attention import Floats, Kept, Room, Shape
@@ -54,7 +53,7 @@ class OpenSide(NamedTuple):
 structref.define_proxy(Side, _SideType, list(OpenSide._fields))
 
 
-@njit(cache=True)
+@compiled_with()
 def side_of(
     weights: Weights,
     shape: Shape,

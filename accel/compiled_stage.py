@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.choice import MOST_NODES
 from accel.compiled_attention import Floats
 from accel.draft_tree import TokenArray
-from accel.sources.compiled import FieldsType
+from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.speculation import Grown
 
 MOST_STEPS = 32
@@ -26,9 +25,10 @@ class Steps(NamedTuple):
     """What steps leave behind.
 
     accepted: int64 [steps], nodes of each tree that were right; drafted_s, verified_s: float64,
-    seconds of drafting, where it was, and of forwards; tokens, sources: int32 and int8, what all
-    chose, ``accepted`` + 1 a step, and where each token came from (a ``Source``); unlinked: int32,
-    tokens that the drafter's text does not have yet; clock: int64 [2].
+    seconds of drafting, where it was, with what was learnt from the step before, and of forwards;
+    tokens, sources: int32 and int8, what all chose, ``accepted`` + 1 a step, and where each token
+    came from (a ``Source``); unlinked: int32, tokens that the drafter's text does not have yet;
+    clock: int64 [2].
     """
 
     accepted: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Stage(structref.StructRefProxy):
 structref.define_proxy(Stage, _StageType, ["steps", "bare", "meeting", "inputs"])
 
 
-@njit(cache=True)
+@compiled_with()
 def stage_of(steps: Steps, bare: Grown, meeting: NDArray[np.int64], inputs: Floats) -> Stage:
     """A stage with these: what is written, room for a tree without nodes, where two threads meet,
     and the inputs of no mask rows, float32 [0, width]."""

@@ -267,34 +267,35 @@ def steps_in(
         drafted = _now(steps.clock)
         if is_asked:
             note_asked(numbers, kind, drafted - began)
+        steps.drafted_s[drafts] = drafted - began
+        asked_s += drafted - began
+        drafts, all_nodes = drafts + int(kind == _SPECULATION), all_nodes + count
         chosen = _walk_tree(
             *(side, tree, count, past, start.least_rows, number, moved(draws, tokens)),
             *(meeting, stage.inputs),
         )
         verified = _now(steps.clock)
         number += meetings_of(len(side.weights.qkv), count + 1)
-        row = _note_row(
-            *(known, scratch, _commit(side.kept, walked.path[: chosen - 1], past)),
-            count + 1 >= _least_shared(side.ending, start.least_rows),
-        )
+        row = _commit(side.kept, walked.path[: chosen - 1], past)
         is_over = _note_step(
             *(steps, step, verified - drafted, tokens, walked, chosen),
             *(tree.nodes.sources, limits.pauses),
         ) or (meeting[LATE] > late)
+        # To commit is no part of drafting; to learn from it is.
+        began = _now(steps.clock)
+        row = _note_row(
+            *(known, scratch, row),
+            count + 1 >= _least_shared(side.ending, start.least_rows),
+        )
         held = _hold(steps.unlinked, held, walked.chosen, chosen)
         last, has_state = walked.chosen[chosen - 1], True
         past, tokens, grown = past + chosen, tokens + chosen, grown + chosen
         verified_s, expected_s = verified_s + verified - drafted, expected_s + chains.seconds[count]
-        ended = _now(steps.clock)
-        drafted_s, began = drafted - began + (ended - verified), ended
         if kind == _SPECULATION:
             learn_speculated(numbers, chosen - 1)
-            steps.drafted_s[drafts] = drafted_s
-            drafts, all_nodes = drafts + 1, all_nodes + count
-        else:
-            asked_s += drafted_s
         step += 1
     _note_row(known, scratch, row, False)
+    asked_s += _now(steps.clock) - began - steps.drafted_s[:drafts].sum()
     return Made(
         *(step, drafts, all_nodes, tokens, linked, stop, length, place, past),
         *(asked_s, verified_s, expected_s),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -50,7 +49,7 @@ _FIELDS = (
 structref.define_proxy(CopyRoom, _CopyRoomType, list(_FIELDS))
 
 
-@njit(cache=True)
+@compiled_with()
 def room_of(
     pool: TokenArray,
     match: TokenArray,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.mask_tokens import Sampler
+from accel.sources.compiled import compiled_with
 
 Floats = NDArray[np.float32]
 
@@ -64,7 +65,7 @@ def _apply(matrix: Floats, x: Floats, out: Floats) -> None:
         out[i] += total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@compiled_with(fastmath=True)
 def sample(
     sampler: Sampler,
     state: Floats,
@@ -96,7 +97,7 @@ def sample(
         chances[i] /= total
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def known_of(sampler: Sampler, states: Floats) -> Floats:
     """What ``sample`` wants to know of each row of a group. states, and these: float32 [masks,
     width]."""

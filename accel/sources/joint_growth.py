@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -105,7 +104,7 @@ class Ahead(structref.StructRefProxy):
 structref.define_proxy(Ahead, _AheadType, ["tables", "noted", "space", "outcome", "shares"])
 
 
-@njit(cache=True)
+@compiled_with()
 def _ahead_of(
     tables: Tables, noted: Noted, space: Space, outcome: Outcome, shares: NDArray[np.float64]
 ) -> Ahead:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -267,13 +269,14 @@ class MixtureDrafter:
         ):
             self._evidence_for_text()
             self._room_text = text
-            self._room = room_of(
+            held: tuple[Any, ...] = (
                 *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
                 *(self.scratch, self.frontier, self._tree, self._calibration.information),
                 *(self._prompt.text(room=MAX_DEPTH + 1 + coming), self._rows),
                 *(self._seconds, self._slopes, self._saved, self._handed),
                 *(self._entry, self._places),
             )
+            self._room = room_of(*held)
         return self._room
 
     def _take_prices(self, prices: Prices) -> None:

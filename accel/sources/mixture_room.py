@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -94,7 +93,7 @@ _FIELDS = (
 structref.define_proxy(Room, _RoomType, list(_FIELDS))
 
 
-@njit(cache=True)
+@compiled_with()
 def room_of(
     shapes: TokenShapes,
     evidence: Evidence,

@@ -36,8 +36,9 @@ class Work(NamedTuple):
     multiplied; sums: float32 [seen, width], of the root and each node looked behind, what its step
     ends with, or, after ``go_on``, what the next begins with; scales: float32 [seen], what the
     former are normalised by, 0 for the latter; gate_up: float32 [1, 2 * hidden]; gated: float32
-    [1, hidden]; added: float32 [width]; logits: float32 [1, columns]; columns, chances: int32 and
-    float32 [CHILDREN], of the likeliest.
+    [1, hidden]; added: float32 [width]; logits: float32 [1, columns]; tops: float32 [blocks], the
+    highest of each block of these; columns, chances: int32 and float32 [CHILDREN], of the
+    likeliest.
     """
 
     known: Floats
@@ -49,6 +50,7 @@ class Work(NamedTuple):
     gated: Floats
     added: Floats
     logits: Floats
+    tops: Floats
     columns: TokenArray
     chances: Floats
 
@@ -66,6 +68,7 @@ class Work(NamedTuple):
             zeros((1, hidden), np.float32),
             zeros((width,), np.float32),
             copied(np.full((1, MOST_COLUMNS), -np.inf, np.float32)),
+            zeros((MOST_COLUMNS // BLOCK,), np.float32),
             np.zeros(CHILDREN, np.int32),
             np.zeros(CHILDREN, np.float32),
         )
@@ -165,33 +168,41 @@ def _silu(x: Floats, scale: float, given: Floats) -> None:
 
 
 @compiled_with(lanes, borrows=True)
-def likeliest(logits: Floats, count: int, columns: TokenArray, chances: Floats) -> None:
+def likeliest(
+    logits: Floats, count: int, tops: Floats, columns: TokenArray, chances: Floats
+) -> None:
     """Write the columns of the highest of the first ``count`` logits and their chances, as many as
-    ``columns`` holds, from the highest on. These logits are written over; those behind, up to whole
-    lanes, are next to nothing."""
-    most = _highest(logits, count)
+    ``columns`` holds, from the highest on. These logits are written over; those behind, up to a
+    whole block, are next to nothing. tops: float32 [>= blocks], written."""
+    blocks = (count + BLOCK - 1) // BLOCK
+    for block in range(blocks):
+        tops[block] = _highest(logits, block)
+    most = np.float32(-np.inf)
+    for block in range(blocks):
+        most = max(most, tops[block])
     shift, whole = everywhere(-most), everywhere(np.float32(0))
     for place in range(0, count, LANES):
         whole = whole + exponential(load(logits, place) + shift)
     share = np.float32(1) / total(whole)
-    level = most
     for found in range(len(columns)):
-        if found > 0:
-            level = _highest(logits, count)
         best = 0
-        while best < count - 1 and logits[0, best] != level:
-            best += 1
-        columns[found], chances[found] = best, np.exp(level - most) * share
-        logits[0, best] = -np.inf
+        for block in range(1, blocks):
+            if tops[block] > tops[best]:
+                best = block
+        level, column = tops[best], best * BLOCK
+        last = min(column + BLOCK, count) - 1
+        while column < last and logits[0, column] != level:
+            column += 1
+        columns[found], chances[found] = column, np.exp(level - most) * share
+        logits[0, column] = -np.inf
+        tops[best] = _highest(logits, best)
 
 
-@compiled_with(lanes, borrows=True)
-def _highest(logits: Floats, count: int) -> float:
-    """The highest of the first ``count`` logits."""
-    top = load(logits, 0)
-    for place in range(LANES, count, LANES):
-        top = larger(top, load(logits, place))
-    return highest(top)
+@compiled_with(lanes, borrows=True, forceinline=True)
+def _highest(logits: Floats, block: int) -> float:
+    """The highest logit of a block."""
+    first = block * BLOCK
+    return highest(larger(load(logits, first), load(logits, first + LANES)))
 
 
 __all__ = ["CHILDREN", "MOST_SEEN", "Work", "go_on", "guess", "likeliest", "start"]

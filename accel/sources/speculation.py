@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -112,7 +111,7 @@ structref.define_proxy(
 )
 
 
-@njit(cache=True)
+@compiled_with()
 def desk_of(
     tables: Speculator,
     head: Head,
@@ -305,7 +304,7 @@ def _grow(
         if is_looked:
             found, behind = _look_behind(desk, node, seen, stop, length, place)
             candidate = text[behind] if found > 0 else -1
-            likeliest(work.logits, head.counts[0], columns, chances)
+            likeliest(work.logits, head.counts[0], work.tops, columns, chances)
             for child in range(CHILDREN):
                 columns[child] = head.tokens[columns[child]]
             first = CHILDREN * seen

@@ -30,6 +30,8 @@ from accel.profile import Costs
 from accel.trust import Trust
 
 FAST = Planner(Costs([256], [1, 4, 8, 16, 64], np.array([[0.17, 0.2, 0.26, 0.46, 1.4]]) * 1e-3))
+FLAT = Planner(Costs([256], [1, 4, 8, 16, 64], np.array([[0.38, 0.42, 0.48, 0.6, 1.37]]) * 1e-3))
+"""As by tile registers: more rows take hardly longer."""
 SLOW = Planner(Costs([256], [1, 4, 8, 16, 64], np.array([[20.0, 20.1, 20.3, 20.8, 23.0]]) * 1e-3))
 
 
@@ -184,6 +186,19 @@ def test_a_speculator_drafts_behind_all_matches_where_forwards_are_fast() -> Non
         assert chosen(Choice(Trust()), match, speculates=True)[0] == Draft.SPECULATION
         assert chosen(Choice(Trust()), match)[0] != Draft.SPECULATION
     assert list(SPECULATED) == sorted(SPECULATED)
+
+
+def test_a_tree_beside_a_speculator_has_to_bring_more_than_that_does() -> None:
+    """A run that goes on is in its trees, too; a slow forward gets what is still beyond them."""
+    for planner, expected in ((FLAT, Draft.SPECULATION), (SLOW, Draft.TREE)):
+        choice = Choice(Trust())
+        for match in (6, 16):
+            assert chosen(choice, match, planner, speculates=True)[0] == expected, match
+        for _ in range(6):
+            choice.learn(8, 8)
+        assert run_of(choice.odds(planner.chains(1, 300)).numbers, 16) == 48
+        assert chosen(choice, 16, planner, speculates=True)[0] == expected, "a run"
+    assert chosen(Choice(Trust()), 0, SLOW, speculates=True)[0] == Draft.SPECULATION
 
 
 def test_long_runs_that_came_true_promise_nothing_for_short_matches() -> None:

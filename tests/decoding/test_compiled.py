@@ -14,6 +14,7 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 import accel
+from accel.sources.compiled import _Index
 
 
 def modules() -> Iterator[ModuleType]:
@@ -83,6 +84,24 @@ def test_their_users_are_known() -> None:
     assert "accel.compiled_forward.forward_at" in USERS["accel.compiled_layers.part_of"]
     assert "accel.compiled_forward.forward" in USERS["accel.compiled_forward.forward_at"]
     assert "accel.compiled_llama._compute" in USERS["accel.compiled_forward.shares_of"]
+
+
+def test_who_takes_types_of_ours_survives_their_end() -> None:
+    """Numba's own index of compiled forms cannot be read once a module that it names is gone, as
+    after an upgrade: only that of ``compiled_with`` counts as empty then."""
+    found = []
+    for module in modules():
+        for value in vars(module).values():
+            if not isinstance(value, CPUDispatcher) or value.py_func.__module__ != module.__name__:
+                continue
+            hints = get_type_hints(value.py_func)
+            hints.pop("return", None)
+            kinds = {kind for hint in hints.values() for kind in (hint, *get_args(hint))}
+            if any(getattr(kind, "__module__", "").startswith("accel.") for kind in kinds):
+                found.append(name_of(value))
+                index = value._cache._cache_file
+                assert isinstance(index, _Index) or value.targetoptions.get("inline"), found[-1]
+    assert {"accel.compiled_side.side_of", "accel.sources.guesses.sample"} <= set(found)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

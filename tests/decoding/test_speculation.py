@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from as_stored import AsStored
-from numpy.typing import NDArray
 from small_mixture import WEIGHTS
+from small_networks import (
+    FREQUENT,
+    HIDDEN,
+    MODEL,
+    STATE,
+    VOCABULARY,
+    WIDTH,
+    network_of,
+    speculator_of,
+)
 
 from accel.choice import CHANCES, LEAST_CHANCE, MOST_NODES, Chains, Choice, Draft, Odds, worth_of
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
-from accel.errors import BrokenModel, UnsupportedModel
 from accel.generation import GenerationRequest
-from accel.int8 import Int8
-from accel.mask_tokens import save_weights, sha256_of_base
+from accel.matmul import BLOCK
+from accel.memory import copied
 from accel.planner import Planner
 from accel.profile import Costs
 from accel.rows import tree_rows
@@ -29,36 +35,15 @@ from accel.sources import mixture_drafter
 from accel.sources.prompt import PromptIndex
 from accel.sources.protocol import DraftRequest
 from accel.sources.speculated_head import MOST_COLUMNS
-from accel.sources.speculated_step import CHILDREN, MOST_SEEN
+from accel.sources.speculated_step import CHILDREN, MOST_SEEN, likeliest
 from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.sources.speculation import LEAST_SEEN, ONWARD
-from accel.speculator import FILE, LENGTHS, Speculator, read_speculator
+from accel.speculator import LENGTHS
 from accel.training.speculator import Network
 from accel.training.speculator_texts import Batch
 from accel.trust import Trust
 
-MODEL, WIDTH, HIDDEN, VOCABULARY = 64, 32, 96, 120
-STATE = 2 * MODEL
-FREQUENT = torch.tensor([0, 3, 7])
-SHIPPED = Path(__file__).parents[2] / "accel" / "default_model"
-
-
-def network_of(seed: int) -> Network:
-    """Random weights as they are stored, in bf16."""
-    torch.manual_seed(seed)
-    network = Network(WIDTH, HIDDEN, torch.randn(VOCABULARY, MODEL).bfloat16().float())
-    for parameter in network.parameters():
-        parameter.data = torch.randn_like(parameter).mul(0.25).bfloat16().float()
-    return network
-
-
-def weights_of(network: Network) -> dict[str, torch.Tensor]:
-    weights = network.weights(FREQUENT)
-    return {name: weight.detach() for name, weight in weights.items()}
-
-
-def speculator_of(network: Network) -> Speculator:
-    return Speculator.of(weights_of(network), network.embeddings)
+ACCEL = Path(__file__).parents[2] / "accel"
 
 
 def text_of(random: np.random.Generator, size: int = 90) -> TokenArray:
@@ -189,6 +174,21 @@ def test_what_stands_behind_the_cursor_is_copied_up_to_its_end() -> None:
     assert set(tree.sources[path[1:]].tolist()) == {Source.SUFFIX}
 
 
+def test_the_likeliest_columns_are_those_of_a_softmax() -> None:
+    """Of equals the first; the last block is not full, or holds less than is asked for."""
+    random = np.random.default_rng(4)
+    for count in (CHILDREN, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 3, MOST_COLUMNS):
+        logits = np.full((1, MOST_COLUMNS), -np.inf, np.float32)
+        logits[0, :count] = random.integers(-6, 6, count) / np.float32(2)
+        shares = np.exp(logits[0, :count]) / np.exp(logits[0, :count]).sum()
+        expected = np.argsort(-logits[0, :count], kind="stable")[:CHILDREN]
+        columns, chances = np.zeros(CHILDREN, np.int32), np.zeros(CHILDREN, np.float32)
+        tops = np.zeros(MOST_COLUMNS // BLOCK, np.float32)
+        likeliest(copied(logits), count, tops, columns, chances)
+        assert columns.tolist() == expected.tolist(), count
+        np.testing.assert_allclose(chances, shares[expected], rtol=1e-3)
+
+
 @pytest.mark.parametrize(("nodes", "least"), [(1, 0.01), (3, 0.01), (8, 0.01), (8, 0.2), (40, 0.0)])
 def test_trees_keep_to_what_is_asked(nodes: int, least: float) -> None:
     random = np.random.default_rng(nodes)
@@ -313,7 +313,7 @@ def test_the_embedded_model_speculates_and_writes_the_same(dtype: str, temperatu
     assert engine.model.speculator is not None
     speculated = forwards = tokens = 0
     for file in ("engine", "planner", "trust", "tokenizer"):
-        source = (SHIPPED.parent / f"{file}.py").read_text(encoding="utf-8")
+        source = (ACCEL / f"{file}.py").read_text(encoding="utf-8")
         prompt = engine.tokenizer.encode(source[: len(source) // 3])
         sampling = Sampling(temperature=temperature, seed=4)
         plain = engine.generate(GenerationRequest(prompt, 60, sampling=sampling)).finish()
@@ -329,52 +329,6 @@ def test_the_embedded_model_speculates_and_writes_the_same(dtype: str, temperatu
     assert forwards < tokens
     if not temperature:
         assert speculated > 0
-
-
-def test_a_speculator_of_another_base_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    network = network_of(0)
-    save_weights(tmp_path / FILE, weights_of(network), "of another base")
-    with pytest.raises(UnsupportedModel, match="redraft train speculator"):
-        read_speculator(tmp_path, network.embeddings, "of this base")
-    folder = tmp_path / "model"
-    shutil.copytree(SHIPPED, folder)
-    shutil.copy(tmp_path / FILE, folder / FILE)
-    engine = Engine.load(folder, dtype="bf16")
-    assert engine.model.speculator is None
-    assert "no speculator" in caplog.text
-    assert engine.model.mask_tokens is not None
-
-
-def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    network = network_of(0)
-    weights = weights_of(network)
-    for changed, message in (
-        ({name: weights[name] for name in weights if name != "copy"}, "lacks 'copy'"),
-        ({**weights, "bias": weights["bias"][:-1]}, "do not fit together"),
-    ):
-        with pytest.raises(BrokenModel, match=message):
-            Speculator.of(changed, network.embeddings)
-    with pytest.raises(BrokenModel, match="another width"):
-        Speculator.of(weights, network.embeddings[:, :-1])
-    save_weights(tmp_path / FILE, weights, "base")
-    read = read_speculator(tmp_path, network.embeddings, "base")
-    for one, other in zip(read, speculator_of(network), strict=True):
-        for part, expected in zip(_arrays(one), _arrays(other), strict=True):
-            assert (part == expected).all()
-
-
-def _arrays(part: Int8 | NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    return tuple(part) if isinstance(part, Int8) else (part,)
-
-
-def test_the_shipped_speculator_belongs_to_the_shipped_weights() -> None:
-    from safetensors import safe_open
-
-    with safe_open(SHIPPED / FILE, framework="pt") as stored:
-        assert stored.metadata()["base_sha256"] == sha256_of_base(SHIPPED)
-    assert (SHIPPED / FILE).stat().st_size < 1_500_000
 
 
 def test_a_vocabulary_larger_than_the_head_is_covered_in_part() -> None:
