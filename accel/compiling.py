@@ -70,6 +70,7 @@ def _compile_forward(folder: Path, dtype: str) -> None:
 
 def _compile_steps(folder: Path, dtype: str) -> None:
     engine = _engine(folder, dtype)
+    engine.take_a_step()
     speculator = engine.model.speculator
     engine.warm_up(default_drafter(engine.tokenizer, speculator=speculator))
 

@@ -117,7 +117,7 @@ class Engine:
         )
         engine.path = opened.path
         engine.fim_order = engine._find_order(store)
-        engine._take_a_step()
+        engine.take_a_step()
         engine.warm_up()
         return engine
 
@@ -272,7 +272,7 @@ class Engine:
             order=self.fim_order,
         )
 
-    def _take_a_step(self) -> None:
+    def take_a_step(self) -> None:
         """Load the compiled form of what steps with drafts call: some 40 ms, for which the first
         request would wait."""
         if not self.takes_trees:

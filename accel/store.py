@@ -17,7 +17,7 @@ import platformdirs
 
 from accel.processor import FEATURES, HAS_TILES
 
-VERSION = 8
+VERSION = 9
 
 
 class Store:

@@ -67,11 +67,11 @@ def warm_up_drafting(engine: Engine, forward_s: float) -> None:
 
     model = engine.model
     mixture.warm_up()
-    if adaptive_pays(model.mask_tokens, forward_s):
-        adaptive.warm_up()
-    elif model.speculator is not None:
+    if model.speculator is not None:
         speculating_mixture.warm_up(model.speculator)
         engine.warm_up(default_drafter(engine.tokenizer, speculator=model.speculator))
+    elif adaptive_pays(model.mask_tokens, forward_s):
+        adaptive.warm_up()
     calibration.warm_up()
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accel.sampling import Sampling
     from accel.sources.fastcoder import FastCoderParameters
     from accel.sources.protocol import Drafter
+    from accel.speculator import Speculator
     from accel.tokenizer import Tokenizer
     from lsp_server.bench.datastores import TokenFiles
 
@@ -248,10 +249,11 @@ def _unavailable(why: str) -> Exception:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
-    """All sources, as the server has them: with adaptive tokens where a forward takes long, and
-    with the model's speculator where it does not."""
+    """All sources, as the server has them: with the model's speculator, or where it has none and a
+    forward takes long with adaptive tokens."""
     engine = setup.engine
-    return _with_adaptive(setup, engine.planner.seconds(1, TYPICAL_CONTEXT) if engine else 0.0)
+    forward_s = engine.planner.seconds(1, TYPICAL_CONTEXT) if engine else 0.0
+    return _with_adaptive(setup, forward_s, engine.model.speculator if engine else None)
 
 
 def _retrieval(setup: MethodSetup) -> MakeDrafter:
@@ -264,19 +266,20 @@ def _retrieval(setup: MethodSetup) -> MakeDrafter:
 
 
 def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
-    """All sources and adaptive tokens, however long a forward takes."""
+    """All sources but the speculator, and adaptive tokens, however long a forward takes."""
     _mask_tokens(setup, "redraft+adaptive")
-    return _with_adaptive(setup, math.inf)
+    return _with_adaptive(setup, math.inf, None)
 
 
-def _with_adaptive(setup: MethodSetup, forward_s: float) -> MakeDrafter:
+def _with_adaptive(
+    setup: MethodSetup, forward_s: float, speculator: Speculator | None
+) -> MakeDrafter:
     from accel.sources import default_drafter, speculating_mixture, with_adaptive
     from accel.sources.mixture import warm_up
 
     warm_up()
     engine = setup.engine
     mask_tokens = engine.model.mask_tokens if engine else None
-    speculator = engine.model.speculator if engine else None
     if engine is not None and speculator is not None:
         speculating_mixture.warm_up(speculator)
         engine.warm_up(default_drafter(setup.tokenizer, speculator=speculator))

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_mixture import WEIGHTS
+from small_networks import network_of, speculator_of
 from tiny_models import Oracle, open_engine, random_prompt, run, save
 
 from accel.draft_tree import DraftTree, Source
@@ -26,6 +28,7 @@ from accel.sources.guesses import Group, likeliest
 from accel.sources.mixture import MixtureDrafter
 from accel.sources.protocol import Drafter
 from accel.sources.sdsat import SdsatDrafter, tree_of_rows
+from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.training.frozen_base import FrozenBase
 from accel.training.mask_rows import fresh_parameters
 
@@ -251,6 +254,8 @@ def test_mask_rows_are_used_where_a_forward_costs_enough(engine: Engine) -> None
     assert not adaptive_pays(tokens, ADAPTIVE_FROM_S / 2)
     assert not adaptive_pays(None, 1.0)
     assert isinstance(with_adaptive(MixtureDrafter(), tokens, ADAPTIVE_FROM_S), AdaptiveMixture)
+    speculating = SpeculatingMixture(speculator_of(network_of(0)), weights=WEIGHTS)
+    assert with_adaptive(speculating, tokens, 1.0) is speculating
 
 
 def test_the_likeliest_scores() -> None:
