@@ -31,7 +31,7 @@ from accel.lanes import (
     store,
     store_in_order,
 )
-from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, multiply_in_order, narrow
+from accel.matmul import BLOCK, TILE_ROWS, Packed, multiply, multiply_in_order, narrow, row_dtype
 from accel.memory import empty
 from accel.processor import HAS_TILES
 from accel.rows import BLOCKED
@@ -40,7 +40,8 @@ from accel.sums import add_to, no_sums, sum_of
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Numbers as the model's dtype has them: float32, or the bits of bf16 as int16."""
+"""Numbers as the model's dtype has them: float32, or the bits of bf16 as int16, in rows that are
+multiplied as ``matmul.row_dtype`` has them."""
 
 LOG2_E = float(np.log2(np.e))
 
@@ -91,9 +92,9 @@ class Room(NamedTuple):
         apart, where a cache holds few of them."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
-            empty((QUERIES, columns + BLOCK), dtype),
+            empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
             empty((QUERIES, shape.depth), np.float32),
-            empty((QUERIES, columns + BLOCK), dtype),
+            empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
             empty((QUERIES, shape.depth), np.float32),
         )
 

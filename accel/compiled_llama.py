@@ -187,9 +187,9 @@ class CompiledLlama(Model):
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         first = self._masks_from + group.start
         states = self._scratch.normed[first : self._masks_from + group.stop]
-        if states.dtype != np.float32:
-            states = (states.astype(np.int32) << 16).view(np.float32)
-        return self._mask_logits[group, : self.vocabulary_size], states
+        if states.dtype == np.int16:
+            states = states.astype(np.int32) << 16
+        return self._mask_logits[group, : self.vocabulary_size], states.view(np.float32)
 
     def _compute(
         self,
@@ -236,14 +236,12 @@ class CompiledLlama(Model):
         """What the two threads compute with, for a cache as it is."""
         made_for = self._rotations, self._own, self._ending
         if cache.sides is None or any(map(operator.is_not, made_for, cache.sides_made_for)):
-            first, second = (
-                side_of(
-                    *(self._weights, self._shape, self.vocabulary_size, self._paths),
-                    *(self._rotations, cache.kept, *cache.words, self._found, self._job),
-                    *(self._ending, *own),
-                )
-                for own in self._own
+            shared = (
+                *(self._weights, self._shape, self.vocabulary_size, self._paths),
+                *(self._rotations, cache.kept, *cache.words, self._found, self._job, self._ending),
             )
+            held: list[tuple[Any, ...]] = [(*shared, *own) for own in self._own]
+            first, second = (side_of(*each) for each in held)
             cache.sides, cache.sides_made_for = (first, second), made_for
         return cache.sides
 
@@ -357,8 +355,10 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:
-    """The way back from ``_array``."""
+    """The way back from ``_array``, and of rows as ``row_dtype`` has them."""
     tensor = torch.from_numpy(array)
+    if tensor.dtype == torch.int32:
+        return tensor.view(torch.float32).bfloat16()
     return tensor if tensor.dtype == torch.float32 else tensor.view(torch.bfloat16)
 
 

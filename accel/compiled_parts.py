@@ -11,7 +11,7 @@ from accel import compiled_attention, compiled_paths, lanes, matmul
 from accel.compiled_attention import Floats, Shape, Stored, keep_key, keep_value, rotate
 from accel.compiled_paths import PathScratch, add_path
 from accel.lanes import LANES, everywhere, exponential, load, smaller, store
-from accel.matmul import BLOCK, Packed, multiply, narrow, wide
+from accel.matmul import BLOCK, Packed, multiply, narrow, row_dtype, wide
 from accel.memory import empty
 from accel.sources.compiled import compiled_with
 
@@ -53,7 +53,7 @@ class Scratch(NamedTuple):
     def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
         """Room for ``rows`` rows."""
         width = weights.embedding.shape[1]
-        dtype = weights.embedding.dtype
+        dtype = row_dtype(weights.embedding.dtype)
         attended = shape.heads * shape.depth
         qkv, hidden = weights.qkv.shape[1] * BLOCK, weights.gate_up.shape[1] * BLOCK
         wide_rows = (rows, weights.output.shape[1] * BLOCK)

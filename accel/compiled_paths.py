@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accel import matmul
 from accel.mask_tokens import PROJECTIONS, MaskTokens
-from accel.matmul import BLOCK, Packed, multiply, narrow, packed
+from accel.matmul import BLOCK, Packed, multiply, narrow, packed, row_dtype
 from accel.sources.compiled import compiled_with
 
 Floats = NDArray[np.float32]
@@ -49,7 +49,7 @@ class PathScratch(NamedTuple):
         widest = max((up.shape[1] for up in paths[1::2]), default=0) * BLOCK
         return cls(
             np.empty((rows, paths.qkv_down.shape[1] * BLOCK), np.float32),
-            np.empty((rows, paths.qkv_up.shape[2] * pair), stored),
+            np.empty((rows, paths.qkv_up.shape[2] * pair), row_dtype(stored)),
             np.empty((rows, widest), np.float32),
         )
 

@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from accel import lanes
 from accel.lanes import (
     F32,
     FLOATS,
+    I16,
     I32,
     I64,
     LANES,
@@ -50,8 +52,14 @@ _ZERO = 128
 _PACK = 4
 """Numbers in a word."""
 
-_UNROLLED = 4
-"""Words of a column at once: a sum waits for the one before it."""
+_HAS_DOTS = "avx512vnni" in FEATURES
+"""Dot products of words, four numbers each."""
+
+_UNROLLED = 4 if _HAS_DOTS else 1
+"""Words of a column at once: a sum waits for the one before it. Without dot products there is
+enough to do meanwhile, and no register left."""
+
+_WORDS_OF_16 = ir.VectorType(I16, 2 * LANES)
 
 
 class Int8(NamedTuple):
@@ -107,13 +115,33 @@ def _encode(x: Floats, codes: Codes) -> tuple[float, int]:
 
 def _dot(builder: Any, total: Any, weights: Any, values: Any) -> Any:
     """``total`` [16 x int32] plus, of each word, the sum of four products: weights have no sign."""
-    if "avx512vnni" in FEATURES:
+    if _HAS_DOTS:
         return call(builder, "llvm.x86.avx512.vpdpbusd.512", WORDS, total, weights, values)
+    if "avx2" in FEATURES:
+        eight = ir.Constant(_WORDS_OF_16, [8] * 2 * LANES)
+        both, given = (builder.bitcast(each, _WORDS_OF_16) for each in (weights, values))
+        first = builder.and_(both, ir.Constant(_WORDS_OF_16, [255] * 2 * LANES))
+        total = builder.add(
+            total, _pairs(builder, first, builder.ashr(builder.shl(given, eight), eight))
+        )
+        second = builder.lshr(both, eight)
+        return builder.add(total, _pairs(builder, second, builder.ashr(given, eight)))
     for place in range(_PACK):
         weight = builder.and_(builder.lshr(weights, words(8 * place)), words(255))
         value = builder.ashr(builder.shl(values, words(24 - 8 * place)), words(24))
         total = builder.add(total, builder.mul(weight, value))
     return total
+
+
+def _pairs(builder: Any, a: Any, b: Any) -> Any:
+    """[16 x int32], of each the sum of two products [32 x int16], by registers of 256 bits."""
+    name, result = "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, LANES // 2)
+    halves = []
+    for first in (0, LANES):
+        order = ir.Constant(WORDS, list(range(first, first + LANES)))
+        parts = (builder.shuffle_vector(each, each, order) for each in (a, b))
+        halves.append(call(builder, name, result, *parts))
+    return builder.shuffle_vector(*halves, ir.Constant(WORDS, list(range(LANES))))
 
 
 @intrinsic

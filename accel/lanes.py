@@ -97,10 +97,11 @@ def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def load(_context: Any, array: Any, at: Any) -> Any:
-    """Sixteen numbers of a float32 array, or of bf16 bits as int16, from flat place ``at`` on."""
+    """Sixteen numbers of a float32 array, or of bf16 bits as int16 or (``matmul.row_dtype``) int32,
+    from flat place ``at`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = array.dtype == types.float32
+        wide = array.dtype != types.int16
         element = F32 if wide else I16
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
         if wide:
@@ -140,15 +141,24 @@ def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
             whole = builder.trunc(builder.fptosi(arguments[2], WORDS), _BYTES)
             builder.store(whole, builder.bitcast(place, _BYTES.as_pointer()), align=1)
             return context.get_dummy_value()
-        wide = array.dtype == types.float32
-        element = F32 if wide else I16
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-        given = arguments[2] if wide else rounded(builder, arguments[2])
-        kind = FLOATS if wide else _HALVES
-        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=4 if wide else 2)
+        _store(context, builder, signature, arguments, lambda bits: bits)
         return context.get_dummy_value()
 
     return types.void(array, at, value), generate
+
+
+def _store(context: Any, builder: Any, signature: Any, arguments: Any, ordered: Any) -> None:
+    """Store sixteen numbers, those of int16 ``ordered``."""
+    dtype = signature.args[0].dtype
+    element, kind = (I16, _HALVES) if dtype == types.int16 else (F32, FLOATS)
+    place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+    given = arguments[2]
+    if dtype == types.int16:
+        given = ordered(rounded(builder, given))
+    elif dtype == types.int32:
+        given = builder.bitcast(_rounded_words(builder, given), FLOATS)
+    align = 2 if dtype == types.int16 else 4
+    builder.store(given, builder.bitcast(place, kind.as_pointer()), align=align)
 
 
 _SWAPPED = ir.Constant(WORDS, [place ^ 1 for place in range(LANES)])
@@ -160,15 +170,10 @@ def store_in_order(_context: Any, array: Any, at: Any, value: Any) -> Any:
     bf16 the second stands first, see ``SECOND_FIRST``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = array.dtype == types.float32
-        element = F32 if wide else I16
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-        given, kind = arguments[2], FLOATS if wide else _HALVES
-        if not wide:
-            given = rounded(builder, given)
-            if SECOND_FIRST:
-                given = builder.shuffle_vector(given, given, _SWAPPED)
-        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=4 if wide else 2)
+        def ordered(bits: Any) -> Any:
+            return builder.shuffle_vector(bits, bits, _SWAPPED) if SECOND_FIRST else bits
+
+        _store(context, builder, signature, arguments, ordered)
         return context.get_dummy_value()
 
     return types.void(array, at, value), generate
@@ -180,10 +185,15 @@ def rounded(builder: Any, value: Any) -> Any:
         pairs = ir.VectorType(BFloat(), LANES)
         found = call(builder, "llvm.x86.avx512bf16.cvtneps2bf16.512", pairs, value)
         return builder.bitcast(found, _HALVES)
+    return builder.trunc(builder.lshr(_rounded_words(builder, value), words(16)), _HALVES)
+
+
+def _rounded_words(builder: Any, value: Any) -> Any:
+    """Bits of the fp32 numbers [16 x int32] that are the nearest bf16, ties to even."""
     bits = builder.bitcast(value, WORDS)
     odd = builder.and_(builder.lshr(bits, words(16)), words(1))
     bits = builder.add(bits, builder.add(odd, words(0x7FFF)))
-    return builder.trunc(builder.lshr(bits, words(16)), _HALVES)
+    return builder.and_(bits, words(-65536))
 
 
 @intrinsic

@@ -116,7 +116,7 @@ class Model(ABC):
     def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The normalised states of a row of the last forward, of those from ``logits_from`` on, the
         last and that before ``compiled_parts.middle_layer``: [width] each, float32, or the bits of
-        bf16 as int16. Valid until the next forward."""
+        bf16, see ``matmul.row_dtype``. Valid until the next forward."""
         raise NotImplementedError("this model gives no states")
 
     def mask_rows(self, group: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

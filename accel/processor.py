@@ -7,6 +7,7 @@ import os
 import platform
 
 import llvmlite.binding as llvm
+from numba.core import config
 
 _REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
 
@@ -19,6 +20,10 @@ def cores() -> int:
 
 
 def _features() -> set[str]:
+    """Those that Numba compiles for: of the processor, or as its settings name them."""
+    named: str | None = config.CPU_FEATURES
+    if named is not None:
+        return {name[1:] for name in named.split(",") if name.startswith("+")}
     try:
         return {name for name, here in llvm.get_host_cpu_features().items() if here}
     except RuntimeError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accel.compiled_parts import Weights
-from accel.matmul import BLOCK, Packed, multiply
+from accel.matmul import BLOCK, Packed, multiply, row_dtype
 from accel.profile import Costs
 
 ROWS = (1, 8, 32)
@@ -48,7 +48,8 @@ class _Products:
         self._matrices = matrices
         # A word of a matrix is one float32, or two numbers of bf16.
         each = np.dtype(np.float32).itemsize // dtype.itemsize
-        self._inputs = [np.zeros((max(ROWS), len(matrix[0]) * each), dtype) for matrix in matrices]
+        shapes = [(max(ROWS), len(matrix[0]) * each) for matrix in matrices]
+        self._inputs = [np.zeros(shape, row_dtype(dtype)) for shape in shapes]
         most = max(len(matrix) for matrix in matrices)
         self._output = np.empty((max(ROWS), most * BLOCK), np.float32)
 

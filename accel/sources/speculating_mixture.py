@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from accel.choice import CHANCES, MOST_NODES, Chains, Choice, Draft, Odds, choose
 from accel.draft_tree import DraftTree, TokenArray
 from accel.ending import note_states
+from accel.matmul import row_dtype
 from accel.rows import Rows
 from accel.sources.acceptance import Weights
 from accel.sources.asking import Asking, Reached, ask_in
@@ -162,7 +163,7 @@ def warm_up(speculator: Speculator) -> None:
     """Compile (or load the compiled form of) what speculating calls."""
     drafter = SpeculatingMixture(speculator, weights=Weights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
-    state = np.zeros(speculator.state_width // 2, np.int16)
+    state = np.zeros(speculator.state_width // 2, row_dtype(np.int16))
     ones = np.ones(len(CHANCES))
     chains = Chains(ones.astype(np.int64), ones, ones, 1.0, 0.1, ones[:5], np.zeros(5))
     odds = Choice(Trust()).odds(chains)

@@ -106,9 +106,11 @@ def test_rounding_to_bf16_is_torchs() -> None:
     values = (random.standard_normal((64, 64)) * 10.0 ** random.integers(-20, 20, (64, 64))).astype(
         np.float32
     )
-    stored, widened = np.empty(values.shape, np.int16), np.empty(values.shape, np.float32)
-    _copied(values, stored)
     rounded = torch.from_numpy(values).to(torch.bfloat16)
-    assert (stored == rounded.view(torch.int16).numpy()).all()
-    _copied(stored, widened)
-    assert (widened == rounded.float().numpy()).all()
+    bits = rounded.view(torch.int16).numpy()
+    for dtype, expected in ((np.int16, bits), (np.int32, bits.astype(np.int32) << 16)):
+        stored, widened = np.empty(values.shape, dtype), np.empty(values.shape, np.float32)
+        _copied(values, stored)
+        assert (stored == expected).all()
+        _copied(stored, widened)
+        assert (widened == rounded.float().numpy()).all()

@@ -1,0 +1,50 @@
+"""Processors plainer than the one at hand: code compiled for them finds the same."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+
+_HASWELL = "+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
+"""What laptops have had since 2013, many of today among them."""
+
+
+def features_under(settings: dict[str, str]) -> set[str]:
+    code = "from accel.processor import FEATURES; print(*FEATURES)"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | settings,
+    )
+    return set(found.stdout.split())
+
+
+def test_what_numba_is_told_counts_as_what_there_is() -> None:
+    told = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,-avx512f,+fma"}
+    assert features_under(told) == {"avx2", "fma"}
+    assert features_under({"NUMBA_CPU_NAME": "generic"}) == set()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
+def test_products_on_a_laptop_without_wide_registers(tmp_path: Path) -> None:
+    """The tests of products once more, compiled for such a processor."""
+    settings = {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": _HASWELL,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    tests = [str(FOLDER / name) for name in ("test_matmul.py", "test_int8.py", "test_lanes.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    found = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=os.environ | settings
+    )
+    assert found.returncode == 0, found.stdout
