@@ -66,12 +66,17 @@ def test_an_edit_is_hunks_that_make_the_new_text_and_nothing_else(
     driver.open(uri, SHAPES)
     answers = edits(driver, uri)
     assert answers, "the model could do none of the edits"
+    forwards, tokens = (
+        sum(answer["statistics"][name] for answer in answers) for name in ("forwards", "tokens")
+    )
+    assert forwards < tokens, "drafts are accepted"
     for answer in answers:
         new = applied(SHAPES, answer["hunks"])
         assert answer["text"] in new
         assert answer["version"] == 1
         statistics = answer["statistics"]
-        assert statistics["forwards"] <= statistics["tokens"]
+        # The end that the model writes takes a forward, too, and is no token of the text.
+        assert statistics["forwards"] <= statistics["tokens"] + 1
         assert "".join(one["text"] for one in statistics["spans"]).rstrip("\n") in answer[
             "text"
         ] + ("\n" + "".join(one["text"] for one in statistics["spans"]))

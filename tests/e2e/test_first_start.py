@@ -31,7 +31,7 @@ EngineService().load(told.append)
 print(json.dumps({"names": names, "told": told}))
 """
 
-MEASURED = ("accel.matmul.", "accel.tiles.")
+MEASURED = ("accel.kernels.", "accel.matmul.", "accel.tiles.")
 """The products of the dtype that is not taken."""
 LITTLE = ("accel.lines.",)
 
