@@ -43,7 +43,7 @@ from accel.compiled_layers import (
     gated_unit,
     part_of,
 )
-from accel.compiled_parts import Scratch, add_and_normalise
+from accel.compiled_parts import Scratch, normalise
 from accel.compiled_side import OpenSide, opened
 from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import TokenArray
@@ -193,8 +193,8 @@ def _find(
     skipped = max(first - part.begin, 0)
     rows = part.end - part.begin - skipped
     if rows > 0:
-        x, added, normed = room.x[skipped:], room.added[skipped:], room.normed[skipped:]
-        add_and_normalise(x, added, rows, weights.norm, own.shape.eps, normed)
+        x, normed = room.x[skipped:], room.normed[skipped:]
+        normalise(x, rows, weights.norm, own.shape.eps, normed)
         if not wanted.walks:
             begin, end = part.blocks.head
             matrix, written = weights.head[begin:end], logits[part.begin + skipped - first :]

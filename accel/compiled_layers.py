@@ -27,11 +27,12 @@ from accel.compiled_attention import Floats, attend
 from accel.compiled_parts import (
     Parts,
     Scratch,
-    add_and_normalise,
+    add,
     embed,
     gate,
     keep_rows,
     middle_layer,
+    normalise,
     parts_of,
     place_rows,
     project,
@@ -107,7 +108,7 @@ def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int
 def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
     """Write what the first layer is given: embeddings, and what mask rows have in their stead."""
     x = part.room.x
-    embed(given.tokens[part.begin : part.end], own.weights.embedding, x, part.room.added)
+    embed(given.tokens[part.begin : part.end], own.weights.embedding, x)
     first = max(given.first_mask, part.begin)
     for row in range(first, min(given.first_mask + len(given.mask_inputs), part.end)):
         for i in range(x.shape[1]):
@@ -118,11 +119,11 @@ def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
 def attention(
     layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
 ) -> int:
-    """Write what attention adds; returns the number of the last meeting."""
+    """Add what attention does; returns the number of the last meeting."""
     weights, shape, paths, room = own.weights, own.shape, own.paths, part.room
     by_columns, side, rows = part.by_columns, part.side, part.end - part.begin
     norm = weights.attention_norm[layer]
-    add_and_normalise(room.x, room.added, rows, norm, shape.eps, room.normed)
+    normalise(room.x, rows, norm, shape.eps, room.normed)
     if layer == middle_layer(len(weights.qkv)) and (side == 0 or not by_columns):
         keep_rows(room.normed, room.middle)
     project(
@@ -159,17 +160,19 @@ def attention(
         *(room.attended, weights.output, layer, room.added, part.blocks.output),
         *(part.first_mask, part.masks, paths.output_down, paths.output_up, own.path_scratch),
     )
-    return meet_where(by_columns, meeting, side, number)
+    number = meet_where(by_columns, meeting, side, number)
+    add(room.x, room.added, rows)
+    return number
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def gated_unit(
     layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
 ) -> int:
-    """Write what the gated linear unit adds; returns the number of the last meeting."""
+    """Add what the gated linear unit does; returns the number of the last meeting."""
     weights, paths, room, blocks = own.weights, own.paths, part.room, part.blocks
     rows, norm = part.end - part.begin, weights.mlp_norm[layer]
-    add_and_normalise(room.x, room.added, rows, norm, own.shape.eps, room.normed)
+    normalise(room.x, rows, norm, own.shape.eps, room.normed)
     for half in (blocks.gate, blocks.up):
         project(
             *(room.normed, weights.gate_up, layer, room.gate_up, half),
@@ -181,7 +184,9 @@ def gated_unit(
         *(room.gated, weights.down, layer, room.added, blocks.down),
         *(part.first_mask, part.masks, paths.down_down, paths.down_up, own.path_scratch),
     )
-    return meet_where(part.by_columns, meeting, part.side, number)
+    number = meet_where(part.by_columns, meeting, part.side, number)
+    add(room.x, room.added, rows)
+    return number
 
 
 __all__ = ["LAYER_MEETINGS", "Part", "attention", "begin_rows", "gated_unit", "part_of"]

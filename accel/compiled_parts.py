@@ -10,8 +10,17 @@ from numpy.typing import NDArray
 from accel import compiled_attention, compiled_paths, lanes, matmul
 from accel.compiled_attention import Floats, Shape, Stored, keep_key, keep_value, rotate
 from accel.compiled_paths import PathScratch, add_path
-from accel.lanes import LANES, everywhere, exponential, load, smaller, store
-from accel.matmul import BLOCK, Packed, multiply, narrow, row_dtype, wide
+from accel.lanes import (
+    LANES,
+    everywhere,
+    exponential,
+    load,
+    multiply_add,
+    smaller,
+    store,
+    total,
+)
+from accel.matmul import BLOCK, Packed, multiply, row_dtype
 from accel.memory import empty
 from accel.sources.compiled import compiled_with
 
@@ -86,21 +95,29 @@ def rows_in(scratch: Scratch, begin: int, end: int, heads: int) -> Scratch:
     )
 
 
-@compiled_with(matmul, fastmath=True, borrows=True)
-def add_and_normalise(
-    x: Floats, added: Floats, rows: int, weight: Floats, eps: float, normed: Stored
-) -> None:
-    """Add to the residual stream; write its root mean square norm."""
-    width = x.shape[1]
+@compiled_with(lanes, borrows=True)
+def add(x: Floats, added: Floats, rows: int) -> None:
+    """Add to the residual stream."""
     for row in range(rows):
-        total = np.float32(0)
-        for i in range(width):
-            value = x[row, i] + added[row, i]
-            x[row, i] = value
-            total += value * value
-        scale = np.float32(1) / np.sqrt(total / np.float32(width) + np.float32(eps))
-        for i in range(width):
-            normed[row, i] = narrow(x[row, i] * scale * weight[i], normed)
+        to, start = row * x.shape[1], row * added.shape[1]
+        for i in range(0, x.shape[1], LANES):
+            store(x, to + i, load(x, to + i) + load(added, start + i))
+
+
+@compiled_with(lanes, borrows=True)
+def normalise(x: Floats, rows: int, weight: Floats, eps: float, normed: Stored) -> None:
+    """Write the root mean square norm of the residual stream."""
+    width, zero = x.shape[1], everywhere(np.float32(0))
+    for row in range(rows):
+        start = row * width
+        even, odd = zero, zero
+        for i in range(0, width, 2 * LANES):
+            first, second = load(x, start + i), load(x, start + i + LANES)
+            even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
+        mean = total(even + odd) / np.float32(width)
+        scale = everywhere(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+        for i in range(0, width, LANES):
+            store(normed, start + i, load(x, start + i) * scale * load(weight, i))
 
 
 @compiled_with(lanes, borrows=True)
@@ -215,13 +232,13 @@ def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
     )
 
 
-@compiled_with(matmul, borrows=True)
-def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats, added: Floats) -> None:
-    """Begin the residual stream, to which nothing is added yet."""
+@compiled_with(lanes, borrows=True)
+def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats) -> None:
+    """Begin the residual stream."""
+    width = embedding.shape[1]
     for row in range(len(tokens)):
-        for i in range(embedding.shape[1]):
-            x[row, i] = wide(embedding[tokens[row], i])
-            added[row, i] = 0
+        for i in range(0, width, LANES):
+            store(x, row * width + i, load(embedding, tokens[row] * width + i))
 
 
 @compiled_with(lanes, matmul, compiled_paths, borrows=True)
@@ -251,11 +268,12 @@ __all__ = [
     "Parts",
     "Scratch",
     "Weights",
-    "add_and_normalise",
+    "add",
     "embed",
     "gate",
     "keep_rows",
     "middle_layer",
+    "normalise",
     "parts_of",
     "place_rows",
     "project",

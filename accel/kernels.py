@@ -49,6 +49,10 @@ LEAST_PAIR, MOST_PAIR = (4, 6) if IS_WIDE else (1, 0)
 
 HALF = BLOCK // 2
 
+FAST_ROWS = 2
+"""Rows that wait for memory: what is asked for is read soon, and asked for into the first level of
+caches. More rows take so long that it would stand there in the way of what they read meanwhile."""
+
 
 def _value(builder: Any, row: Any, k: Any, part: int, *, is_wide: bool, in_parts: bool) -> Any:
     """What a row [float32, or pairs of bf16 as int32, or bits of float32 where it ``is_wide``] has
@@ -143,7 +147,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
                     loaded.append(builder.load(at, align=4))
             for line in spans:
                 place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
-                prefetch(builder, builder.gep(wanted, [place]))
+                prefetch(builder, builder.gep(wanted, [place]), level=1 if rows <= FAST_ROWS else 2)
             following = builder.add(k, I64(1))
             ends = totals
             for part in range(2 if in_parts else 1):
@@ -234,6 +238,7 @@ def half_of(  # type: ignore[no-untyped-def]
 
 __all__ = [
     "BLOCK",
+    "FAST_ROWS",
     "HALF",
     "IS_WIDE",
     "LEAST_PAIR",

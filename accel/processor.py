@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from pathlib import Path
 
 import llvmlite.binding as llvm
 from numba.core import config
@@ -41,6 +42,20 @@ def _may_use_tiles() -> bool:
     return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
 
 
+def first_level(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+    """Bytes of a core's first level of caches for data, None where the system does not say."""
+    for cache in caches.glob("index*"):
+        try:
+            level, kind, size = (
+                (cache / name).read_text().strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        if (level, kind) == ("1", "Data") and size.endswith("K") and size[:-1].isdigit():
+            return int(size[:-1]) << 10
+    return None
+
+
 FEATURES = _features()
 """As LLVM names them."""
 
@@ -49,3 +64,6 @@ HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
 
 HAS_TILES = _may_use_tiles()
 """Products of tiles of bf16, see ``accel.tiles``."""
+
+FIRST_LEVEL = first_level() or 48 << 10
+"""Bytes of a core's first level of caches for data."""

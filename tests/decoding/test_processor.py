@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from accel.processor import first_level
+
 FOLDER = Path(__file__).parent
 
 _HASWELL = "+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
@@ -48,3 +50,18 @@ def test_products_on_a_laptop_without_wide_registers(tmp_path: Path) -> None:
         command, check=False, capture_output=True, text=True, env=os.environ | settings
     )
     assert found.returncode == 0, found.stdout
+
+
+def test_the_first_level_of_caches_is_what_the_system_says(tmp_path: Path) -> None:
+    for place, (level, kind, size) in enumerate(
+        [("1", "Instruction", "64K"), ("2", "Unified", "1024K"), ("1", "Data", "32K")]
+    ):
+        folder = tmp_path / f"index{place}"
+        folder.mkdir()
+        for name, said in (("level", level), ("type", kind), ("size", size)):
+            (folder / name).write_text(f"{said}\n")
+    assert first_level(tmp_path) == 32 << 10
+    (tmp_path / "index2" / "size").write_text("48\n")
+    assert first_level(tmp_path) is None
+    (tmp_path / "index2" / "size").unlink()
+    assert first_level(tmp_path) is None
