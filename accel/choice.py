@@ -90,11 +90,16 @@ speculator was wrong."""
 _MOST_LIKELY = 3.0
 _MOST_LEARNT = 2.0
 """Tokens hoped for in one step of a speculator that count at most."""
-_FASTER = 4.5
+_FASTER = 3.0
 """A speculated token is worth a plain step over this. With drafts tokens come twice as fast, so to
-wait for a node costs more of them; and rows and looks take longer than in the profile. On functions
-of installed packages 2.46 times plain with 2, 2.46 with 3, 2.60 with 4.5, and 2.59 with 6; those
-that hardly repeat 1.60, 1.82, 1.97 and 1.97."""
+wait for a node costs more of them; and rows take longer than in the profile."""
+NODE_S = 5e-6
+"""What a node of a speculator takes beside its row: looks, above all. Functions of installed
+packages where a row costs a fifth of a plain step, by expected seconds: 122 us a token with 4.5 and
+nothing, 114 with 3 and this, run-on 100 and 88; where rows cost a sixtieth 78 and 79, 42 and 43."""
+_BEYOND = 4.5
+"""``_FASTER`` of what a tree of all sources brings beyond a speculator's: where forwards are fast
+it pays in next to no step."""
 _MOST_UNASKED = 15
 """Steps without a question at most: of random text that is drawn, to ask at every eighth takes a
 hundredth of the time."""
@@ -217,7 +222,7 @@ def choose_in(
             speculated_s, hoped = max(speculated_s, saved_s), max(hoped, chains.accepted[place])
         speculated_s = speculated_s * pace - numbers[_SPECULATION_COST] * numbers[_SPECULATION_S]
         beyond = (chains.accepted[place] + MORE[found] - hoped) * min(likely, 1.0)
-        tree_saves_s = speculated_s + beyond * plain_s / _FASTER * pace - _TREE_COSTS * tree_s
+        tree_saves_s = speculated_s + beyond * plain_s / _BEYOND * pace - _TREE_COSTS * tree_s
     else:
         chain_s = saved_s * pace - numbers[_CHAIN_COST] * numbers[_CHAIN_S]
     if max(chain_s, tree_saves_s, speculated_s) <= 0:
@@ -246,7 +251,7 @@ def worth_of(numbers: NDArray[np.float64], chains: Chains) -> float:
     """Seconds that a speculated token saves where it is right, less while fewer are right than were
     hoped for."""
     worth_s = chains.plain_s * _likely(numbers, _SPECULATED) / _FASTER
-    return max(worth_s, chains.slopes[0] / _MOST_CHANCE)
+    return max(worth_s, (chains.slopes[0] + NODE_S) / _MOST_CHANCE)
 
 
 @compiled_with(borrows=True)

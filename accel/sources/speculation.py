@@ -15,7 +15,7 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel import choice, compiled_parts, ending, int8, lanes, matmul, meeting, speculator
-from accel.choice import LEAST_CHANCE, MOST_NODES, Chains, note_speculated, run_of, worth_of
+from accel.choice import LEAST_CHANCE, MOST_NODES, NODE_S, Chains, note_speculated, run_of, worth_of
 from accel.draft_tree import Source, TokenArray
 from accel.ending import Ended, nothing_ended
 from accel.rows import BLOCKED
@@ -314,7 +314,7 @@ def _grow(
             _keep_onward(grown, best, node, text, length, ends, run)
         best = int(np.argmax(kept.chances))
         chance = kept.chances[best]
-        if taken == most or chance * worth_s <= slopes[taken] or chance < LEAST_CHANCE:
+        if taken == most or chance * worth_s <= slopes[taken] + NODE_S or chance < LEAST_CHANCE:
             return count
         node = taken
         nodes.tokens[node], nodes.parents[node] = kept.tokens[best], kept.parents[best]
@@ -324,14 +324,14 @@ def _grow(
         kept.chances[best] = 0
         taken += 1
         expected += chance
-        if expected * worth_s - (seconds[taken] - seconds[0]) > saved_s:
-            saved_s = expected * worth_s - (seconds[taken] - seconds[0])
-            count = taken
+        saves_s = expected * worth_s - (seconds[taken] - seconds[0] + taken * NODE_S)
+        if saves_s > saved_s:
+            saved_s, count = saves_s, taken
         above = nodes.parents[node]
         is_looked = (
             seen < MOST_SEEN
             and chance >= LEAST_SEEN
-            and chance * _LIKELIEST * worth_s > slopes[taken]
+            and chance * _LIKELIEST * worth_s > slopes[taken] + NODE_S
             and nodes.lengths[node] <= _SURE
             and (above < 0 or grown.seen[above] >= 0)
             and nodes.tokens[node] < len(desk.newest)

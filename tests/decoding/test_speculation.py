@@ -21,7 +21,17 @@ from small_networks import (
     speculator_of,
 )
 
-from accel.choice import CHANCES, LEAST_CHANCE, MOST_NODES, Chains, Choice, Draft, Odds, worth_of
+from accel.choice import (
+    CHANCES,
+    LEAST_CHANCE,
+    MOST_NODES,
+    NODE_S,
+    Chains,
+    Choice,
+    Draft,
+    Odds,
+    worth_of,
+)
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.generation import GenerationRequest
@@ -129,6 +139,23 @@ def test_nodes_have_the_chances_of_the_network_that_was_trained(seed: int) -> No
     best = chances_behind(network, text, state, [])
     assert best[int(tree.tokens[0])] >= max(best.values()) - 1e-4
     assert tree.sources[0] == Source.SPECULATED
+
+
+def test_a_node_is_worth_what_it_takes_beside_its_row() -> None:
+    """Where rows cost nothing, and a plain step hardly more than a node's looks."""
+    random, free = np.random.default_rng(0), np.zeros(65)
+    network, text = network_of(0), text_of(random)
+    ones = np.ones(len(CHANCES))
+    drafter = drafter_at(network, text, torch.from_numpy(random.normal(size=STATE)).float())
+    sizes = []
+    for plain_s in (1e-5, 1.0):
+        chains = Chains(ones.astype(np.int64), ones, ones, plain_s, 0.0, free, free)
+        odds = Choice(Trust()).odds(chains)
+        tree = drafter.speculate(odds, 64)
+        worth_s = worth_of(odds.numbers, chains)
+        assert (tree.probabilities * worth_s > NODE_S).all()
+        sizes.append(len(tree))
+    assert sizes[0] < sizes[1]
 
 
 @pytest.mark.parametrize("seed", range(6))
