@@ -28,6 +28,7 @@ from accel.kv_cache import KVCache
 from accel.llama import eps_of, fused_biases, fused_weights, is_built_like_llama, rotation_angles
 from accel.mask_tokens import MaskTokens
 from accel.matmul import BLOCK, packed
+from accel.meeting import interrupt, interruptions
 from accel.memory import empty
 from accel.model import Capability, Model
 from accel.rows import Rows, chain_rows
@@ -180,6 +181,13 @@ class CompiledLlama(Model):
             pair.let_go()
         cache.length = made.past
         return made, self._steps
+
+    @property
+    def interruptions(self) -> int:
+        return interruptions(self._pair.meeting)
+
+    def interrupt(self) -> None:
+        interrupt(self._pair.meeting)
 
     def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         return self._scratch.normed[row], self._scratch.middle[row]

@@ -14,7 +14,7 @@ from accel.draft_tree import TokenArray
 from accel.sources.compiled import FieldsType, compiled_with
 from accel.sources.speculation import Grown
 
-MOST_STEPS = 32
+MOST_STEPS = 64
 """Steps of one call at most."""
 
 MOST_UNLINKED = 4 * (MOST_NODES + 1)
@@ -89,14 +89,17 @@ class Start(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Up to where steps are made: so many of them, tokens that they choose, nodes of a tree, and
-    positions of the model; and behind which tokens none is made, bool [vocabulary]."""
+    """Up to where steps are made: so many of them, tokens that they choose, nodes of a tree,
+    positions of the model, and seconds; behind which tokens none is made, bool [vocabulary]; and
+    how many interruptions there may have been (``meeting.interrupt``)."""
 
     steps: int
     tokens: int
     nodes: int
     positions: int
+    seconds: float
     pauses: NDArray[np.bool_]
+    interruptions: int
 
 
 class Made(NamedTuple):

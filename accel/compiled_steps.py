@@ -45,7 +45,7 @@ from accel.compiled_task import Given, Share, Wanted
 from accel.draft_tree import Source, TokenArray
 from accel.drawing import Draws, moved
 from accel.ending import Ended, Ending, is_wanted, note_states
-from accel.meeting import LATE
+from accel.meeting import LATE, is_interrupted
 from accel.sources import asking as asking_of
 from accel.sources import mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import Reached, ask_at
@@ -106,6 +106,14 @@ def _note_step(
         steps.sources[first + place] = sources[walked.path[place]] if place < count - 1 else _MODEL
         found |= pauses[token]
     return found
+
+
+@compiled_with(meeting_of, borrows=True, forceinline=True)
+def _ends_calls(meeting: NDArray[np.int64], late: int, limits: Limits, took_s: float) -> bool:
+    """Whether no further step is made in this call, which began when the second thread had been
+    late so often: without a core of its own it would be late in every step."""
+    is_long = took_s >= limits.seconds
+    return is_long or meeting[LATE] > late or is_interrupted(meeting, limits.interruptions)
 
 
 _FORWARD = (
@@ -189,6 +197,7 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
     last, past, number = start.last, start.past, start.number
     step, verified_s, is_over, late = 0, 0.0, False, meeting[LATE]
     most = min(limits.steps, limits.tokens, limits.positions - past, start.capacity - past)
+    first = _now(steps.clock)
     while step < most and not is_over:
         began = _now(steps.clock)
         lay_out(tree, 0, last)
@@ -196,15 +205,14 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
         chosen = _walk_tree(side, tree, 0, past + step, *how)
         number += meetings_of(len(side.weights.qkv), 1)
         last = side.walk_room.chosen[0]
-        took_s = _now(steps.clock) - began
+        verified = _now(steps.clock)
+        took_s = verified - began
         is_over = _note_step(
             *(steps, step, took_s, step, side.walk_room, chosen),
             *(tree.nodes.sources, limits.pauses),
-        )
+        ) or _ends_calls(meeting, late, limits, verified - first)
         verified_s += took_s
         step += 1
-        # Without a core of its own the second thread would be late in every step.
-        is_over |= meeting[LATE] > late
     return Made(
         *(step, 0, 0, step, 0, 0, NOT_COMMITTED, 0, past + step),
         *(0.0, verified_s, verified_s),
@@ -235,11 +243,11 @@ def steps_in(
     walked, scratch = side.walk_room, side.row_scratch
     last, past, number = start.last, start.past, start.number
     coming, grown, stop, has_state = reached.coming, reached.grown, reached.stop, reached.has_state
-    length, place, row = NOT_COMMITTED, 0, -1
+    length, place, row, late, is_over = NOT_COMMITTED, 0, -1, meeting[LATE], False
     held = _hold(steps.unlinked, 0, reached.added, len(reached.added))
     step = drafts = all_nodes = tokens = linked = 0
     asked_s = verified_s = expected_s = 0.0
-    late, began, is_over = meeting[LATE], _now(steps.clock), False
+    first = began = _now(steps.clock)
     while step < limits.steps and tokens < limits.tokens and not is_over:
         most = min(limits.nodes, MOST_NODES, limits.positions - past - 1)
         has_room = stop + grown + MOST_SEEN <= len(table.text) and held + most + 1 <= MOST_UNLINKED
@@ -280,7 +288,7 @@ def steps_in(
         is_over = _note_step(
             *(steps, step, verified - drafted, tokens, walked, chosen),
             *(tree.nodes.sources, limits.pauses),
-        ) or (meeting[LATE] > late)
+        ) or _ends_calls(meeting, late, limits, verified - first)
         # To commit is no part of drafting; to learn from it is.
         began = _now(steps.clock)
         row = _note_row(

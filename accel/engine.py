@@ -227,6 +227,12 @@ class Engine:
             self._refuse_for_memory(len(rows), session, error)
             raise
 
+    def interrupt(self) -> None:
+        """Have the generation that is decoded now ask whether it is cancelled after one forward,
+        where it makes several in one call. For other threads."""
+        if self.model.runs_steps:
+            self.model.interrupt()
+
     def run_steps(
         self,
         last: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,7 @@ from accel.statistics import Statistics
 from accel.stepping import Stepper
 from accel.transcript import Transcript
 from accel.trust import Trust
-from accel.verifier import entropy_tokens, expected_hits, likeliest_tokens, main_branch, walk
+from accel.verifier import expected_hits, main_branch, relaxed, walk
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -57,8 +57,8 @@ RECYCLED_ROWS, RECYCLED_WIDTH = 3, 4
 class Generation:
     """A running generation. Iterate over it for chunks; the rest is complete after the end.
 
-    Cancel is checked before every forward, or every 5 ms of short ones. Leaving the iteration early
-    is a cancel.
+    Cancel is checked before every forward; before several short ones, which ``Engine.interrupt``
+    ends. Leaving the iteration early is a cancel.
     """
 
     def __init__(self, engine: Engine, request: GenerationRequest, session: Session) -> None:
@@ -125,7 +125,7 @@ class Generation:
         self.statistics.prefill_s = time.perf_counter() - started
         pending = self._prefill()
         started = time.perf_counter()
-        while not (pending is None or self._written.is_finished or request.cancelled()):
+        while pending is not None and self._goes_on():
             session.check(self)
             chunk = self._several(pending) or self._one(pending)
             pending = chunk.tokens[-1:]
@@ -133,6 +133,12 @@ class Generation:
             if len(chunk.tokens):
                 yield chunk
             started = time.perf_counter()
+
+    def _goes_on(self) -> bool:
+        """Whether there is another step to make."""
+        if self._stepper is not None:
+            self._stepper.note_interruptions()
+        return not (self._written.is_finished or self.request.cancelled())
 
     def _several(self, pending: TokenArray) -> Chunk | None:
         """Some steps at once, None where one is to be made by itself."""
@@ -279,8 +285,12 @@ class Generation:
         if self._greedy is not None and not constrained:
             path, tokens = self._greedy(tree, logits.float().numpy())
         elif self.request.sampling.plain_greedy and not constrained:
-            token_of, relaxed = best(logits), self._relaxed(logits)
-            path, tokens = walk(tree, lambda node, _above: token_of[node + 1], relaxed)
+            token_of, request = best(logits), self.request
+            others = relaxed(
+                lambda node: logits[node + 1].float().cpu().numpy(),
+                *(logits.shape[-1], request.entropy_top_k, request.relaxed_rule),
+            )
+            path, tokens = walk(tree, lambda node, _above: token_of[node + 1], others)
         else:
             numbers = logits.float().cpu().numpy()
             path, tokens = walk(tree, lambda node, above: self._choose(numbers[node + 1], above))
@@ -339,15 +349,6 @@ class Generation:
         if not may_be or request.min_tokens or (drafts and self._speculator is None):
             return None
         return Stepper(self._engine, self._session, request, self._speculator, ends=self._ends)
-
-    def _relaxed(self, logits: Tensor) -> Callable[[int], Container[int]] | None:
-        top_k, rule = self.request.entropy_top_k, self.request.relaxed_rule
-        if top_k < 2:
-            return None
-        if rule == "direct":
-            return lambda node: range(logits.shape[-1])
-        accepted = entropy_tokens if rule == "entropy" else likeliest_tokens
-        return lambda node: accepted(logits[node + 1].float().cpu().numpy(), top_k)
 
     def _choose(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""

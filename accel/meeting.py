@@ -27,7 +27,7 @@ _APART = 16
 LATE, _BROKEN = 2 * _APART, 3 * _APART
 """Where stands how often side 0 waited long, and whether a side broke off."""
 _JOB, _TAKEN, _DONE = 4 * _APART, 5 * _APART, 6 * _APART
-_CALLED, _ELSEWHERE = 7 * _APART, 8 * _APART
+_CALLED, _ELSEWHERE, _INTERRUPTED = 7 * _APART, 8 * _APART, 9 * _APART
 
 PATIENCE = 20_000
 """Looks at the other's number before the core is given away, some 300 us: waking the other takes
@@ -165,6 +165,23 @@ def await_done(meeting: NDArray[np.int64]) -> None:
             _give_away()
 
 
+@compiled_with(lanes, borrows=True)
+def is_interrupted(meeting: NDArray[np.int64], noted: int) -> bool:
+    """Whether there were more interruptions than those ``noted``."""
+    interrupted: bool = _look(meeting, _INTERRUPTED) > noted
+    return interrupted
+
+
+def interrupt(meeting: NDArray[np.int64]) -> None:
+    """Whoever makes several steps is to ask, before the next, whether to go on."""
+    meeting[_INTERRUPTED] += 1
+
+
+def interruptions(meeting: NDArray[np.int64]) -> int:
+    """How many there were."""
+    return int(meeting[_INTERRUPTED])
+
+
 def call_for(meeting: NDArray[np.int64], job: int) -> None:
     """Note that a job of this number is going to be published."""
     meeting[_CALLED] = job
@@ -187,7 +204,7 @@ def want_elsewhere(meeting: NDArray[np.int64], is_wanted: bool) -> None:
 
 def new_meeting() -> NDArray[np.int64]:
     """What two threads share. int64."""
-    return np.zeros(9 * _APART, np.int64)
+    return np.zeros(10 * _APART, np.int64)
 
 
 def late(meeting: NDArray[np.int64]) -> int:
@@ -212,8 +229,11 @@ __all__ = [
     "break_off",
     "call_for",
     "follow_where",
+    "interrupt",
+    "interruptions",
     "is_broken",
     "is_called_for",
+    "is_interrupted",
     "late",
     "linger",
     "meet",

@@ -113,6 +113,15 @@ class Model(ABC):
         committed. What they left is valid until the next; None where none can be made now."""
         raise NotImplementedError("this model computes one forward at a time")
 
+    @property
+    def interruptions(self) -> int:
+        """How often somebody called ``interrupt``."""
+        raise NotImplementedError("this model computes one forward at a time")
+
+    def interrupt(self) -> None:
+        """End ``run_steps`` after the forward that is computed now. For other threads."""
+        raise NotImplementedError("this model computes one forward at a time")
+
     def state_of(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The normalised states of a row of the last forward, of those from ``logits_from`` on, the
         last and that before ``compiled_parts.middle_layer``: [width] each, float32, or the bits of

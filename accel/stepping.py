@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.session import Session
 
-MOST_S = 5e-3
-"""Seconds of steps at a time: for so long nobody sees tokens, or can cancel."""
+MOST_S = 1.6e-2
+"""Seconds of steps at a time, a frame of a screen: for so long nobody sees tokens. Whoever wants
+them to end sooner interrupts them."""
+
+LONG_STEP_S = 2.5e-3
+"""Such steps are made one at a time: to make several would gain little."""
 
 
 def most_steps(step_s: float) -> int:
     """Steps at a time, where one takes so many seconds; below two there is nothing to gain."""
-    return min(int(MOST_S / step_s), MOST_STEPS)
+    return min(int(MOST_S / step_s), MOST_STEPS) if step_s <= LONG_STEP_S else 1
 
 
 class Stepper:
@@ -45,9 +49,15 @@ class Stepper:
         """``ends``: tokens at which the text ends."""
         self._engine, self._session, self._request = engine, session, request
         self._speculator = speculator
+        self._interruptions = 0
         self._pauses = np.zeros(engine.model.vocabulary_size, np.bool_)
         looked_at = ends if request.stop_rule is None else ends | engine.tokenizer.newline_tokens
         self._pauses[[token for token in looked_at if token < len(self._pauses)]] = True
+
+    def note_interruptions(self) -> None:
+        """``Engine.interrupt`` ends steps from now on: one that comes between the question whether
+        to go on, which is asked after this, and the steps does, too."""
+        self._interruptions = self._engine.model.interruptions
 
     def run(
         self,
@@ -97,7 +107,9 @@ class Stepper:
             request.max_tokens - len(written.tokens),
             request.max_nodes,
             engine.max_positions,
+            MOST_S,
             self._pauses,
+            self._interruptions,
         )
 
 

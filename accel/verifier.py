@@ -66,6 +66,19 @@ def likeliest_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
     return likeliest
 
 
+def relaxed(
+    logits_of: Callable[[int], NDArray[np.float32]], vocabulary: int, top_k: int, rule: str
+) -> Callable[[int], Container[int]] | None:
+    """What is accepted after a node beside its likeliest token: nothing more below a ``top_k`` of
+    2, else by one of the rules of ``GenerationRequest.relaxed_rule``."""
+    if top_k < 2:
+        return None
+    if rule == "direct":
+        return lambda _node: range(vocabulary)
+    accepted = entropy_tokens if rule == "entropy" else likeliest_tokens
+    return lambda node: accepted(logits_of(node), top_k)
+
+
 def _draft_model_child(
     tree: DraftTree, node: int, relaxed: Callable[[int], Container[int]]
 ) -> int | None:

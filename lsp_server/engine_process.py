@@ -351,6 +351,12 @@ class EngineService:
             "workspaces": self.indexes.folders,
         }
 
+    def interrupt(self) -> None:
+        """Have the job that is decoded now ask whether it goes on. For other threads."""
+        engine = self._engine
+        if engine is not None:
+            engine.interrupt()
+
     def rest(self) -> None:
         """Nothing came for a while: pages of mapped indexes go back to the system."""
         for folder in self.indexes.folders:

@@ -117,7 +117,7 @@ def _steps_behind(engine: Engine, prompt: np.ndarray) -> list[tuple[list[int], l
     asking = drafter.asking()
     assert asking is not None
     pauses = np.zeros(engine.model.vocabulary_size, np.bool_)
-    limits = Limits(20, 60, 8, engine.max_positions, pauses)
+    limits = Limits(20, 60, 8, engine.max_positions, 60.0, pauses, engine.model.interruptions)
     drafting, last, found = (asking, Choice(trust).odds(chains)), first.tokens[-1:], None
     while found is None:
         # The second thread stands by for some time behind this, if nobody else takes its core.

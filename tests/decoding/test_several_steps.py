@@ -24,7 +24,7 @@ from accel.sampling import Sampling
 from accel.sources import mixture_drafter
 from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.statistics import Statistics
-from accel.stepping import MOST_S
+from accel.stepping import LONG_STEP_S
 from accel.thread_pair import ThreadPair
 
 ACCEL = Path(__file__).parents[2] / "accel"
@@ -92,6 +92,7 @@ def test_the_text_is_the_same_and_what_is_kept_belongs_to_it(
 ) -> None:
     # On slow machines, too, several steps are made at a time.
     monkeypatch.setattr("accel.stepping.MOST_S", 0.2)
+    monkeypatch.setattr("accel.stepping.LONG_STEP_S", 0.1)
     seed = int(np.random.default_rng().integers(2**31))
     random, several = np.random.default_rng(seed), 0
     for prompt in prompts_of(engine, 14):
@@ -187,11 +188,58 @@ def test_a_cancel_is_seen_after_one_call(engine: Engine) -> None:
     assert taken[0] <= MOST_STEPS
 
 
+@pytest.mark.parametrize("drafts", [False, True])
+def test_an_interruption_ends_a_call_after_one_forward(
+    engine: Engine, drafts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes while nobody makes steps, and one that another thread makes meanwhile."""
+    model: Any = engine.model
+    monkeypatch.setattr("accel.stepping.MOST_S", 60.0)
+    monkeypatch.setattr("accel.stepping.LONG_STEP_S", 0.1)
+    # A second thread that is late on a busy machine would end calls, too.
+    monkeypatch.setattr(model, "shared_from", 0)
+    options: dict[str, Any] = {"max_tokens": 200, "ignore_end": True}
+    prompt = prompts_of(engine, 1)[0]
+    calls: list[int] = []
+
+    def asked() -> bool:
+        engine.interrupt()
+        return False
+
+    found, chunks, _, _ = run(engine, prompt, drafts=drafts, ahead=True, cancelled=asked, **options)
+    assert found.statistics.forwards == len(chunks), "each of them ended a call"
+    steps, is_over = model.run_steps, threading.Event()
+
+    def noted(*given: Any) -> Any:
+        made = steps(*given)
+        calls.append(made[0].steps if made is not None else 0)
+        return made
+
+    monkeypatch.setattr(model, "run_steps", noted)
+    run(engine, prompt, drafts=drafts, ahead=True, **options)
+    undisturbed, calls[:] = max(calls), []
+
+    def interrupt() -> None:
+        while not is_over.is_set():
+            engine.interrupt()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    try:
+        again, _, _, _ = run(engine, prompt, drafts=drafts, ahead=True, **options)
+    finally:
+        is_over.set()
+        other.join()
+    assert undisturbed > 8
+    assert max(calls) < undisturbed / 2
+    assert again.tokens.tolist() == found.tokens.tolist()
+
+
 def test_slow_forwards_are_made_one_at_a_time(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompt = prompts_of(engine, 1)[0]
-    monkeypatch.setattr(engine.planner, "seconds", lambda _rows, _context: MOST_S)
+    monkeypatch.setattr(engine.planner, "seconds", lambda _rows, _context: 1.1 * LONG_STEP_S)
     _, chunks, _, _ = run(engine, prompt, drafts=False, ahead=True, max_tokens=20)
     assert {len(chunk.tokens) for chunk in chunks} == {1}
 

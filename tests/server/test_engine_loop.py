@@ -26,6 +26,7 @@ class SlowService:
         self.loaded = threading.Event()
         self.controls: list[str] = []
         self.fail_load = False
+        self.interrupted = 0
 
     def load(self, told: Callable[[str], None]) -> None:
         if self.fail_load:
@@ -62,6 +63,9 @@ class SlowService:
 
     def status(self) -> dict[str, Any]:
         return {"model": "fake"}
+
+    def interrupt(self) -> None:
+        self.interrupted += 1
 
     def rest(self) -> None:
         self.order.append("rested")
@@ -182,6 +186,7 @@ def test_cancel_stops_within_a_forward(harness: Harness) -> None:
         times.append(time.perf_counter() - started)
         assert end["result"]["stopped_by"] == "cancelled"
     assert sorted(times)[10] < FORWARD_S + 0.005
+    assert harness.service.interrupted == 40, "whatever comes may end what is decoded"
 
 
 def test_a_cancel_says_how_long_it_waited_for_the_forward(
