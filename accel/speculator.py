@@ -10,7 +10,9 @@
     length                        [lengths, width]  what the match's length adds
     gate_up, down                 [2 * hidden, width], [width, hidden]   a gated linear unit
     onward, onward_bias           [width, width], [width]   from one guess to the next
-    out, bias                     [model, width], [vocabulary]
+    out, rest, bias               [model, width], [width], [vocabulary]   of the tokens' logits;
+                                                   all have ``rest`` less, and are logarithms of
+                                                   chances before the candidate has more
     copy, copy_bias               [width], [lengths]   what the candidate's score gets beside that
     frequent                      int32 [n]   tokens that are guessed in every text
 
@@ -78,7 +80,7 @@ class Speculator(NamedTuple):
         try:
             wide = {name: weight.float() for name, weight in weights.items()}
             biases = [wide[f"{name}_bias"] for name in ("state", "onward")]
-            words, word_scales = encoded((base @ wide["out"]).numpy())
+            words, word_scales = encoded((base @ wide["out"] - wide["rest"]).numpy())
             speculator = cls(
                 state=Int8.of(wide["state"].numpy()),
                 gate_up=Int8.of(wide["gate_up"].numpy()),

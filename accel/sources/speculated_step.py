@@ -96,9 +96,10 @@ def _multiply(x: Floats, matrix: Int8, work: Work, out: Floats) -> None:
 @compiled_with(compiled_parts, int8, lanes, matmul, speculator, borrows=True)
 def guess(
     tables: Speculator, head: Head, work: Work, at: int, token: int, length: int, candidate: int
-) -> None:
+) -> tuple[int, float]:
     """Write the logits of what follows ``token``; ``work.sums[at]``, what the step begins with,
-    becomes what it ends with."""
+    becomes what it ends with. Returns the candidate's column, -1 for none, and what its logit has
+    beside that of a token."""
     x, given, added = work.sums[at], work.input, work.added
     _add_known(tables, x, token, length, candidate)
     _normalise(x, given)
@@ -113,9 +114,14 @@ def guess(
     multiply_int8(given, work.codes, head.columns, blocks, work.logits[0])
     for column in range(blocks * BLOCK):
         work.logits[0, column] += head.bias[column]
-    if length > 0 and head.slots[candidate] >= 0:
-        copied = tables.copy_bias[length] + scale * _product(x, tables.copy)
-        work.logits[0, head.slots[candidate]] += copied
+    if length == 0 or head.slots[candidate] < 0:
+        return -1, np.float32(0)
+    column, copied = (
+        head.slots[candidate],
+        tables.copy_bias[length] + scale * _product(x, tables.copy),
+    )
+    work.logits[0, column] += copied
+    return column, copied
 
 
 @compiled_with(int8, lanes, borrows=True)
@@ -169,11 +175,22 @@ def _silu(x: Floats, scale: float, given: Floats) -> None:
 
 @compiled_with(lanes, borrows=True)
 def likeliest(
-    logits: Floats, count: int, tops: Floats, columns: TokenArray, chances: Floats
+    logits: Floats,
+    count: int,
+    candidate: int,
+    copied: float,
+    tops: Floats,
+    columns: TokenArray,
+    chances: Floats,
 ) -> None:
     """Write the columns of the highest of the first ``count`` logits and their chances, as many as
     ``columns`` holds, from the highest on. These logits are written over; those behind, up to a
-    whole block, are next to nothing. tops: float32 [>= blocks], written."""
+    whole block, are next to nothing. candidate, copied: what ``guess`` returned; tops: float32
+    [>= blocks], written.
+
+    Without what was added to the candidate the chances of all tokens are 1 in sum: what those with
+    a column lack is that of the others.
+    """
     blocks = (count + BLOCK - 1) // BLOCK
     for block in range(blocks):
         tops[block] = _highest(logits, block)
@@ -183,7 +200,13 @@ def likeliest(
     shift, whole = everywhere(-most), everywhere(np.float32(0))
     for place in range(0, count, LANES):
         whole = whole + exponential(load(logits, place) + shift)
-    share = np.float32(1) / total(whole)
+    among = total(whole)
+    before = among
+    if candidate >= 0:
+        score = logits[0, candidate] - most
+        before += np.exp(score - copied) - np.exp(score)
+    others = max(np.exp(-most) - before, np.float32(0))
+    share = np.float32(1) / (among + others)
     for found in range(len(columns)):
         best = 0
         for block in range(1, blocks):

@@ -191,10 +191,10 @@ def _write_path(nodes: Nodes, node: int, text: TokenArray, stop: int) -> int:
 )
 def _look_behind(
     desk: Open, node: int, seen: int, stop: int, length: int, place: int
-) -> tuple[int, int]:
+) -> tuple[int, int, int, float]:
     """Write the logits of what follows a node, -1 for the root, whose match is given. ``seen``:
     nodes that were looked behind before it. Returns the match of its path, of length 0 where
-    nothing followed one."""
+    nothing followed one, and what ``guess`` returns."""
     work, grown, text = desk.work, desk.grown, desk.text
     end = stop
     if node >= 0:
@@ -208,8 +208,8 @@ def _look_behind(
         grown.seen[node] = seen
     candidate = text[place] if length > 0 and place < end else -1
     known = min(length, LENGTHS - 1) if candidate >= 0 else 0
-    guess(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
-    return (length if candidate >= 0 else 0), place
+    column, copied = guess(desk.tables, desk.head, work, seen, text[end - 1], known, candidate)
+    return (length if candidate >= 0 else 0), place, column, copied
 
 
 @compiled_with(borrows=True, inner=True)
@@ -302,9 +302,9 @@ def _grow(
     node, chance, is_looked = -1, np.float32(1), True
     while True:
         if is_looked:
-            found, behind = _look_behind(desk, node, seen, stop, length, place)
+            found, behind, column, copied = _look_behind(desk, node, seen, stop, length, place)
             candidate = text[behind] if found > 0 else -1
-            likeliest(work.logits, head.counts[0], work.tops, columns, chances)
+            likeliest(work.logits, head.counts[0], column, copied, work.tops, columns, chances)
             for child in range(CHILDREN):
                 columns[child] = head.tokens[columns[child]]
             first = CHILDREN * seen

@@ -91,24 +91,39 @@ class FrozenBase:
         self._rope_scaling = float(base.rotary_emb.attention_scaling)
 
     @torch.no_grad()
-    def read(self, tokens: Tensor, new: int = 0) -> Text:
+    def read(
+        self,
+        tokens: Tensor,
+        new: int = 0,
+        *,
+        chosen_from: int = 0,
+        strays: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> Text:
         """Compute ``tokens`` (int64 [batch, length]) and ``new`` more of the base's greedy choice,
-        end tokens included."""
+        end tokens included.
+
+        What it chooses after tokens before ``chosen_from`` is not computed, and -1; so much of the
+        text (``strays``, a share) is drawn by its chances instead, which keeps it from looping.
+        """
         batch, prompt = tokens.shape
         length = prompt + new
         memory = self.embedding.new_empty(
             len(self.layers), 2, batch, self.kv_heads, length, self.depth
         )
         states, middle = self.embedding.new_empty(2, batch, length, self.width)
-        likeliest = torch.empty(batch, length, dtype=torch.long)
+        likeliest = torch.full((batch, length), -1)
         text = torch.cat([tokens, tokens.new_empty(batch, new)], 1)
         for start in [*range(0, prompt, PREFILL_ROWS), *range(prompt, length)]:
             end = min(start + PREFILL_ROWS, prompt) if start < prompt else start + 1
             rows = self._forward(text[:, start:end], memory, start, middle[:, start:end])
             states[:, start:end] = rows
-            likeliest[:, start:end] = self.choices(rows)
+            skipped = min(max(chosen_from - start, 0), end - start)
+            likeliest[:, start + skipped : end] = self.choices(rows[:, skipped:])
             if prompt <= end < length:
                 text[:, end] = likeliest[:, end - 1]
+                astray = torch.rand(batch, generator=generator) < strays
+                text[astray, end] = self._drawn(rows[astray, -1], generator)
         return Text(text, prompt, memory, states, middle, likeliest)
 
     @torch.no_grad()
@@ -119,6 +134,13 @@ class FrozenBase:
         # NumPy's argmax is many times as fast as torch's on the CPU.
         best = [torch.from_numpy(part.argmax(-1)) for part in found]
         return torch.cat(best).view(states.shape[:-1])
+
+    def _drawn(self, states: Tensor, generator: torch.Generator | None) -> Tensor:
+        """A token after each normalised state [n, width], by its chance. int64 [n]."""
+        if not len(states):
+            return torch.empty(0, dtype=torch.long)
+        chances = F.linear(states, self.head).float().softmax(-1)
+        return torch.multinomial(chances, 1, generator=generator)[:, 0]
 
     def rotations(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine [..., depth] of positions [...]."""

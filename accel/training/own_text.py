@@ -25,12 +25,15 @@ ATTEMPTS = 200
 class PromptMaker:
     """Draws prompts from source texts. The same seed draws the same."""
 
-    def __init__(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, texts: Sequence[str], tokenizer: Tokenizer, hole_share: float = HOLE_SHARE
+    ) -> None:
         """Raises TrainingError without texts."""
         if not texts:
             raise TrainingError("there is no text to prompt with; give a corpus")
         self._texts = texts
         self._tokenizer = tokenizer
+        self._hole_share = hole_share
         self._format = fill_format(tokenizer)
 
     def draw(self, count: int, length: int, rng: random.Random) -> torch.Tensor:
@@ -50,7 +53,7 @@ class PromptMaker:
         start = rng.randrange(max(len(text) - reach // 2, 1))
         start = text.rfind("\n", 0, start) + 1 if rng.random() < 0.8 else 0
         text = text[start : start + 2 * reach]
-        if self._format is not None and rng.random() < HOLE_SHARE:
+        if self._format is not None and rng.random() < self._hole_share:
             return self._with_hole(self._format, text, length, rng)
         tokens = self._tokenizer.encode(text)
         return tokens[:length] if len(tokens) >= length else None

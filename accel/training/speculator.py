@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from accel.loading import check_folder, end_tokens, find_folder, load_module
-from accel.mask_tokens import save_weights, sha256_of_base
+from accel.mask_tokens import read_weights, save_weights, sha256_of_base
 from accel.matmul import BLOCK
 from accel.speculator import FILE, LENGTHS
 from accel.tokenizer import Tokenizer
@@ -28,13 +28,13 @@ from accel.training.adaptive import texts_of
 from accel.training.bar import Bar
 from accel.training.errors import TrainingError
 from accel.training.frozen_base import FrozenBase
-from accel.training.own_text import PromptMaker
-from accel.training.speculator_texts import DEPTH, Batch, Examples, read_examples
+from accel.training.own_text import HOLE_SHARE, PromptMaker
+from accel.training.speculator_texts import ANSWER, DEPTH, STRAYS, Batch, Examples, read_examples
 
 RECORD = "speculator.json"
 FREQUENT = 192
 """Tokens that are guessed in every text."""
-COMMON = 1024
+COMMON = 3072
 """Tokens that are wrong answers in every batch, beside those of its own."""
 HELD_OUT_SHARE = 20
 """One held-out prompt for so many to train on."""
@@ -42,6 +42,9 @@ WEIGHTS_BY_DEPTH = (1.0, 0.7, 0.5)
 OWN_SHARE = 0.6
 """Of a batch, positions of the base's own text; the others are of its prompts."""
 WARM_UP_STEPS, FLAT_SHARE, LAST_RATE = 50, 0.3, 0.02
+NORM_WEIGHT = 0.1
+"""Of the squared logarithm of the sum of all chances: it shall be 0, so that a logit tells a chance
+without the logits of tokens that nobody computes."""
 
 
 class Network(nn.Module):
@@ -62,6 +65,7 @@ class Network(nn.Module):
         self.down = nn.Linear(hidden, width, bias=False)
         self.onward = nn.Linear(width, width)
         self.out = nn.Linear(width, model, bias=False)
+        self.rest = nn.Parameter(torch.zeros(width))
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self.copy = nn.Linear(width, 1, bias=False)
         self.copy_bias = nn.Parameter(torch.zeros(LENGTHS))
@@ -69,12 +73,12 @@ class Network(nn.Module):
             nn.init.normal_(weight, std=0.05)
         nn.init.normal_(self.length.weight, std=0.1)
 
-    def forward(self, batch: Batch, tokens: Tensor) -> list[Tensor]:
+    def forward(self, batch: Batch, tokens: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Logits [b, tokens] of each guess among ``tokens``, int64 [n], ascending, which hold all
-        candidates."""
-        head = (self.embeddings[tokens] @ self.out.weight).T
+        candidates, and the logarithm [b] of the sum of all chances before a candidate's score."""
+        head = (self.embeddings[tokens] @ self.out.weight - self.rest).T
         before = self.state(batch.states)
-        logits = []
+        logits, norms = [], []
         for depth in range(batch.tokens.shape[1]):
             candidate, length = batch.candidates[:, depth], batch.lengths[:, depth]
             has_match = (length > 0)[:, None]
@@ -86,9 +90,19 @@ class Network(nn.Module):
             copied = has_match * (self.copy(shown) + self.copy_bias[length][:, None])
             place = torch.searchsorted(tokens, candidate.contiguous())[:, None]
             found = shown @ head + self.bias[tokens]
+            norms.append(found.float().logsumexp(1))
             logits.append(found.scatter_add(1, place, copied.to(found.dtype)))
             before = x + self.onward(F.silu(shown))
-        return logits
+        return logits, norms
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Go on from weights by name. Raises TrainingError where they are of another size."""
+        for name, weight in self.weights(weights["frequent"]).items():
+            if weight.shape != weights[name].shape:
+                raise TrainingError(
+                    f"{name} is of another size there; give the --width and --hidden of --resume"
+                )
+            weight.data.copy_(weights[name])
 
     def weights(self, frequent: Tensor) -> dict[str, Tensor]:
         """By name, as ``accel.speculator`` wants them. frequent: tokens."""
@@ -103,6 +117,7 @@ class Network(nn.Module):
             "onward": self.onward.weight,
             "onward_bias": self.onward.bias,
             "out": self.out.weight,
+            "rest": self.rest,
             "bias": self.bias,
             "copy": self.copy.weight[0],
             "copy_bias": self.copy_bias,
@@ -122,7 +137,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "library",
     )
     parser.add_argument("--minutes", type=float, required=True, help="training time")
+    parser.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on from the speculator in this folder"
+    )
     parser.add_argument("--prompts", type=int, default=12_000, help="that the model answers first")
+    parser.add_argument("--answer", type=int, default=ANSWER, help="tokens of an answer")
+    parser.add_argument(
+        "--holes",
+        type=float,
+        default=HOLE_SHARE,
+        help="share of prompts with text after the cursor",
+    )
     parser.add_argument("--width", type=int, default=128, help="of the network")
     parser.add_argument("--hidden", type=int, default=256, help="of its gated linear unit")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
@@ -134,6 +159,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run `redraft train speculator`; gives the exit status. Raises TrainingError."""
     sizes = args.width, args.hidden
+    if not (args.answer > DEPTH + 1 and 0 <= args.holes <= 1):
+        raise TrainingError(f"--answer has to be {DEPTH + 2} or more, --holes from 0 to 1")
     if min(sizes) < BLOCK or any(size % BLOCK for size in sizes) or args.prompts < HELD_OUT_SHARE:
         raise TrainingError(
             f"--width and --hidden have to be multiples of {BLOCK}, --prompts {HELD_OUT_SHARE} or "
@@ -141,6 +168,7 @@ def run(args: argparse.Namespace) -> int:
         )
     folder = find_folder(args.model)
     check_folder(folder)
+    sha256 = sha256_of_base(folder)
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
@@ -150,19 +178,23 @@ def run(args: argparse.Namespace) -> int:
     with Bar("answers") as report:
         parts = [
             read_examples(
-                base, PromptMaker(part, tokenizer), count, ends, random.Random(args.seed), report
+                *(base, PromptMaker(part, tokenizer, args.holes), count, ends),
+                *(random.Random(args.seed), report),
+                most_strays=strays,
+                answer=args.answer,
             )
-            for part, count in (
-                (texts.training, args.prompts),
-                (texts.held_out, args.prompts // HELD_OUT_SHARE),
+            for part, count, strays in (
+                (texts.training, args.prompts, STRAYS),
+                (texts.held_out, args.prompts // HELD_OUT_SHARE, 0.0),
             )
         ]
     examples, held_out = parts
     network = Network(args.width, args.hidden, base.embedding.float())
+    if args.resume is not None:
+        network.load(read_weights(args.resume / FILE, sha256))
     with Bar("training") as report:
         steps = train(network, examples, args, report)
     frequent = torch.bincount(examples.likeliest, minlength=len(base.embedding)).argsort()
-    sha256 = sha256_of_base(folder)
     save_weights(args.out / FILE, network.weights(frequent.flip(0)[:FREQUENT].sort()[0]), sha256)
     record = {
         "base_sha256": sha256,
@@ -173,6 +205,7 @@ def run(args: argparse.Namespace) -> int:
         "steps": steps,
         "batch": args.batch,
         "prompts": args.prompts,
+        "resumed": args.resume is not None,
         "positions": len(examples.starts),
         "positions_of_answers": int(examples.is_own.sum()),
         "right": right_guesses(network, held_out),
@@ -187,7 +220,7 @@ def train(network: Network, examples: Examples, args: argparse.Namespace, report
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=args.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    own, others = examples.starts[examples.is_own], examples.starts[~examples.is_own]
+    own, others = _own(examples), torch.where(~examples.is_own)[0]
     own_count = args.batch if not len(others) else int(OWN_SHARE * args.batch)
     common = torch.bincount(examples.likeliest).argsort().flip(0)[:COMMON]
     started, steps, progress = time.monotonic(), 0, 0.0
@@ -201,11 +234,14 @@ def train(network: Network, examples: Examples, args: argparse.Namespace, report
         tokens = torch.cat([batch.answers.flatten(), batch.candidates.flatten(), common]).unique()
         answers = torch.searchsorted(tokens, batch.answers)
         with torch.autocast("cpu", torch.bfloat16):
-            guesses = network(batch, tokens)
-        losses = [F.cross_entropy(guess.float(), answers[:, i]) for i, guess in enumerate(guesses)]
+            guesses, norms = network(batch, tokens)
+        losses = [
+            F.cross_entropy(guess.float(), answers[:, i]) + NORM_WEIGHT * norm.square().mean()
+            for i, (guess, norm) in enumerate(zip(guesses, norms, strict=True))
+        ]
         loss = sum(weight * each for weight, each in zip(WEIGHTS_BY_DEPTH, losses, strict=True))
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[union-attr]
+        loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         steps += 1
@@ -218,12 +254,11 @@ def train(network: Network, examples: Examples, args: argparse.Namespace, report
 def right_guesses(network: Network, examples: Examples) -> list[dict[str, float]]:
     """By the length of the match, on the base's own text: how many positions, in how many of them
     what followed the match is right, the first guess, and the first 2 and 3 guesses."""
-    starts = examples.starts[examples.is_own]
     tokens = torch.arange(len(network.bias))
     found = torch.zeros(LENGTHS, 2 + DEPTH)
-    for part in starts.split(512):
+    for part in _own(examples).split(512):
         batch = examples.batch(part)
-        guesses = torch.stack([guess.argmax(1) for guess in network(batch, tokens)], 1)
+        guesses = torch.stack([guess.argmax(1) for guess in network(batch, tokens)[0]], 1)
         right = (guesses == batch.answers).cumprod(1)
         copied = (batch.candidates[:, :1] == batch.answers[:, :1]) & (batch.lengths[:, :1] > 0)
         seen = torch.cat([torch.ones(len(part), 1), copied.float(), right.float()], 1)
@@ -238,6 +273,11 @@ def right_guesses(network: Network, examples: Examples) -> list[dict[str, float]
         for match, row in enumerate(found)
         if row[0]
     ]
+
+
+def _own(examples: Examples) -> Tensor:
+    """Numbers of the starts whose guesses are all of the base's own text."""
+    return torch.where(examples.is_own)[0]
 
 
 def _drawn(places: Tensor, count: int) -> Tensor:

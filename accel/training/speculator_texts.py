@@ -24,7 +24,10 @@ DEPTH = 3
 LENGTHS_OF_PROMPTS = (192, 320, 512, 704)
 ANSWER, TAIL = 96, 160
 """Tokens of an answer, and tokens before it that count, too: text that the base did not write."""
-AT_ONCE = 24
+STRAYS = 0.1
+"""Share of tokens of every second batch of answers that are drawn: greedy text soon repeats itself,
+and little of that is kept."""
+AT_ONCE = 48
 LOOPING, KEPT_OF_LOOPING = 6, 0.12
 """Behind a match of so many tokens retrieval drafts, and the text may loop; a share is kept."""
 
@@ -33,11 +36,11 @@ LOOPING, KEPT_OF_LOOPING = 6, 0.12
 class Examples:
     """Positions of texts one behind the other.
 
-    states: bfloat16 [n, 2 * width], as ``Model.state_of`` has them, after each token; tokens: int64
-    [n]; likeliest: int64 [n], the base's choice after each; candidates, lengths: int64 [n], what
-    followed the longest match that ends there, and its tokens, 0 for none; starts: int64 [m],
-    positions whose next ``DEPTH + 1`` are of the same text; is_own: bool [m], whether all that is
-    of the base's answer.
+    tokens: int64 [n]; likeliest: int64 [n], the base's choice after each; candidates, lengths:
+    int64 [n], what followed the longest match that ends there, and its tokens, 0 for none; starts:
+    int64 [m], positions whose next ``DEPTH + 1`` are of the same text; states: bfloat16 [m, 2 *
+    width], as ``Model.state_of`` has them, after the token of each start; is_own: bool [m], whether
+    all that is of the base's answer.
     """
 
     states: Tensor
@@ -48,11 +51,12 @@ class Examples:
     starts: Tensor
     is_own: Tensor
 
-    def batch(self, starts: Tensor) -> Batch:
-        """Of some ``starts``, all int64 but the states: of each guess its inputs and its answer."""
-        places = starts[:, None] + torch.arange(1, DEPTH + 1)
+    def batch(self, numbers: Tensor) -> Batch:
+        """Of starts by their ``numbers``, all int64 but the states: of each guess its inputs and
+        its answer."""
+        places = self.starts[numbers, None] + torch.arange(1, DEPTH + 1)
         return Batch(
-            self.states[starts].float(),
+            self.states[numbers].float(),
             self.tokens[places],
             self.candidates[places],
             self.lengths[places],
@@ -95,17 +99,30 @@ def read_examples(
     ends: frozenset[int],
     rng: random.Random,
     report: Callable[[float], None],
+    *,
+    most_strays: float = 0.0,
+    answer: int = ANSWER,
 ) -> Examples:
-    """The base's greedy answers to ``count`` prompts, up to one of the tokens that end them."""
+    """The base's answers, of ``answer`` tokens, to ``count`` prompts, up to one of the tokens that
+    end them: greedy, every second batch with ``most_strays``, see ``FrozenBase.read``."""
     parts: list[tuple[Tensor, ...]] = []
     newest = np.full(len(base.embedding), -1, np.int32)
+    generator = torch.Generator().manual_seed(rng.getrandbits(62))
     done = position = 0
+    strays = 0.0
     while done < count:
         length = rng.choice(LENGTHS_OF_PROMPTS)
-        text = base.read(maker.draw(min(AT_ONCE, count - done), length, rng), ANSWER)
+        text = base.read(
+            maker.draw(min(AT_ONCE, count - done), length, rng),
+            answer,
+            chosen_from=length - TAIL,
+            strays=strays,
+            generator=generator,
+        )
+        strays = most_strays - strays
         for row, tokens in enumerate(text.tokens):
             written = tokens[length:].tolist()
-            stop = next((i + 1 for i, token in enumerate(written) if token in ends), ANSWER)
+            stop = next((i + 1 for i, token in enumerate(written) if token in ends), answer)
             first, last = max(length - TAIL, 0), length + stop
             found = matches_of(tokens.numpy().astype(np.int32), newest)
             matched = [torch.from_numpy(each[first:last]).long() for each in found]
@@ -114,9 +131,9 @@ def read_examples(
             kept = starts[(matched[1][starts + 1] < LOOPING) | drawn]
             parts.append(
                 (
-                    torch.cat(
-                        [text.states[row, first:last], text.middle[row, first:last]], 1
-                    ).bfloat16(),
+                    torch.cat([text.states[row, first:last], text.middle[row, first:last]], 1)[
+                        kept
+                    ].bfloat16(),
                     tokens[first:last],
                     text.likeliest[row, first:last],
                     *matched,

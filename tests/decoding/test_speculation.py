@@ -111,8 +111,15 @@ def chances_behind(
     everything = torch.arange(VOCABULARY)
     with torch.no_grad(), AsStored(network):
         batch = Batch(state[None], rows, candidates, lengths, rows)
-        logits = network(batch, everything)[-1][0, covered]
-    return dict(zip(covered.tolist(), logits.softmax(0).tolist(), strict=True))
+        logits = network(batch, everything)[0][-1][0, covered]
+        copy, network.copy.weight.data = network.copy.weight.data, torch.zeros(1, WIDTH)
+        copy_bias, network.copy_bias.data = network.copy_bias.data, torch.zeros(LENGTHS)
+        before = network(batch, everything)[0][-1][0, covered]
+        network.copy.weight.data, network.copy_bias.data = copy, copy_bias
+    # What the tokens that are covered lack of 1, before the candidate has more, is the others'.
+    others = max(1 - float(before.exp().sum()), 0.0)
+    chances = logits.exp() / (logits.exp().sum() + others)
+    return dict(zip(covered.tolist(), chances.tolist(), strict=True))
 
 
 # Of seed 4 one number of the state lies between two of int8, within what fp32 can tell apart.
@@ -201,17 +208,25 @@ def test_what_stands_behind_the_cursor_is_copied_up_to_its_end() -> None:
     assert set(tree.sources[path[1:]].tolist()) == {Source.SUFFIX}
 
 
-def test_the_likeliest_columns_are_those_of_a_softmax() -> None:
-    """Of equals the first; the last block is not full, or holds less than is asked for."""
+@pytest.mark.parametrize("shift", [0, 4, 12])
+def test_the_likeliest_columns_are_those_of_a_softmax(shift: int) -> None:
+    """Of equals the first; the last block is not full, or holds less than is asked for. What they
+    lack of 1 in sum is that of tokens without a column: nothing at first, nearly all at last."""
     random = np.random.default_rng(4)
     for count in (CHILDREN, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 3, MOST_COLUMNS):
         logits = np.full((1, MOST_COLUMNS), -np.inf, np.float32)
         logits[0, :count] = random.integers(-6, 6, count) / np.float32(2)
-        shares = np.exp(logits[0, :count]) / np.exp(logits[0, :count]).sum()
+        logits[0, :count] -= np.float32(shift)
+        candidate, score = (int(random.integers(count)), 1.5) if shift else (-1, 0.0)
+        scores = np.exp(logits[0, :count].astype(np.float64))
+        before = scores.sum()
+        if candidate >= 0:
+            before += scores[candidate] * (np.exp(-score) - 1)
+        shares = scores / (scores.sum() + max(1 - before, 0))
         expected = np.argsort(-logits[0, :count], kind="stable")[:CHILDREN]
         columns, chances = np.zeros(CHILDREN, np.int32), np.zeros(CHILDREN, np.float32)
         tops = np.zeros(MOST_COLUMNS // BLOCK, np.float32)
-        likeliest(copied(logits), count, tops, columns, chances)
+        likeliest(copied(logits), count, candidate, score, tops, columns, chances)
         assert columns.tolist() == expected.tolist(), count
         np.testing.assert_allclose(chances, shares[expected], rtol=1e-3)
 

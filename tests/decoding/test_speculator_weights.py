@@ -40,6 +40,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     weights = weights_of(network)
     for changed, message in (
         ({name: weights[name] for name in weights if name != "copy"}, "lacks 'copy'"),
+        ({name: weights[name] for name in weights if name != "rest"}, "lacks 'rest'"),
         ({**weights, "bias": weights["bias"][:-1]}, "do not fit together"),
     ):
         with pytest.raises(BrokenModel, match=message):

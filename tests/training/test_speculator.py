@@ -18,7 +18,7 @@ from accel.speculator import FILE, LENGTHS, read_speculator
 from accel.tokenizer import Tokenizer
 from accel.training import speculator
 from accel.training.errors import TrainingError
-from accel.training.frozen_base import FrozenBase
+from accel.training.frozen_base import FrozenBase, Text
 from accel.training.own_text import PromptMaker
 from accel.training.speculator_texts import (
     ANSWER,
@@ -76,8 +76,8 @@ def test_matches_are_the_longest_and_the_newest_of_such(seed: int) -> None:
 def test_examples_are_what_the_base_chose(read: tuple[FrozenBase, Examples]) -> None:
     base, examples = read
     last = examples.states[:, : base.width].float()
-    assert (base.choices(last) == examples.likeliest).float().mean() > 0.9
-    batch = examples.batch(examples.starts[examples.is_own])
+    assert (base.choices(last) == examples.likeliest[examples.starts]).float().mean() > 0.9
+    batch = examples.batch(torch.where(examples.is_own)[0])
     assert batch.tokens.shape == (int(examples.is_own.sum()), DEPTH)
     own = examples.starts[examples.is_own]
     assert (examples.likeliest[own] == examples.tokens[own + 1]).all(), "the base wrote that"
@@ -85,6 +85,26 @@ def test_examples_are_what_the_base_chose(read: tuple[FrozenBase, Examples]) -> 
     assert len(examples.tokens) <= PROMPTS * (ANSWER + TAIL)
     assert min(LENGTHS_OF_PROMPTS) >= TAIL
     assert 0 < len(own) < len(examples.starts)
+
+
+def test_some_tokens_of_an_answer_are_drawn_and_what_the_base_would_choose_is_told(
+    read: tuple[FrozenBase, Examples],
+) -> None:
+    base, _ = read
+    given = torch.randint(1, VOCABULARY, (32, 20), generator=torch.Generator().manual_seed(1))
+
+    def answers(strays: float) -> Text:
+        generator = torch.Generator().manual_seed(2)
+        return base.read(given, 24, chosen_from=12, strays=strays, generator=generator)
+
+    text = answers(0.25)
+    assert (text.likeliest[:, :12] == -1).all()
+    assert (text.likeliest[:, 12:] == base.choices(text.states[:, 12:])).float().mean() > 0.9
+    followed = (text.tokens[:, 20:] == text.likeliest[:, 19:-1]).float().mean()
+    assert 0.65 < followed < 0.95, "a quarter is drawn"
+    assert torch.equal(answers(0.25).tokens, text.tokens)
+    greedy = answers(0.0)
+    assert torch.equal(greedy.tokens[:, 20:], greedy.likeliest[:, 19:-1])
 
 
 def test_a_few_steps_learn_what_a_tiny_model_writes(read: tuple[FrozenBase, Examples]) -> None:
@@ -123,9 +143,22 @@ def test_the_command_writes_what_the_engine_reads(
     assert (read.width, read.hidden) == (32, 96)
     assert len(read.frequent) == speculator.FREQUENT
     assert (out / FILE).exists()
+    again = [*given, "--resume", str(out)]
+    again[again.index("--out") + 1] = str(tmp_path / "further")
+    assert speculator.main(again) == 0
+    assert json.loads((tmp_path / "further" / speculator.RECORD).read_text())["resumed"]
+    again[again.index("--width") + 1] = "64"
+    with pytest.raises(TrainingError, match="--width"):
+        speculator.main(again)
 
 
 @pytest.mark.parametrize("wrong", [["--width", "50"], ["--hidden", "0"], ["--prompts", "3"]])
 def test_sizes_that_cannot_be_are_refused(wrong: list[str], tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="multiples of 32"):
+        speculator.main(["--out", str(tmp_path), "--minutes", "1", *wrong])
+
+
+@pytest.mark.parametrize("wrong", [["--answer", "4"], ["--holes", "1.5"]])
+def test_answers_that_cannot_be_are_refused(wrong: list[str], tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=wrong[0]):
         speculator.main(["--out", str(tmp_path), "--minutes", "1", *wrong])
