@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from repo_index.indexer import Progress
 
 __all__ = ["EngineService", "tokenizer_of"]
-
-logger = logging.getLogger(__name__)
 
 Cancelled = Callable[[], bool]
 
@@ -311,10 +308,7 @@ class EngineService:
     def _reuse(self) -> Drafter:
         from accel.sources.reuse import ReuseDrafter
 
-        return ReuseDrafter(
-            self.engine.tokenizer,
-            end=tuple(sorted(self.engine.end_tokens))[:1],
-        )
+        return ReuseDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
 
     # As a child process
 
@@ -353,8 +347,7 @@ class EngineService:
 
     def interrupt(self) -> None:
         """Have the job that is decoded now ask whether it goes on. For other threads."""
-        engine = self._engine
-        if engine is not None:
+        if (engine := self._engine) is not None:
             engine.interrupt()
 
     def rest(self) -> None:

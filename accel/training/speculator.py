@@ -96,13 +96,16 @@ class Network(nn.Module):
         return logits, norms
 
     def load(self, weights: dict[str, Tensor]) -> None:
-        """Go on from weights by name. Raises TrainingError where they are of another size."""
+        """Go on from weights by name. Raises TrainingError where some are missing or of another
+        size."""
         for name, weight in self.weights(weights["frequent"]).items():
-            if weight.shape != weights[name].shape:
+            known = weights.get(name)
+            if known is None or known.shape != weight.shape:
                 raise TrainingError(
-                    f"{name} is of another size there; give the --width and --hidden of --resume"
+                    f"--resume has no {name} of this size; give its --width and --hidden, or leave "
+                    "it out if an older version made it"
                 )
-            weight.data.copy_(weights[name])
+            weight.data.copy_(known)
 
     def weights(self, frequent: Tensor) -> dict[str, Tensor]:
         """By name, as ``accel.speculator`` wants them. frequent: tokens."""

@@ -150,6 +150,11 @@ def test_the_command_writes_what_the_engine_reads(
     again[again.index("--width") + 1] = "64"
     with pytest.raises(TrainingError, match="--width"):
         speculator.main(again)
+    network = speculator.Network(32, 96, embeddings)
+    older = network.weights(torch.arange(3))
+    del older["rest"]
+    with pytest.raises(TrainingError, match="no rest"):
+        network.load(older)
 
 
 @pytest.mark.parametrize("wrong", [["--width", "50"], ["--hidden", "0"], ["--prompts", "3"]])
