@@ -109,7 +109,7 @@ def _note_step(
 
 
 @compiled_with(meeting_of, borrows=True, forceinline=True)
-def _ends_calls(meeting: NDArray[np.int64], late: int, limits: Limits, took_s: float) -> bool:
+def _ends_call(meeting: NDArray[np.int64], late: int, limits: Limits, took_s: float) -> bool:
     """Whether no further step is made in this call, which began when the second thread had been
     late so often: without a core of its own it would be late in every step."""
     is_long = took_s >= limits.seconds
@@ -210,7 +210,7 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
         is_over = _note_step(
             *(steps, step, took_s, step, side.walk_room, chosen),
             *(tree.nodes.sources, limits.pauses),
-        ) or _ends_calls(meeting, late, limits, verified - first)
+        ) or _ends_call(meeting, late, limits, verified - first)
         verified_s += took_s
         step += 1
     return Made(
@@ -288,7 +288,7 @@ def steps_in(
         is_over = _note_step(
             *(steps, step, verified - drafted, tokens, walked, chosen),
             *(tree.nodes.sources, limits.pauses),
-        ) or _ends_calls(meeting, late, limits, verified - first)
+        ) or _ends_call(meeting, late, limits, verified - first)
         # To commit is no part of drafting; to learn from it is.
         began = _now(steps.clock)
         row = _note_row(

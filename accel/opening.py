@@ -24,7 +24,7 @@ from accel.model import Capability, Model, attention_windows
 from accel.probe import Probe
 from accel.processor import cores
 from accel.products import product_costs
-from accel.profile import Costs, measure, share
+from accel.profile import Costs, look_again, measure, share
 from accel.static_forward import StaticLlama
 from accel.store import Store
 
@@ -281,18 +281,21 @@ def _time_matrix(matrix: Linear, dtype: torch.dtype) -> Costs:
 
 
 def profile(model: Model, settings: Settings, store: Store) -> Costs:
-    """t(T) of an opened model, measured once and kept, and again where a busy machine hid whether
-    two threads pay. The model is told from how many rows on they do."""
+    """t(T) of an opened model, measured at its first starts and kept, and again where a busy
+    machine hid whether two threads pay. The model is told from how many rows on they do."""
     shares = settings.may_share and model.can_share
     key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
-    costs = _kept_costs(store.get(key))
+    costs, may_keep = _kept_costs(store.get(key)), _can_be_kept(settings.threads)
+    found = costs
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
         if shares:
             costs = share(model, costs, 1.5)
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
-        if _can_be_kept(settings.threads):
-            store.put(key, costs.to_json())
+    elif may_keep and costs.want_a_look:
+        costs = look_again(model, costs)
+    if may_keep and costs is not found:
+        store.put(key, costs.to_json())
     model.shared_from = costs.shared_from
     return costs
 
