@@ -285,8 +285,8 @@ def profile(model: Model, settings: Settings, store: Store) -> Costs:
     machine hid whether two threads pay. The model is told from how many rows on they do."""
     shares = settings.may_share and model.can_share
     key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
-    costs, may_keep = _kept_costs(store.get(key)), _can_be_kept(settings.threads)
-    found = costs
+    may_keep = _can_be_kept(settings.threads)
+    costs = kept = _kept_costs(store.get(key))
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
         if shares:
@@ -294,7 +294,7 @@ def profile(model: Model, settings: Settings, store: Store) -> Costs:
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
     elif may_keep and costs.want_a_look:
         costs = look_again(model, costs)
-    if may_keep and costs is not found:
+    if may_keep and costs is not kept:
         store.put(key, costs.to_json())
     model.shared_from = costs.shared_from
     return costs

@@ -84,7 +84,8 @@ class Costs:
             slope = max((at[-1] - at[-2]) / (known[-1] - known[-2]), 0.0)
             beyond = counts > known[-1]
             costs[beyond] = at[-1] + slope * (counts[beyond] - known[-1])
-        costs[1 : STRAIGHT_ROWS + 1] = _below_lines(costs[1 : STRAIGHT_ROWS + 1])
+        few = slice(1, STRAIGHT_ROWS + 1)
+        costs[few] = _below_lines(costs[few].tolist())
         return costs
 
     def to_json(self) -> dict[str, Any]:
@@ -222,13 +223,14 @@ def shared_seconds(
     return least
 
 
-def _below_lines(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+def _below_lines(seconds: list[float]) -> list[float]:
     """Each number, or what a line between two others has in its place where that is less."""
-    least = seconds.copy()
-    for first in range(len(seconds)):
+    least = list(seconds)
+    for first, low in enumerate(seconds):
         for last in range(first + 2, len(seconds)):
-            line = np.linspace(seconds[first], seconds[last], last - first + 1)
-            np.minimum(least[first : last + 1], line, out=least[first : last + 1])
+            slope = (seconds[last] - low) / (last - first)
+            for place in range(first + 1, last):
+                least[place] = min(least[place], low + slope * (place - first))
     return least
 
 
