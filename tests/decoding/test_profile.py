@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,11 @@ def test_a_coarser_look_changes_nothing(monkeypatch: pytest.MonkeyPatch, is_coar
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
-def test_it_is_looked_at_the_first_starts(monkeypatch: pytest.MonkeyPatch, is_slow: bool) -> None:
+def test_it_is_looked_at_the_first_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_slow: bool
+) -> None:
     """Not again where that takes long."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     measured = replace(ONCE, seconds=ONCE.seconds * (LONGEST_ROUND_S * 1e4 if is_slow else 1))
     done: list[str] = []
 
@@ -85,10 +89,9 @@ def test_it_is_looked_at_the_first_starts(monkeypatch: pytest.MonkeyPatch, is_sl
     monkeypatch.setattr(opening, "measure", first)
     monkeypatch.setattr(opening, "share", lambda _model, costs, _s: replace(costs, shared_from=8))
     monkeypatch.setattr(opening, "look_again", again)
-    name = f"looked-at-{is_slow}"
     for _ in range(MOST_LOOKS + 2):
         model = model_of(can_share=True)
-        costs = profile(model, SETTINGS, Store(name))
+        costs = profile(model, SETTINGS, Store("looked-at"))
         assert model.shared_from == 8
     looks = 1 if is_slow else MOST_LOOKS
     assert done == ["first", *["again"] * (looks - 1)]
