@@ -35,7 +35,7 @@ from accel import (
     tiles,
 )
 from accel import meeting as meeting_of
-from accel.choice import MOST_NODES, Draft, learn_speculated, note_asked, passes_in
+from accel.choice import MOST_NODES, Chains, Draft, learn_speculated, note_asked, passes_in
 from accel.compiled_attention import Floats, move
 from accel.compiled_forward import forward_at, meetings_of, shares_of
 from accel.compiled_parts import Scratch
@@ -50,9 +50,9 @@ from accel.sources import asking as asking_of
 from accel.sources import mixture_room, prompt, speculated_step, speculation
 from accel.sources.asking import Reached, ask_at
 from accel.sources.compiled import compiled_with
-from accel.sources.mixture_room import NOT_COMMITTED
+from accel.sources.mixture_room import NOT_COMMITTED, Linked, linked_in
 from accel.sources.speculated_step import MOST_SEEN
-from accel.sources.speculation import Grown, lay_out, opened
+from accel.sources.speculation import Grown, Open, lay_out, opened
 
 IS_POSSIBLE = os.name == "posix"
 """Whether compiled code can tell the time here."""
@@ -237,9 +237,36 @@ def steps_in(
     Ends where a limit is reached, where memory has to be made, where the second thread was late, or
     something else is to be drafted than what a speculator guesses.
     """
-    side, table = compiled_side.opened(own), opened(desk)
-    numbers, chains = odds.numbers, odds.chains
-    steps, meeting, tree, known = stage.steps, stage.meeting, table.grown, table.work.known
+    return _steps_at(
+        *(compiled_side.opened(own), opened(desk), linked_in(room), room, reached),
+        *(odds.numbers, odds.chains, start, draws, limits),
+        *(stage.steps, stage.meeting, stage.inputs),
+    )
+
+
+@compiled_with(
+    *_FORWARD,
+    *(asking_of, choice, mixture_room, prompt, speculated_step, speculation),
+    borrows=True,
+    inner=True,
+)
+def _steps_at(
+    side: OpenSide,
+    table: Open,
+    text: Linked,
+    room: Any,
+    reached: Reached,
+    numbers: NDArray[np.float64],
+    chains: Chains,
+    start: Start,
+    draws: Draws,
+    limits: Limits,
+    steps: Steps,
+    meeting: NDArray[np.int64],
+    inputs: Floats,
+) -> Made:
+    """``steps_in``, by what its arguments hold."""
+    tree, known = table.grown, table.work.known
     walked, scratch = side.walk_room, side.row_scratch
     last, past, number = start.last, start.past, start.number
     coming, grown, stop, has_state = reached.coming, reached.grown, reached.stop, reached.has_state
@@ -257,6 +284,7 @@ def steps_in(
         if tokens + 1 < limits.tokens and not passes_in(numbers):
             found, behind, kind, _, count = ask_at(
                 table,
+                text,
                 room,
                 Reached(coming, steps.unlinked[:held], grown, reached.start, stop, has_state),
                 numbers,
@@ -280,7 +308,7 @@ def steps_in(
         drafts, all_nodes = drafts + int(kind == _SPECULATION), all_nodes + count
         chosen = _walk_tree(
             *(side, tree, count, past, start.least_rows, number, moved(draws, tokens)),
-            *(meeting, stage.inputs),
+            *(meeting, inputs),
         )
         verified = _now(steps.clock)
         number += meetings_of(len(side.weights.qkv), count + 1)

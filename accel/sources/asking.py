@@ -27,7 +27,7 @@ from accel.sources import (
     speculation,
 )
 from accel.sources.compiled import compiled_with
-from accel.sources.mixture_room import NOT_COMMITTED, match_in
+from accel.sources.mixture_room import NOT_COMMITTED, Linked, linked_in, match_at
 from accel.sources.speculation import Open, opened, speculate_at
 
 _SPECULATION = int(Draft.SPECULATION)
@@ -77,9 +77,10 @@ _ASKING = (
 )
 
 
-@compiled_with(*_ASKING, inner=True)
+@compiled_with(*_ASKING, borrows=True, inner=True)
 def ask_at(
     desk: Open,
+    text: Linked,
     room: Any,
     reached: Reached,
     numbers: NDArray[np.float64],
@@ -87,14 +88,14 @@ def ask_at(
     most: int,
     ended: Ended,
 ) -> tuple[int, int, int, int, int]:
-    """``match_in``, ``choose_in`` and, where that says so, ``speculate_at``.
+    """``match_at``, ``choose_in`` and, where that says so, ``speculate_at``.
 
-    See ``Asking``; ``most``: nodes at most; ended: see ``speculated_step.start``. Returns the
+    See ``Asking``; text: that of the room; ``most``: nodes at most; ended: see ``speculated_step.start``. Returns the
     match's length (``NOT_COMMITTED`` where that failed, and nothing else was done) and place, what
     was chosen, nodes of a chain and nodes that were guessed.
     """
     nodes, leaf, own = reached.coming
-    length, place = match_in(room, nodes, leaf, own, reached.added, reached.stop)
+    length, place = match_at(text, room, nodes, leaf, own, reached.added, reached.stop)
     if length == NOT_COMMITTED:
         return length, place, 0, 0, 0
     kind, chain = choose_in(numbers, chains, length, reached.has_state)
@@ -111,4 +112,4 @@ def ask_in(
 ) -> tuple[int, int, int, int, int]:
     """``ask_at``, by what it takes as Python has it."""
     how = odds.numbers, odds.chains, most, nothing_ended()
-    return ask_at(opened(desk), room, reached, *how)
+    return ask_at(opened(desk), linked_in(room), room, reached, *how)

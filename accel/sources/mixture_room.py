@@ -53,6 +53,17 @@ class Committed(NamedTuple):
     own: int
 
 
+class Linked(NamedTuple):
+    """The text of a room: taken out once, it is not counted again whenever a token is added, 2 us
+    of a draft of 19. See ``evidence.Text`` and ``token_shapes.TokenShapes``."""
+
+    tokens: TokenArray
+    previous: TokenArray
+    newest: TokenArray
+    spelt: NDArray[np.int8]
+    shapes: NDArray[np.int8]
+
+
 class Handed(NamedTuple):
     """Memory of trees that are handed out one after another, as in ``DraftTree``: four views of it
     take a third of the time of four copies. It lasts as long as any of them."""
@@ -176,14 +187,30 @@ def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     return stop + count
 
 
+@compiled_with(forceinline=True, inner=True)
+def linked_in(room: Any) -> Linked:
+    """The room's text."""
+    text = room.text
+    return Linked(text.tokens, text.previous, text.newest, text.spelt, room.shapes.shapes)
+
+
 @compiled_with(calibration, prompt_of)
 def match_in(
     room: Any, nodes: int, leaf: int, own: int, added: TokenArray, stop: int
 ) -> tuple[int, int]:
+    """``match_at``, of the room's text."""
+    length, place = match_at(linked_in(room), room, nodes, leaf, own, added, stop)
+    return length, place
+
+
+@compiled_with(calibration, prompt_of, borrows=True, inner=True)
+def match_at(
+    text: Linked, room: Any, nodes: int, leaf: int, own: int, added: TokenArray, stop: int
+) -> tuple[int, int]:
     """``commit_in`` what the last step with a tree brought, nothing where ``nodes`` is 0, and add
     the tokens of steps without one since. Returns ``prompt.ending_match`` of the text then,
     ``NOT_COMMITTED`` as its length where that failed."""
-    tokens, previous, newest, _, _, spelt = room.text
+    tokens, previous, newest, spelt, shapes = text
     if stop + nodes + 1 + len(added) > len(tokens):
         return NOT_COMMITTED, 0
     for token in added:
@@ -193,7 +220,7 @@ def match_in(
         stop = commit_in(room, nodes, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED, 0
-    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+    link(tokens, previous, newest, spelt, shapes, added, stop)
     return ending_match(tokens, previous, stop + len(added))
 
 
