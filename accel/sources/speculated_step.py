@@ -13,7 +13,17 @@ from accel.compiled_parts import gate
 from accel.draft_tree import TokenArray
 from accel.ending import Ended
 from accel.int8 import Codes, Int8, multiply_int8
-from accel.lanes import LANES, everywhere, exponential, highest, larger, load, store, total
+from accel.lanes import (
+    LANES,
+    everywhere,
+    exponential,
+    highest,
+    larger,
+    load,
+    place_of,
+    store,
+    total,
+)
 from accel.matmul import BLOCK, wide
 from accel.meeting import await_done
 from accel.memory import copied, zeros
@@ -23,6 +33,13 @@ from accel.speculator import Floats, Speculator
 
 CHILDREN = 3
 """Likeliest tokens that are looked at behind a node."""
+
+_SCORE, _UNCOPIED, _ALL = range(CHILDREN, CHILDREN + 3)
+"""Where the exponentials stand that chances are shares of, behind those of the children."""
+
+_HIGHEST = np.float32(80)
+"""Logarithm of what is left to all tokens where those with a column have next to nothing: more
+would be no number."""
 
 MOST_SEEN = 4
 """Nodes that are looked behind: the root and those next to it, since each takes some
@@ -37,8 +54,8 @@ class Work(NamedTuple):
     ends with, or, after ``go_on``, what the next begins with; scales: float32 [seen], what the
     former are normalised by, 0 for the latter; gate_up: float32 [1, 2 * hidden]; gated: float32
     [1, hidden]; added: float32 [width]; logits: float32 [1, columns]; tops: float32 [blocks], the
-    highest of each block of these; columns, chances: int32 and float32 [CHILDREN], of the
-    likeliest.
+    highest of each block of these; columns: int32 [CHILDREN], of the likeliest; chances: float32
+    [LANES], theirs, and room.
     """
 
     known: Floats
@@ -70,7 +87,7 @@ class Work(NamedTuple):
             copied(np.full((1, MOST_COLUMNS), -np.inf, np.float32)),
             zeros((MOST_COLUMNS // BLOCK,), np.float32),
             np.zeros(CHILDREN, np.int32),
-            np.zeros(CHILDREN, np.float32),
+            zeros((LANES,), np.float32),
         )
 
 
@@ -185,40 +202,51 @@ def likeliest(
 ) -> None:
     """Write the columns of the highest of the first ``count`` logits and their chances, as many as
     ``columns`` holds, from the highest on. These logits are written over; those behind, up to a
-    whole block, are next to nothing. candidate, copied: what ``guess`` returned; tops: float32
-    [>= blocks], written.
+    whole block, are next to nothing. candidate, copied: what ``guess`` returned; tops, chances:
+    see ``Work``.
 
     Without what was added to the candidate the chances of all tokens are 1 in sum: what those with
     a column lack is that of the others.
     """
     blocks = (count + BLOCK - 1) // BLOCK
+    for place in range(0, blocks, LANES):
+        store(tops, place, everywhere(np.float32(-np.inf)))
     for block in range(blocks):
         tops[block] = _highest(logits, block)
-    most = np.float32(-np.inf)
-    for block in range(blocks):
-        most = max(most, tops[block])
+    most, _ = _first_of(tops, blocks)
     shift, whole = everywhere(-most), everywhere(np.float32(0))
     for place in range(0, count, LANES):
         whole = whole + exponential(load(logits, place) + shift)
     among = total(whole)
-    before = among
-    if candidate >= 0:
-        score = logits[0, candidate] - most
-        before += np.exp(score - copied) - np.exp(score)
-    others = max(np.exp(-most) - before, np.float32(0))
-    share = np.float32(1) / (among + others)
+    score = most if candidate < 0 else logits[0, candidate]
     for found in range(len(columns)):
-        best = 0
-        for block in range(1, blocks):
-            if tops[block] > tops[best]:
-                best = block
-        level, column = tops[best], best * BLOCK
-        last = min(column + BLOCK, count) - 1
-        while column < last and logits[0, column] != level:
-            column += 1
-        columns[found], chances[found] = column, np.exp(level - most) * share
-        logits[0, column] = -np.inf
+        level, best = _first_of(tops, blocks)
+        column = best * BLOCK
+        place = place_of(load(logits, column), level)
+        if place == LANES:
+            place += place_of(load(logits, column + LANES), level)
+        columns[found], chances[found] = column + place, level
+        logits[0, column + place] = -np.inf
         tops[best] = _highest(logits, best)
+    # One exponential of sixteen lanes instead of six of a library.
+    chances[_SCORE], chances[_UNCOPIED] = score, score - copied
+    chances[_ALL] = min(np.float32(0), most + _HIGHEST)
+    store(chances, 0, exponential(load(chances, 0) + shift))
+    before = among + chances[_UNCOPIED] - chances[_SCORE]
+    share = np.float32(1) / (among + max(chances[_ALL] - before, np.float32(0)))
+    for found in range(len(columns)):
+        chances[found] *= share
+
+
+@compiled_with(lanes, borrows=True, forceinline=True)
+def _first_of(tops: Floats, blocks: int) -> tuple[float, int]:
+    """The highest of blocks, and the first that has it."""
+    level, best = np.float32(-np.inf), 0
+    for place in range(0, blocks, LANES):
+        top = highest(load(tops, place))
+        if top > level:
+            level, best = top, place
+    return level, best + place_of(load(tops, best), level)
 
 
 @compiled_with(lanes, borrows=True, forceinline=True)

@@ -35,6 +35,7 @@ from accel.choice import (
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.generation import GenerationRequest
+from accel.lanes import LANES
 from accel.matmul import BLOCK
 from accel.memory import copied
 from accel.planner import Planner
@@ -224,11 +225,20 @@ def test_the_likeliest_columns_are_those_of_a_softmax(shift: int) -> None:
             before += scores[candidate] * (np.exp(-score) - 1)
         shares = scores / (scores.sum() + max(1 - before, 0))
         expected = np.argsort(-logits[0, :count], kind="stable")[:CHILDREN]
-        columns, chances = np.zeros(CHILDREN, np.int32), np.zeros(CHILDREN, np.float32)
+        columns, chances = np.zeros(CHILDREN, np.int32), np.zeros(LANES, np.float32)
         tops = np.zeros(MOST_COLUMNS // BLOCK, np.float32)
         likeliest(copied(logits), count, candidate, score, tops, columns, chances)
         assert columns.tolist() == expected.tolist(), count
-        np.testing.assert_allclose(chances, shares[expected], rtol=1e-3)
+        np.testing.assert_allclose(chances[:CHILDREN], shares[expected], rtol=1e-3)
+
+
+def test_columns_that_have_next_to_nothing_get_next_to_nothing() -> None:
+    logits = np.full((1, MOST_COLUMNS), -np.inf, np.float32)
+    logits[0, :40] = -np.arange(200, 240)
+    columns, chances = np.zeros(CHILDREN, np.int32), np.zeros(LANES, np.float32)
+    likeliest(logits, 40, 1, 1.5, np.zeros(MOST_COLUMNS // BLOCK, np.float32), columns, chances)
+    assert columns.tolist() == [0, 1, 2]
+    assert ((chances[:CHILDREN] >= 0) & (chances[:CHILDREN] < 1e-30)).all()
 
 
 @pytest.mark.parametrize(("nodes", "least"), [(1, 0.01), (3, 0.01), (8, 0.01), (8, 0.2), (40, 0.0)])
