@@ -43,6 +43,7 @@ WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""
 
 _NO_PARENTS = np.empty(0, np.int32)
+_NO_MASK = np.empty((0, 0), np.float32)
 
 MOST_BYTES = 3_500_000_000
 """Larger weights are left to the lean forward: to find out which of the two is faster takes as much
@@ -156,31 +157,46 @@ class CompiledLlama(Model):
         cache: KVCache,
         limits: Limits,
         draws: Draws = GREEDY,
-    ) -> tuple[Made, Steps] | None:
+    ) -> tuple[Made, Steps]:
         assert isinstance(cache, CompiledCache)
         self._make_room(MOST_NODES + 1 if drafting else 1, 0, cache)
-        (first, second), pair, before = self._sides_for(cache), self._pair, 0
+        (first, second), pair = self._sides_for(cache), self._pair
         if self._stage is None:
             self._stage = stage_of(
                 *(self._steps, Grown.room(), pair.meeting, self._mask_inputs[:0])
             )
-        if self.shared_from:
-            layers = len(self._weights.qkv)
+        before, shared_from = 0, self.shared_from
+        if shared_from and pair.alone:
+            limits, shared_from = limits._replace(steps=min(limits.steps, pair.alone)), 0
+        elif shared_from:
             most_rows = limits.nodes + 1 if drafting else 1
-            held = pair.hold(second, limits.steps * meetings_of(layers, most_rows))
-            if held is None:
-                return None
-            before = held
-        start = Start(last, cache.length, cache.capacity, self.shared_from, before)
+            before = self._hold(second, limits.steps, most_rows)
+        start = Start(last, cache.length, cache.capacity, shared_from, before)
         if drafting is None:
             made = plain_steps_in(first, start, draws, limits, self._stage)
         else:
             asking, odds = drafting
             made = steps_in(first, *asking, odds, start, draws, limits, self._stage)
-        if self.shared_from:
+        if shared_from:
             pair.let_go()
+        else:
+            pair.worked_alone(made.steps)
         cache.length = made.past
         return made, self._steps
+
+    def _hold(self, own: Side, steps: int, rows: int) -> int:
+        """Have the second thread stand by for so many forwards of so many rows at most, see
+        ``ThreadPair.hold``."""
+        numbers = steps * meetings_of(len(self._weights.qkv), rows)
+        held = self._pair.hold(own, numbers)
+        if held is not None:
+            return held
+        # It is told what there is to do in a job.
+        arguments = (
+            *(_NO_PARENTS, _NO_PARENTS, _NO_MASK, 0, 0, self._mask_inputs[:0]),
+            *(self._job.logits[:0], _NO_PARENTS, True, GREEDY, True, True, 0, 0),
+        )
+        return self._pair.wake(forward, arguments, own, numbers)
 
     @property
     def interruptions(self) -> int:

@@ -240,7 +240,7 @@ class Engine:
         session: Session,
         limits: Limits,
         draws: Draws,
-    ) -> tuple[Made, Steps] | None:
+    ) -> tuple[Made, Steps]:
         """``Model.run_steps`` after the session's text. Raises OutOfMemory."""
         try:
             return self.model.run_steps(last, drafting, session.cache, limits, draws)

@@ -107,10 +107,10 @@ class Model(ABC):
         cache: KVCache,
         limits: Limits,
         draws: Draws = GREEDY,
-    ) -> tuple[Made, Steps] | None:
+    ) -> tuple[Made, Steps]:
         """Several steps behind the cache's rows and the text's ``last`` token, which has none yet:
         ``compiled_steps.steps_in``, or ``plain_steps_in`` without ``drafting``. Their rows are
-        committed. What they left is valid until the next; None where none can be made now."""
+        committed. What they left is valid until the next."""
         raise NotImplementedError("this model computes one forward at a time")
 
     @property

@@ -80,10 +80,7 @@ class Stepper:
                 return None
             drafting = asking, choice.odds(self._engine.planner.chains(1, past))
         draws = self._request.sampling.draws_at(len(written.tokens))
-        found = self._engine.run_steps(int(pending[0]), drafting, session, limits, draws)
-        if found is None:
-            return None
-        made, left = found
+        made, left = self._engine.run_steps(int(pending[0]), drafting, session, limits, draws)
         tokens = left.tokens[: made.tokens].copy()
         count = written.take(tokens.tolist()) if made.steps else 0
         if speculator is not None:

@@ -53,13 +53,14 @@ class _Mailbox:
 
     def put(self, call: Callable[[], Any] | None, own: object = None, job: int = 0) -> None:
         """Have the thread make a call, and stand by in it where it goes by its ``own``; None ends
-        the thread."""
+        the thread. Instead of one that it has not begun with, where nobody waited for that."""
         with self._guard:
-            self._call, self._own = call, own
+            is_waiting, self._call, self._own = self._call is not None, call, own
             if own is not None:
                 call_for(self.meeting, job)
             want_elsewhere(self.meeting, True)
-            self._full.release()
+            if not is_waiting:
+                self._full.release()
 
     def take(self) -> Callable[[], Any] | None:
         """The next call; sleeps until there is one."""
@@ -100,15 +101,38 @@ class ThreadPair:
         self._alone -= 1
         return False
 
+    @property
+    def alone(self) -> int:
+        """Calls from now on in which the second thread may not be relied on."""
+        if is_broken(self.meeting):
+            return 1 << _LONGEST
+        return 0 if self.is_patient else self._alone
+
+    def worked_alone(self, calls: int) -> None:
+        """So many calls were made without the second thread."""
+        self._alone = max(self._alone - calls, 0)
+
     def hold(self, own: object, numbers: int) -> int | None:
         """Have the second thread stand by in a call that goes by its ``own`` until ``let_go``, for
         shared calls whose meetings have so many numbers in all. Returns the one before the first,
         None where it does not stand by, or may not be relied on."""
-        if (self._alone and not self.is_patient) or self._mailbox is None:
+        if self.alone or self._mailbox is None:
             return None
         before = self._number
-        if is_broken(self.meeting) or not self._mailbox.hand_over(own, before + numbers):
+        if not self._mailbox.hand_over(own, before + numbers):
             return None
+        self._number += numbers
+        return before
+
+    def wake(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], own: object, numbers: int
+    ) -> int:
+        """``hold``, where the second thread does not stand by: it comes to a call of
+        ``function(*arguments, own, meeting, 1, number)``, in which it stands by."""
+        mailbox, meeting, before = self._begun(), self.meeting, self._number
+        mailbox.put(
+            lambda: function(*arguments, own, meeting, 1, before), own=own, job=before + numbers
+        )
         self._number += numbers
         return before
 
@@ -140,11 +164,7 @@ class ThreadPair:
 
         Raises RuntimeError when the second thread failed.
         """
-        if self._mailbox is None:
-            self._mailbox = _Mailbox(self.meeting)
-            threading.Thread(target=_serve, args=(self._mailbox,), name="rows", daemon=True).start()
-            weakref.finalize(self, self._mailbox.put, None)
-        meeting, number, mailbox = self.meeting, self._number, self._mailbox
+        meeting, number, mailbox = self.meeting, self._number, self._begun()
         if not (stands_by and mailbox.hand_over(own[1], number + 1)):
             mailbox.put(
                 lambda: function(*arguments, half, rows, own[1], meeting, 1, number),
@@ -154,6 +174,14 @@ class ThreadPair:
         self._number += meetings
         self._note_how_it_went(is_long=is_long)
         return result
+
+    def _begun(self) -> _Mailbox:
+        """The mailbox of the second thread, which begins where it has not."""
+        if self._mailbox is None:
+            self._mailbox = _Mailbox(self.meeting)
+            threading.Thread(target=_serve, args=(self._mailbox,), name="rows", daemon=True).start()
+            weakref.finalize(self, self._mailbox.put, None)
+        return self._mailbox
 
     def _note_how_it_went(self, *, is_long: bool = False) -> None:
         """Work alone for some time if the second thread was late; raise if it failed."""

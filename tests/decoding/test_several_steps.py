@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -326,6 +327,40 @@ def test_nobody_is_held_who_is_not_there_or_was_late() -> None:
     pair._alone = 3
     assert pair.hold(own, 10) is None
     assert pair._alone == 3, "nobody was asked to share"
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_no_step_is_made_by_itself_behind_a_thread_that_sleeps_or_was_late(
+    engine: Engine, drafts: bool, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is woken for all steps of a call, or they are made without it."""
+    model, prompt = engine.model, prompts_of(engine, 1)[0]
+    pair: Any = model._pair  # type: ignore[attr-defined]
+    monkeypatch.setattr("accel.stepping.LONG_STEP_S", 0.1)
+    monkeypatch.setattr(model, "shared_from", 1)
+    options: dict[str, Any] = {"max_tokens": 40, "ignore_end": True}
+    expected = run(engine, prompt, drafts=drafts, ahead=True, **options)[0].tokens.tolist()
+    deadline = time.monotonic() + 30
+    while pair._mailbox._own is not None:
+        assert time.monotonic() < deadline, "it never sleeps"
+        time.sleep(0.001)
+    places, verify = [], model.verify
+
+    def noted(rows: Any, tree: Any, cache: KVCache, draws: Draws) -> Any:
+        places.append(draws.place)
+        return verify(rows, tree, cache, draws)
+
+    monkeypatch.setattr(model, "verify", noted)
+    if is_late:
+        monkeypatch.setattr(pair, "is_patient", False)
+        monkeypatch.setattr(pair, "_alone", 1000)
+    found = run(engine, prompt, drafts=drafts, ahead=True, **options)[0]
+    assert found.tokens.tolist() == expected
+    assert 0 not in places, "the first step was made by itself"
+    assert drafts or set(places) <= {39}, "the last token, behind which there is none"
+    if is_late:
+        assert pair._alone == 1000 - found.statistics.forwards
 
 
 def test_steps_are_counted_up_to_where_the_text_ended() -> None:

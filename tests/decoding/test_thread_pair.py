@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from tiny_models import save
 from accel.compiled_llama import CompiledCache, CompiledLlama
 from accel.draft_tree import DraftTree, Source
 from accel.loading import load_module
-from accel.meeting import meet
+from accel.meeting import meet, new_meeting
 from accel.profile import Costs, share
 from accel.rows import Rows, chain_rows, tree_rows
-from accel.thread_pair import ThreadPair
+from accel.thread_pair import ThreadPair, _Mailbox
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -106,6 +107,21 @@ def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
     assert pair.is_free()
     pair.run(halves, (), 4, 9, (None, None), 1)
     assert pair.is_free()
+
+
+def test_a_call_that_nobody_began_with_is_replaced() -> None:
+    """Steps that are over before the second thread woke leave it a call."""
+    mailbox, called = _Mailbox(new_meeting()), []
+    for calls in ("a", "bcd", "e"):
+        for name in calls:
+            mailbox.put(partial(called.append, name))
+        call = mailbox.take()
+        assert call is not None
+        call()
+    mailbox.put(partial(called.append, "f"))
+    mailbox.put(None)
+    assert mailbox.take() is None
+    assert called == ["a", "d", "e"]
 
 
 def test_of_a_long_call_nobody_says_that_the_other_was_late() -> None:
