@@ -91,9 +91,8 @@ def ask_at(
     """``match_at``, ``choose_in`` and, where that says so, ``speculate_at``.
 
     See ``Asking``; text: that of the room; ``most``: nodes at most; ended: see
-    ``speculated_step.start``. Returns the
-    match's length (``NOT_COMMITTED`` where that failed, and nothing else was done) and place, what
-    was chosen, nodes of a chain and nodes that were guessed.
+    ``speculated_step.start``. Returns the match's length (``NOT_COMMITTED`` where that failed, and
+    nothing else was done) and place, what was chosen, nodes of a chain and nodes that were guessed.
     """
     nodes, leaf, own = reached.coming
     length, place = match_at(text, room, nodes, leaf, own, reached.added, reached.stop)
