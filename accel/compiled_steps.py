@@ -219,7 +219,13 @@ def plain_steps_in(own: Any, start: Start, draws: Draws, limits: Limits, stage: 
     )
 
 
-@compiled_with(*_FORWARD, asking_of, choice, mixture_room, prompt, speculated_step, speculation)
+_STEPS = (
+    *_FORWARD,
+    *(asking_of, choice, mixture_room, prompt, speculated_step, speculation),
+)
+
+
+@compiled_with(*_STEPS)
 def steps_in(
     own: Any,
     desk: Any,
@@ -244,12 +250,7 @@ def steps_in(
     )
 
 
-@compiled_with(
-    *_FORWARD,
-    *(asking_of, choice, mixture_room, prompt, speculated_step, speculation),
-    borrows=True,
-    inner=True,
-)
+@compiled_with(*_STEPS, borrows=True, inner=True)
 def _steps_at(
     side: OpenSide,
     table: Open,

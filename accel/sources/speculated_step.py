@@ -225,8 +225,10 @@ def likeliest(
         place = place_of(load(logits, column), level)
         if place == LANES:
             place += place_of(load(logits, column + LANES), level)
-        columns[found], chances[found] = column + place, level
-        logits[0, column + place] = -np.inf
+        # Of a broken model's logits, which are no numbers, none may be found.
+        column = min(column + place, count - 1)
+        columns[found], chances[found] = column, level
+        logits[0, column] = -np.inf
         tops[best] = _highest(logits, best)
     # One exponential of sixteen lanes instead of six of a library.
     chances[_SCORE], chances[_UNCOPIED] = score, score - copied
