@@ -1,0 +1,1 @@
+"""Syntax trees of texts by the language that the editor names: comments, strings, identifiers."""

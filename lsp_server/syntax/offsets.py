@@ -1,0 +1,33 @@
+"""Places in a text as the parser counts them (bytes of UTF-16) and as Python does."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+
+
+class Offsets:
+    """Converts between indices of a text and bytes of its UTF-16 form, either way in O(log n).
+
+    Only characters beyond U+FFFF take two units there; most texts have none.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._astral = [] if text.isascii() else [at.start() for at in _ASTRAL.finditer(text)]
+        self._astral_units = [place + before for before, place in enumerate(self._astral)]
+
+    def byte(self, index: int) -> int:
+        """The byte at which the character ``index`` starts."""
+        return 2 * (index + bisect_left(self._astral, index))
+
+    def index(self, byte: int) -> int:
+        """The character that holds ``byte``."""
+        units = byte // 2
+        return units - bisect_left(self._astral_units, units)
+
+
+def encoded(text: str) -> bytes:
+    """A text as the parser reads it; halves of surrogate pairs pass, NUL is no end."""
+    return text.replace("\0", " ").encode("utf-16-le", "surrogatepass")

@@ -1,0 +1,221 @@
+"""The syntax tree of a text: what is a comment, a string, prose, an identifier, code.
+
+Offsets are indices of the text, as Python counts them. Texts inside of others (a script in a web
+page, a fenced block in Markdown) have a tree of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from lsp_server.syntax.islands import islands
+from lsp_server.syntax.languages import grammar_of, load_grammar
+from lsp_server.syntax.offsets import Offsets, encoded
+from lsp_server.syntax.roles import (
+    PROSE,
+    Role,
+    is_quoted,
+    may_be_identifier,
+    role_query,
+    runs_inside_of_string,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+_OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
+"""A leaf with such characters holds more than a name: the grammar does not look inside."""
+
+
+class RolePiece(NamedTuple):
+    """``text[start:end]`` has one role."""
+
+    start: int
+    end: int
+    role: Role
+
+
+class SyntaxTree:
+    """A tree-sitter tree of a text. Nothing in it changes."""
+
+    def __init__(self, text: str, grammar: str, tree: Tree, offsets: Offsets) -> None:
+        self.text = text
+        self.grammar = grammar
+        self._tree = tree
+        self._offsets = offsets
+
+    @classmethod
+    def of(cls, text: str, language_id: str, path: str = "") -> SyntaxTree | None:
+        """Parse a text; None where neither the language id nor the path has a grammar."""
+        grammar = grammar_of(language_id, path)
+        if not grammar:
+            return None
+        from tree_sitter import Parser
+
+        tree = Parser(load_grammar(grammar)).parse(encoded(text), encoding="utf16le")
+        return cls(text, grammar, tree, Offsets(text))
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a part of the text does not fit the grammar. Some grammars lag behind."""
+        return self._tree.root_node.has_error
+
+    def pieces(self, start: int = 0, end: int | None = None) -> list[RolePiece]:
+        """Comments, strings and prose between two offsets, in order; between them is code.
+
+        Pieces do not overlap, are cut at both offsets, and neighbours differ in role. Code inside
+        of strings is no part of them.
+        """
+        end = len(self.text) if end is None else end
+        base = Role.TEXT if self.grammar in PROSE else Role.CODE
+        marks = [(0, len(self.text), base), *self._marks(start, end)]
+        return _flattened(marks, start, end)
+
+    def role_at(self, offset: int) -> Role:
+        """The role of the character at ``offset``; code for blanks between. Never IDENTIFIER."""
+        for piece in self.pieces(offset, offset + 1):
+            return piece.role
+        return Role.CODE
+
+    def comments(self) -> list[tuple[int, int]]:
+        """Where comments are, with their signs."""
+        return [(at.start, at.end) for at in self.pieces() if at.role is Role.COMMENT]
+
+    def strings(self) -> list[tuple[int, int]]:
+        """Where strings are, with their quotes and without code inside of them."""
+        return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
+
+    def identifiers(self, name: str) -> list[tuple[int, int]]:
+        """Where ``name`` stands as an identifier: in code, whole, and not a keyword.
+
+        The sigil of a language (``$name``, ``@name``, ``:name``) is no part of the name. Where the
+        grammar leaves code unread (the body of a C macro), words count.
+        """
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        found = [at.span() for at in word.finditer(self.text)] if name else []
+        if not found:
+            return []
+        pieces = self.pieces()
+        code = [span for span in found if not _any_overlaps(pieces, span)]
+        inner = islands(self._tree.root_node, self.grammar, self._offsets)
+        named: list[tuple[int, int]] = []
+        for span in code:
+            inside = any(island.start <= span[0] < island.end for island in inner)
+            if not inside and self._names(name, *span):
+                named.append(span)
+        for island in inner:
+            tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
+            if tree is not None:
+                named += [(at + island.start, to + island.start)
+                          for at, to in tree.identifiers(name)]  # fmt: skip
+            else:
+                named += [span for span in code if island.start <= span[0] < island.end]
+        return sorted(named)
+
+    def _names(self, name: str, start: int, end: int) -> bool:
+        """Whether the word there is a leaf of its own that may be a name."""
+        offsets = self._offsets
+        node = self._tree.root_node.descendant_for_byte_range(
+            offsets.byte(start), offsets.byte(end)
+        )
+        if node is None or node.child_count:
+            # Between the leaves: the grammar did not read it.
+            return node is not None and not _has_leaf_at(node, offsets.byte(start))
+        if not node.is_named or not may_be_identifier(node.type):
+            return False
+        text = self.text[offsets.index(node.start_byte) : offsets.index(node.end_byte)]
+        return bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
+
+    def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
+        """Nodes with a role that touch the range; outer ones before inner ones."""
+        from tree_sitter import QueryCursor
+
+        offsets = self._offsets
+        cursor = QueryCursor(role_query(self.grammar))
+        cursor.set_byte_range(offsets.byte(start), offsets.byte(end))
+        marks: list[tuple[int, int, Role]] = []
+        for name, nodes in cursor.captures(self._tree.root_node).items():
+            for node in nodes:
+                role = self._role_of(name, node)
+                if role is not None:
+                    at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
+                    marks.append((at, to, role))
+                    if role is Role.STRING:
+                        marks += self._code_inside(node)
+        for island in islands(self._tree.root_node, self.grammar, offsets, start, end):
+            marks.append((island.start, island.end, Role.CODE))
+            tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
+            if tree is not None:
+                marks += [
+                    (piece.start + island.start, piece.end + island.start, piece.role)
+                    for piece in tree.pieces()
+                ]
+        return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
+
+    def _code_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
+        """What runs inside of a string."""
+        for child in string.named_children:
+            if runs_inside_of_string(self.grammar, child.type):
+                at, to = self._offsets.index(child.start_byte), self._offsets.index(child.end_byte)
+                yield at, to, Role.CODE
+
+    def _role_of(self, capture: str, node: Node) -> Role | None:
+        if capture == "literal":
+            text = self.text[
+                self._offsets.index(node.start_byte) : self._offsets.index(node.end_byte)
+            ]
+            return Role.STRING if is_quoted(text) else None
+        return Role(capture)
+
+
+def _flattened(marks: list[tuple[int, int, Role]], start: int, end: int) -> list[RolePiece]:
+    """Nested marks as pieces side by side: the innermost counts."""
+    pieces: list[RolePiece] = []
+    open_marks: list[tuple[int, Role]] = []
+    place = start
+
+    def add(to: int) -> None:
+        nonlocal place
+        to = min(to, end)
+        if to <= place:
+            return
+        role = open_marks[-1][1] if open_marks else Role.CODE
+        if role is not Role.CODE:
+            if pieces and pieces[-1].role is role and pieces[-1].end == place:
+                pieces[-1] = RolePiece(pieces[-1].start, to, role)
+            else:
+                pieces.append(RolePiece(place, to, role))
+        place = to
+
+    for at, own_end, own in marks:
+        while open_marks and open_marks[-1][0] <= at:
+            add(open_marks[-1][0])
+            open_marks.pop()
+        add(at)
+        outer = open_marks[-1][1] if open_marks else Role.CODE
+        # Nothing is told apart inside of a comment, and inside of a string only what runs.
+        stays = outer is Role.COMMENT or (outer is Role.STRING and own is not Role.CODE)
+        role = outer if stays else own
+        open_marks.append((min(own_end, open_marks[-1][0]) if open_marks else own_end, role))
+    while open_marks:
+        add(open_marks[-1][0])
+        open_marks.pop()
+    return pieces
+
+
+def _any_overlaps(pieces: list[RolePiece], span: tuple[int, int]) -> bool:
+    number = bisect_right(pieces, span[0], key=lambda piece: piece.start) - 1
+    return number >= 0 and pieces[number].end > span[0]
+
+
+def _has_leaf_at(node: Node, byte: int) -> bool:
+    """Whether a child of ``node`` holds the byte."""
+    return any(child.start_byte <= byte < child.end_byte for child in node.children)
+
+
+def _bare(name: str) -> str:
+    """A name without the sigil before it."""
+    return re.sub(r"^\W+", "", name)
