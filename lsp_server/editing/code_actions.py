@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,24 +10,10 @@ from lsprotocol import types
 from lsp_server.capabilities import EDIT_COMMAND, RUN_EDIT
 from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document
+from lsp_server.editing.instruction_comments import block_of, instruction_comment
 from lsp_server.editing.presets import presets_for
 from lsp_server.settings import EditSettings
 
-INSTRUCTION_COMMENT = re.compile(
-    r"""(?:(?:\#|//+!?|--\[\[|--|;|/\*+|<!--|%|\(\*|\{-|\{\{!)+|^\s*(?:["'!]|::|rem\b|dnl\b))\s*
-    redraft:\s*(.+?)\s*
-    (?:\*/\s*\}?|-->|--%>|%>|\*\)|-\}|\#\}|\#>|(?:--)?\}\}|\]\])?\s*$""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""A comment of any of the usual languages. Marks that also stand for other things begin a line."""
-_COMMENT = re.compile(r"\s*(?:#(?!\w)|//|--|;|/\*|<!--|%|\(\*|\{-|\*\s)")
-_GOES_ON = re.compile(
-    r"[)\]}{]|(?:else|elif|elsif|elseif|except|finally|catch|rescue|ensure)\b|"
-    r"(?:then|do|begin)\s*$|"
-    r"(?:end\w*|fi|done|esac|until)\b(?!\s*(?:[-+*/%&|^:]?=|[.(\[]))",
-    re.IGNORECASE,
-)
-"""How a line begins that belongs to the statement above, although it is indented no deeper."""
 MAX_FIXES = 3
 
 
@@ -129,45 +114,15 @@ def _fix(where: Where, diagnostic: types.Diagnostic) -> types.CodeAction:
 
 
 def _comments(where: Where) -> list[types.CodeAction]:
-    """Instruction comments on the lines of the range; each is about the block below it."""
+    """Instruction comments on the lines of the range; each is about the block that it stands at."""
     lines = where.document.lines
     first, last = where.range.start.line, min(where.range.end.line, len(lines) - 1)
     found = []
     for number in range(max(0, first), last + 1):
-        match = INSTRUCTION_COMMENT.search(lines[number].rstrip("\r\n"))
-        if match is not None:
-            span = _block_with_comment(lines, number)
-            if span is not None:
-                title = f"Redraft: {match.group(1)[:60]}"
-                found.append(_ready_made(where, title, match.group(1), span=span, comment=True))
+        comment = instruction_comment(lines[number])
+        end = None if comment is None else block_of(lines, number, comment)
+        if comment is not None and end is not None:
+            span = types.Range(types.Position(number, 0), types.Position(end + 1, 0))
+            title = f"Redraft: {comment.instruction[:60]}"
+            found.append(_ready_made(where, title, comment.instruction, span=span, comment=True))
     return found
-
-
-def _block_with_comment(lines: list[str], comment: int) -> types.Range | None:
-    """The comment's line and the statement below it, with everything indented under it."""
-    first = comment + 1
-    while first < len(lines) and not lines[first].strip():
-        first += 1
-    if first == len(lines):
-        return None
-    depth, last = _depth(lines[first]), first
-    for number in range(first + 1, len(lines)):
-        line = lines[number]
-        if not line.strip():
-            continue
-        if _depth(line) < depth or (_depth(line) == depth and not _goes_on(lines[last], line)):
-            break
-        last = number
-    return types.Range(types.Position(comment, 0), types.Position(last + 1, 0))
-
-
-def _goes_on(before: str, line: str) -> bool:
-    """Whether a line at a statement's own depth belongs to it."""
-    above = before.lstrip()
-    if _depth(before) == _depth(line) and (above.startswith("@") or _COMMENT.match(above)):
-        return True
-    return _GOES_ON.match(line.lstrip()) is not None
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
