@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
-from lsp_server.editing.results import LABEL, edit_answer, edit_request, workspace_edit
+from lsp_server.editing.results import (
+    LABEL,
+    edit_answer,
+    edit_request,
+    refuse_nothing,
+    workspace_edit,
+)
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.progress import Progress
 from lsp_server.status import status_message
@@ -65,6 +71,7 @@ async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> di
     if not ls.features.apply_edit:
         raise EditRefused("the editor does not apply edits; use the request redraft/edit")
     edit = await _with_progress(ls, request, token, None)
+    refuse_nothing(edit)
     if edit.warning:
         ls.show_warning(f"Redraft: {edit.warning}")
     answer = await ls.protocol.ask(

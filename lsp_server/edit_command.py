@@ -14,7 +14,8 @@ from lsp_server.complete_command import workspace_of
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.hunks import unified_diff, with_line_ends_of
-from lsp_server.errors import RedraftError
+from lsp_server.editing.known_edits import not_understood
+from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.jobs import EditJob, JobResult
 from lsp_server.output import add_json_argument, write_json
 
@@ -90,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     text = _read(path)
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
+    if not args.model and (reason := not_understood(job.instruction, job.selection)):
+        raise EditRefused(reason)
     console = Console(stderr=True)
     service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
     try:

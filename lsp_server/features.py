@@ -19,7 +19,7 @@ from lsp_server.completion.asking import (
     menu_items,
 )
 from lsp_server.editing.code_actions import Where, code_actions
-from lsp_server.editing.results import edit_request, statistics, workspace_edit
+from lsp_server.editing.results import edit_request, refuse_nothing, statistics, workspace_edit
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.status import status_message
 from lsp_server.version import VERSION
@@ -162,6 +162,7 @@ async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.C
         return action
     request = edit_request(ls, data)
     edit = await ls.editing.edit(request)
+    refuse_nothing(edit)
     as_json = workspace_edit(ls, request.document, edit)
     action.edit = ls.protocol._converter.structure(as_json, types.WorkspaceEdit)
     return action

@@ -67,7 +67,12 @@ class RedraftServer(LanguageServer):
             hub.acceptance,
         )
         self.offers = Offers(hub.acceptance)
-        self.editing = EditProvider(self.client_name, lambda: self.settings, self.engine)
+        self.editing = EditProvider(
+            self.client_name,
+            lambda: self.settings,
+            self.engine,
+            lambda: not self.settings.model.path,
+        )
         self.indexing = IndexingProgress(self)
         self.status = StatusReporter(
             lambda message: self.protocol.tell("redraft/status", message), self.condition

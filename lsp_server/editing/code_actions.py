@@ -47,7 +47,8 @@ def code_actions(
                     where.document.language, embedded, settings.preset_instructions
                 )
             ]
-    if _wanted(where, types.CodeActionKind.QuickFix):
+    # The embedded model fixes nothing: it knows edits of a few kinds.
+    if not embedded and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []

@@ -23,6 +23,8 @@ class Hunk:
     start: int
     end: int
     text: str
+    note: str = ""
+    """What the user should look at; empty for nothing."""
 
 
 def minimal_hunks(old: str, new: str) -> list[Hunk]:

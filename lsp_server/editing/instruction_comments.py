@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from lsp_server.documents import split_lines
+from lsp_server.editing.hunks import Hunk
 
 _COMMENT_WITH_INSTRUCTION = re.compile(
     r"""(?:(?:\#|//+!?|--\[\[|--|;|/\*+|<!--|%|\(\*|\{-|\{\{!)+|^\s*(?:["'!]|::|rem\b|dnl\b))\s*
@@ -46,6 +49,31 @@ def instruction_comment(line: str) -> InstructionComment | None:
         return None
     code = line[: found.start()].rstrip()
     return InstructionComment(found.group(1), len(code) if code.strip(_OPENING + " \t") else 0)
+
+
+def comment_span(text: str) -> tuple[int, int]:
+    """Characters of the instruction comment on the first line of ``text``, with what goes away with
+    it: the end of a line of its own, else the blanks in front of it. Empty where there is none."""
+    line = split_lines(text)[0]
+    comment = instruction_comment(line)
+    if comment is None:
+        return 0, 0
+    return (0, len(line)) if comment.alone else (comment.start, len(line.rstrip("\r\n")))
+
+
+def without_span(hunks: list[Hunk], start: int, end: int) -> list[Hunk]:
+    """Changes of a text without its characters ``start`` to ``end``, as changes of the whole text,
+    which take those characters away."""
+    if start == end:
+        return hunks
+    cut = end - start
+    before = [one for one in hunks if one.end < start]
+    at = [one for one in hunks if one.start <= start <= one.end]
+    after = [replace(one, start=one.start + cut, end=one.end + cut)
+             for one in hunks if one.start > start]  # fmt: skip
+    first, last = min([start, *(one.start for one in at)]), max([start, *(one.end for one in at)])
+    text, note = "".join(one.text for one in at), "".join(one.note for one in at[:1])
+    return [*before, Hunk(first, last + cut, text, note), *after]
 
 
 def block_of(lines: list[str], number: int, comment: InstructionComment) -> int | None:

@@ -10,11 +10,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lsp_server.documents import Document, Edit, Position, line_end
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.hunks import minimal_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.instruction_comments import comment_span, without_span
+from lsp_server.editing.known_edits import not_understood
+from lsp_server.editing.notes import place_note, places_asked_for
 from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.engine_client import Call, EngineClient
 from lsp_server.engine_loop import EDIT, PREFILL
@@ -41,7 +44,7 @@ class EditRequest:
     instruction: str
     plain: bool = False
     with_comment: bool = False
-    """The first line is the instruction itself, as a comment, and goes away."""
+    """The first line ends in the instruction itself, as a comment, which goes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Change:
     end: Position
     old_text: str
     new_text: str
+    note: str = ""
+    """What the user should look at: that it is more than was asked for; empty for nothing."""
 
 
 @dataclass(slots=True)
@@ -76,6 +81,14 @@ class Begun:
     job: EditJob
     region: TrackedRegion
     selection: str
+    comment: tuple[int, int]
+    """Characters of the selection that are the instruction itself; the model does not see them."""
+
+    @property
+    def code(self) -> str:
+        """The selection without the instruction."""
+        start, end = self.comment
+        return self.selection[:start] + self.selection[end:]
 
 
 OnText = Callable[[str, int], None]
@@ -90,10 +103,13 @@ class EditProvider:
         client: str,
         settings: Callable[[], Settings],
         engine: Callable[[], EngineClient],
+        embedded: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``embedded``: whether the model is the embedded one, which knows few edits."""
         self._client = client
         self._settings = settings
         self._engine = engine
+        self._embedded = embedded
         self._regions: dict[str, list[TrackedRegion]] = {}
         self._calls: set[asyncio.Future[JobResult]] = set()
 
@@ -110,8 +126,13 @@ class EditProvider:
         """
         document = request.document
         start, end = whole_lines(document, request.start, request.end)
-        job = self._job(request, self._code_start(request, start), end)
-        begun = Begun(request, job, TrackedRegion(start, end), document.between(start, end))
+        selection = document.between(start, end)
+        comment = comment_span(selection) if request.with_comment else (0, 0)
+        code = selection[: comment[0]] + selection[comment[1] :]
+        job = self._job(request, code, start, end)
+        if self._embedded() and (reason := not_understood(job.instruction, job.selection)):
+            raise EditRefused(reason)
+        begun = Begun(request, job, TrackedRegion(start, end), selection, comment)
         regions = self._regions.setdefault(document.uri, [])
         regions.append(begun.region)
         try:
@@ -128,22 +149,18 @@ class EditProvider:
         document, region = begun.request.document, begun.region
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(document, region, begun.job, result)
+        return self._fitted(begun, result)
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
         with self.begin(request) as begun:
             return await self.finish(begun, on_text)
 
-    @staticmethod
-    def _code_start(request: EditRequest, start: Position) -> Position:
-        return Position(start.line + 1, 0) if request.with_comment else start
-
-    def _job(self, request: EditRequest, start: Position, end: Position) -> EditJob:
+    def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
             raise EditRefused("the instruction is empty; say what shall change")
         document, settings = request.document, self._settings().edit
-        selection = _unix(document.between(start, end))
+        selection = _unix(code)
         if not selection.strip():
             raise EditRefused("nothing is selected; select the lines to change")
         text, offset = document.text, document.offset(start)
@@ -193,39 +210,51 @@ class EditProvider:
             self._calls.discard(call.future)
         return result
 
-    def _fitted(
-        self, document: Document, region: TrackedRegion, job: EditJob, result: JobResult
-    ) -> EditResult:
+    def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document, in its own line ends."""
+        document, job = begun.request.document, begun.job
         new = checked_text(job.selection, result, document.language, job.instruction)
-        end_of_line = _line_end_of(document)
-        written, base = document.between(region.start, region.end), document.offset(region.start)
-        wanted = with_line_ends_of(written, new, end_of_line)
-        changes = [
+        wanted = with_line_ends_of(begun.code, new, _line_end_of(document))
+        before, base = document.text, document.offset(begun.region.start)
+        after = before[:base] + wanted + before[base + len(begun.selection) :]
+        return EditResult(
+            version=document.version,
+            changes=self._changes(begun, wanted),
+            text=wanted,
+            diff=unified_diff(before, after, job.path),
+            warning=hidden_warning(begun.selection, wanted),
+            result=result,
+        )
+
+    @staticmethod
+    def _changes(begun: Begun, wanted: str) -> list[Change]:
+        """What turns the selection into the text that is wanted, with notes. Nothing changes where
+        the code stays as it is: the instruction then stays, too."""
+        document, code = begun.request.document, begun.code
+        if wanted == code:
+            return []
+        base = document.offset(begun.region.start)
+        asked_for = places_asked_for(begun.job.instruction, code, document.language)
+        noted = [
+            replace(hunk, note=place_note(code, hunk, asked_for))
+            for hunk in minimal_hunks(code, wanted)
+        ]
+        return [
             Change(
                 document.position_at(base + hunk.start),
                 document.position_at(base + hunk.end),
-                written[hunk.start : hunk.end],
+                begun.selection[hunk.start : hunk.end],
                 hunk.text,
+                hunk.note,
             )
-            for hunk in minimal_hunks(written, wanted)
+            for hunk in without_span(noted, *begun.comment)
         ]
-        before = document.text
-        after = before[:base] + wanted + before[base + len(written) :]
-        return EditResult(
-            version=document.version,
-            changes=changes,
-            text=wanted,
-            diff=unified_diff(before, after, job.path),
-            warning=hidden_warning(written, wanted),
-            result=result,
-        )
 
     def prefill(self, request: EditRequest) -> None:
         """The user is typing an instruction: compute what is known of the prompt."""
         start, end = whole_lines(request.document, request.start, request.end)
         try:
-            job = self._job(request, start, end)
+            job = self._job(request, request.document.between(start, end), start, end)
         except EditRefused:
             return
         if not self._engine().refused:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lsp_server.server import RedraftServer
 
 LABEL = "Redraft edit"
+PLAIN = "redraft"
+"""Annotation of what was asked for; notes are the annotations of what was not."""
 
 
 def edit_request(server: RedraftServer, params: Any) -> EditRequest:
@@ -65,9 +67,12 @@ def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) 
     identifier = {"uri": document.uri, "version": edit.version}
     workspace: dict[str, Any] = {"documentChanges": [{"textDocument": identifier, "edits": edits}]}
     if server.features.change_annotations:
-        for one in edits:
-            one["annotationId"] = "redraft"
-        workspace["changeAnnotations"] = {"redraft": {"label": LABEL, "needsConfirmation": False}}
+        for one, change in zip(edits, edit.changes, strict=True):
+            one["annotationId"] = change.note or PLAIN
+        notes = {change.note for change in edit.changes if change.note}
+        workspace["changeAnnotations"] = {PLAIN: {"label": LABEL, "needsConfirmation": False}} | {
+            note: {"label": f"{LABEL}: {note}", "needsConfirmation": True} for note in sorted(notes)
+        }
     return workspace
 
 
@@ -80,6 +85,7 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
                 "range": _json(lsp_range(server, document, change.start, change.end)),
                 "oldText": change.old_text,
                 "newText": change.new_text,
+                "note": change.note,
             }
             for change in edit.changes
         ],
@@ -89,6 +95,12 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
         "warning": edit.warning,
         "statistics": statistics(edit.result),
     }
+
+
+def refuse_nothing(edit: EditResult) -> None:
+    """Raises EditRefused where nothing changes: an empty edit is not applied."""
+    if not edit.changes:
+        raise EditRefused("the edit changes nothing; say the instruction differently")
 
 
 def statistics(result: JobResult) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def test_an_edit_is_cancelled(connect: Connect, workspace: Path, how: str) -> No
     params = {
         "textDocument": {"uri": uri},
         "range": {"start": {"line": 0, "character": 0}, "end": {"line": 60, "character": 0}},
-        "instruction": "add type hints",
+        "instruction": "add a docstring",
         "workDoneToken": "work",
     }
     number = driver.start("redraft/edit", params)

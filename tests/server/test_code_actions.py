@@ -114,6 +114,25 @@ def test_the_statement_below_a_comment(text: str, last: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("def f(x):\n    return x  # redraft: x\n\ny = 1\n", 1),
+        ("def f(x):  # redraft: x\n    return x\n\ny = 1\n", 1),
+        ("let a = b; // redraft: x\nlet c = d;\n", 0),
+        ("if (a) { // redraft: x\n  b();\n} else {\n  c();\n}\nrest();\n", 4),
+        ("x = 1  # redraft: x", 0),
+        ("  (go) ; redraft: x\n  (rest)\n", 0),
+    ],
+)
+def test_a_comment_behind_code_is_about_that_statement(text: str, last: int) -> None:
+    number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
+    action = next(one for one in offered(number, number, text) if one.data)
+    assert action.data["range"] == types.Range(
+        types.Position(number, 0), types.Position(last + 1, 0)
+    )
+
+
 def test_a_comment_with_nothing_below_is_about_nothing() -> None:
     assert offered(0, 0, "# redraft: do it\n\n") == []
 
@@ -134,7 +153,8 @@ def test_ready_made_instructions_need_a_selection_and_fit_the_language() -> None
 def test_problems_can_be_fixed() -> None:
     span = types.Range(types.Position(6, 4), types.Position(6, 8))
     diagnostic = types.Diagnostic(span, "undefined\nname 'a'")
-    (action,) = offered(6, 6, diagnostics=[diagnostic])
+    assert offered(6, 6, diagnostics=[diagnostic]) == []
+    (action,) = offered(6, 6, diagnostics=[diagnostic], embedded=False)
     assert action.kind == types.CodeActionKind.QuickFix
     assert action.data["range"] == span
     assert "undefined name 'a'" in action.data["instruction"]
@@ -152,7 +172,7 @@ def test_problems_can_be_fixed() -> None:
 )
 def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: set[str]) -> None:
     diagnostic = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 1)), "x")
-    found = offered(3, 9, diagnostics=[diagnostic], only=only)
+    found = offered(3, 9, diagnostics=[diagnostic], only=only, embedded=False)
     assert {str(getattr(one.kind, "value", one.kind)) for one in found} == kinds
 
 

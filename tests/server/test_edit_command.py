@@ -46,7 +46,9 @@ def engine(monkeypatch):
 
 
 def edit(path, *options: str) -> int:
-    return main(["edit", str(path), "--instruction", "loud", "--no-index", *options])
+    return main(
+        ["edit", str(path), "--instruction", "loud", "--no-index", "--model", "another", *options]
+    )
 
 
 def test_a_diff_is_printed_and_the_file_left_alone(engine, tmp_path, capsys):

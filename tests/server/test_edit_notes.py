@@ -1,0 +1,157 @@
+"""What a model changed beyond what it was asked to is marked on its hunk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from lsp_server.documents import Document, Position
+from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
+from lsp_server.editing.instruction_comments import comment_span, without_span
+from lsp_server.editing.known_edits import not_understood
+from lsp_server.editing.notes import (
+    NOT_ASKED_FOR,
+    NOT_OF_THE_RENAME,
+    ONLY_WHITE_SPACE,
+    place_note,
+    places_asked_for,
+    rename_note,
+)
+from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
+from lsp_server.engine_client import Call
+from lsp_server.errors import EditRefused
+from lsp_server.jobs import EditJob, JobResult
+from lsp_server.settings import Settings
+
+OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
+RENAMED = [Hunk(place, place + len("prices"), "items") for place in (10, OLD.rindex("prices"))]
+
+
+class Engine:
+    """Answers with what the test says, and keeps what it was asked."""
+
+    def __init__(self, answer: str) -> None:
+        self.refused = ""
+        self.answer = answer
+        self.jobs: list[EditJob] = []
+
+    def edit(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
+        self.jobs.append(job)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future.set_result(JobResult(self.answer, [], 9, 3, 0.1, 0.0, {}, "end"))
+        return Call(1, urgency, future, on_spans, lambda: None)
+
+
+def edited(
+    text: str, answer: str, instruction: str, *, comment: bool = False, embedded: bool = False,
+    language: str = "python",
+) -> tuple[EditResult, Engine]:  # fmt: skip
+    document, engine = Document("u", language, 1, text), Engine(answer)
+    provider = EditProvider("c", Settings, lambda: engine, lambda: embedded)  # type: ignore[arg-type,return-value]
+    request = EditRequest(
+        document, "u.py", "", Position(0, 0), document.end(), instruction, with_comment=comment
+    )
+    return asyncio.run(provider.edit(request)), engine
+
+
+def applied(text: str, edit: EditResult) -> str:
+    document = Document("u", "python", 1, text)
+    return apply_hunks(
+        text,
+        [Hunk(document.offset(one.start), document.offset(one.end), one.new_text)
+         for one in edit.changes],
+    )  # fmt: skip
+
+
+def test_a_rename_alone_has_no_note() -> None:
+    new = apply_hunks(OLD, RENAMED)
+    assert [rename_note(OLD, one, RENAMED) for one in minimal_hunks(OLD, new)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        ("tax = 1", "tax = 2", NOT_OF_THE_RENAME),
+        ("    tax =", "\ttax =", ONLY_WHITE_SPACE),
+        ("sum(items) * tax", "max(items) * tax", NOT_OF_THE_RENAME),
+        ("sum(items) * tax", "sum(prices) * tax", ""),
+    ],
+)
+def test_what_goes_beyond_a_rename_is_noted(old: str, new: str, note: str) -> None:
+    wanted = apply_hunks(OLD, RENAMED).replace(old, new)
+    notes = [rename_note(OLD, one, RENAMED) for one in minimal_hunks(OLD, wanted)]
+    assert (note in notes) if note else not any(notes)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_what_lies_off_the_places_of_an_instruction_is_noted(line_end: str) -> None:
+    old = OLD.replace("\n", line_end)
+    asked_for = places_asked_for("add the docstring \"Sum.\"", old, "python")  # fmt: skip
+    new = old.replace(":" + line_end, f':{line_end}    """Sum."""{line_end}')
+    assert [place_note(old, one, asked_for) for one in minimal_hunks(old, new)] == [""]
+    more = new.replace("sum(", "max(")
+    notes = [place_note(old, one, asked_for) for one in minimal_hunks(old, more)]
+    assert NOT_ASKED_FOR in notes
+
+
+def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
+    edit, _ = edited(OLD, OLD.replace("= 1", "=  1").replace("sum(", "max("), "be quick")
+    assert [one.note for one in edit.changes] == [ONLY_WHITE_SPACE, ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "kept"),
+    [
+        ("return x  # redraft: shout\n", "return x\n", "return x"),
+        ("a = b; // redraft: shout", "a = b;", "a = b;"),
+        ("\treturn x\t-- redraft: shout\r\n\ty\r\n", "\treturn x\n\ty\n", "\treturn x\r\n\ty"),
+        ("<p> <!-- redraft: shout -->\n</p>", "<p>\n</p>", "<p>"),
+        ("  {/* redraft: shout */}\n<p>\n", "<p>\n", "<p>"),
+        ("# redraft: shout\n\nx = 1\n", "\nx = 1\n", "x = 1"),
+        ("x = 1 % redraft: shout\n", "x = 1\n", "x = 1"),
+        ("(go) ; redraft: shout\n", "(go)\n", "(go)"),
+    ],
+)
+def test_code_before_an_instruction_comment_stays(text: str, seen: str, kept: str) -> None:
+    edit, engine = edited(text, seen.upper(), "shout", comment=True, language="text")
+    assert engine.jobs[0].selection == seen.rstrip("\n") + "\n" * text.endswith("\n") or (
+        engine.jobs[0].selection == seen.rstrip("\n")
+    )
+    assert "redraft" not in engine.jobs[0].before
+    after = applied(text, edit)
+    assert "redraft" not in after.lower()
+    assert kept.upper() in after
+
+
+def test_an_instruction_comment_stays_where_nothing_changes() -> None:
+    text = "x = 1  # redraft: shout\n"
+    edit, _ = edited(text, "x = 1\n", "shout", comment=True)
+    assert edit.changes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("ab # redraft: x\ncd\n", "AB\ncd\n"),
+        ("ab # redraft: x\ncd\n", "ab\nCD\n"),
+        ("ab # redraft: x\ncd\n", "ab\n"),
+        ("# redraft: x\nab\ncd\n", "new\nab\ncd\n"),
+        ("# redraft: x\nab\ncd\n", "cd\n"),
+    ],
+)
+def test_the_comment_goes_with_the_changes_of_the_rest(text: str, new: str) -> None:
+    start, end = comment_span(text)
+    code = text[:start] + text[end:]
+    hunks = without_span(minimal_hunks(code, new), start, end)
+    assert apply_hunks(text, hunks) == new
+
+
+def test_the_embedded_model_says_what_it_understands() -> None:
+    for instruction in ("füge einen Docstring hinzu", "mach es schneller", "rewrite it in Rust"):
+        with pytest.raises(EditRefused, match="rename a to b"):
+            edited(OLD, OLD, instruction, embedded=True)
+        assert len(not_understood(instruction, OLD)) < 300
+        assert edited(OLD, OLD + "x\n", instruction)[1].jobs[0].instruction == instruction
+    assert not_understood("please remove all the comments", OLD) == ""
