@@ -1,0 +1,1 @@
+"""Causal language models in the forms that they are found in."""

@@ -1,0 +1,1 @@
+"""Models in GGUF files: header, weights, tokenizer. Loads no torch but in ``module.py``."""

@@ -1,0 +1,136 @@
+"""A model's GGUF file, or its several files: metadata, and the bytes of each tensor."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import ExitStack
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel, ModelNotFound
+from accel.models.gguf.header import Tensor, read_header, shown
+from accel.models.gguf.metadata import Metadata
+
+MOST_PARTS = 1000
+
+_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+
+
+class GgufFile:
+    """An open model. Its tensors are read, not mapped: a copy of one matrix at a time. A mapped
+    page that is gone, because the file shrinks, would end the process; a read that comes short
+    is an exception."""
+
+    def __init__(self, path: Path) -> None:
+        """``path``: the file, or any of the files of a split model (``…-00001-of-00003.gguf``).
+
+        Raises ModelNotFound, BrokenModel or UnsupportedModel.
+        """
+        self.path = path
+        self._parts: list[FileIO] = []
+        self._lock = Lock()
+        self.tensors: dict[str, Tensor] = {}
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self.metadata = self._open_all()
+            stack.pop_all()
+
+    def __enter__(self) -> GgufFile:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files. Tensors that were read stay."""
+        for part in self._parts:
+            part.close()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
+    def read(self, name: str) -> NDArray[np.uint8]:
+        """A copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name.
+
+        Raises BrokenModel when the file has become shorter.
+        """
+        tensor = self.tensors[name]
+        found = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
+        left = found.data.cast("B")
+        stream = self._parts[tensor.part]
+        with self._lock:
+            try:
+                stream.seek(tensor.place)
+                while left:
+                    count = stream.readinto(left)
+                    if not count:
+                        raise BrokenModel(f"{self.path} became shorter; fetch it again")
+                    left = left[count:]
+            except OSError as error:
+                raise BrokenModel(f"{self.path} cannot be read ({error}); fetch it again") from (
+                    error
+                )
+        return found
+
+    def _open_all(self) -> Metadata:
+        """Metadata of the first part; ``tensors`` of all."""
+        paths = _paths(self.path)
+        first = self._open(paths[0])
+        count = first.integer("split.count", 0, MOST_PARTS) or 1
+        if count != len(paths):
+            raise BrokenModel(
+                f"{self.path} is one of {count} files by its header and of {len(paths)} by its "
+                f"name; give it the name that it had"
+            )
+        for path in paths[1:]:
+            self._open(path)
+        wanted = first.integer("split.tensors.count", 0, 1 << 31)
+        if wanted is not None and wanted != len(self.tensors):
+            raise BrokenModel(
+                f"{self.path} and its other parts hold {len(self.tensors)} of {wanted} tensors; "
+                "fetch them again"
+            )
+        return first
+
+    def _open(self, path: Path) -> Metadata:
+        number = len(self._parts)
+        try:
+            stream = FileIO(path)
+            self._parts.append(stream)
+            size = os.fstat(stream.fileno()).st_size
+            metadata, tensors = read_header(stream, path, size)
+        except FileNotFoundError:
+            raise ModelNotFound(f"no file {path}; give a GGUF file with all its parts") from None
+        except OSError as error:
+            raise BrokenModel(f"{path} cannot be read ({error}); fetch it again") from error
+        if (metadata.integer("split.no", 0, MOST_PARTS) or 0) != number:
+            raise BrokenModel(f"{path} is another part than its name says; fetch it again")
+        for tensor in tensors:
+            if tensor.name in self.tensors:
+                raise BrokenModel(
+                    f"{path} has {shown(tensor.name)}, as another part has; fetch it again"
+                )
+            self.tensors[tensor.name] = replace(tensor, part=number)
+        return metadata
+
+
+def _paths(path: Path) -> list[Path]:
+    """All files of a model, in order."""
+    found = _PART.fullmatch(path.name)
+    if found is None:
+        return [path]
+    count = int(found["count"])
+    if not 1 <= int(found["number"]) <= count <= MOST_PARTS:
+        raise BrokenModel(f"{path} has the name of a part that cannot be; give the first part")
+    return [
+        path.with_name(f"{found['stem']}-{number:05}-of-{count:05}.gguf")
+        for number in range(1, count + 1)
+    ]

@@ -1,0 +1,80 @@
+"""What a GGUF file says about its model, by key, read as the kind of value that is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel
+
+Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[str]"
+
+
+class Metadata:
+    """The values of a header. What is asked for and has another kind raises BrokenModel."""
+
+    def __init__(self, path: Path, values: dict[str, Value]) -> None:
+        self._path = path
+        self._values = values
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def value(self, key: str) -> Value | None:
+        """What stands under ``key``, of whatever kind, None without."""
+        return self._values.get(key)
+
+    def text(self, key: str) -> str | None:
+        """A string, None without."""
+        value = self._values.get(key)
+        return value if value is None or isinstance(value, str) else self._refuse(key, "a string")
+
+    def flag(self, key: str) -> bool | None:
+        """A truth value, None without."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        return self._refuse(key, "true or false")
+
+    def integer(self, key: str, least: int, most: int) -> int | None:
+        """A whole number of a range, both ends included, None without. A list of one number again
+        and again, as some files have it for each layer, is that number."""
+        value = self._values.get(key)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and len(value):
+            value = int(value[0]) if (value == value[0]).all() else None
+            if value is None:
+                self._refuse(key, "the same for all layers")
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        return self._refuse(key, f"a whole number from {least} to {most}")
+
+    def number(self, key: str) -> float | None:
+        """A finite number, None without."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+            return float(value)
+        return self._refuse(key, "a number")
+
+    def texts(self, key: str) -> list[str] | None:
+        """A list of strings, None without."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, list):
+            return value
+        return self._refuse(key, "a list of strings")
+
+    def numbers(self, key: str) -> NDArray[Any] | None:
+        """A list of numbers, None without."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, np.ndarray):
+            return value
+        return self._refuse(key, "a list of numbers")
+
+    def _refuse(self, key: str, kind: str) -> Any:
+        raise BrokenModel(f"{self._path}: {key} is not {kind}; fetch the file again")

@@ -1,0 +1,197 @@
+"""GGUF files: what is written is read, and what is damaged is refused in one line."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gguf_writer import header_of, stored, write_gguf, write_parts
+
+from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
+from accel.models.gguf.dequantise import can_be_read, dequantise
+from accel.models.gguf.file import GgufFile
+
+METADATA: dict[str, Any] = {
+    "general.architecture": "llama",
+    "llama.block_count": 1,
+    "llama.rope.freq_base": 10000.0,
+    "tokenizer.ggml.add_bos_token": False,
+    "tokenizer.ggml.tokens": ["a", "Ġb", "é", ""],
+    "tokenizer.ggml.token_type": [1, 1, 3, 6],
+    "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0],
+}
+GENERATOR = np.random.default_rng(2)
+MATRIX = GENERATOR.standard_normal((5, 64)).astype(np.float32)
+TENSORS = {
+    "token_embd.weight": stored(MATRIX, "Q8_0"),
+    "norm.weight": stored(MATRIX[0]),
+    "cube": stored(GENERATOR.standard_normal((2, 3, 32)).astype(np.float32), "F16"),
+}
+
+
+def refusal(path: Path, kind: type[AccelError] = BrokenModel) -> str:
+    with pytest.raises(kind) as caught:
+        read_all(path)
+    return checked(str(caught.value))
+
+
+def checked(message: str) -> str:
+    assert "\n" not in message
+    assert ";" in message, "the message says what to do next"
+    return message
+
+
+def read_all(path: Path) -> None:
+    with GgufFile(path) as file:
+        for name, tensor in file.tensors.items():
+            data = file.read(name)
+            if can_be_read(tensor.type):
+                dequantise(data, tensor.type)
+
+
+def test_metadata_and_tensors_are_read(tmp_path: Path) -> None:
+    with GgufFile(write_gguf(tmp_path / "m.gguf", METADATA, TENSORS)) as file:
+        metadata = file.metadata
+        assert metadata.text("general.architecture") == "llama"
+        assert metadata.integer("llama.block_count", 1, 10) == 1
+        assert metadata.number("llama.rope.freq_base") == 10000.0
+        assert metadata.flag("tokenizer.ggml.add_bos_token") is False
+        assert metadata.texts("tokenizer.ggml.tokens") == ["a", "Ġb", "é", ""]
+        assert metadata.numbers("tokenizer.ggml.token_type").tolist() == [1, 1, 3, 6]  # type: ignore[union-attr]
+        assert metadata.text("general.name") is None
+        with pytest.raises(BrokenModel, match=r"block_count is not a whole number from 2 to 3;"):
+            metadata.integer("llama.block_count", 2, 3)
+        assert file.tensors["cube"].shape == (2, 3, 32)
+        found = dequantise(file.read("token_embd.weight"), file.tensors["token_embd.weight"].type)
+        assert np.abs(found - MATRIX).max() < 0.03
+        norm = file.read("norm.weight")
+    assert norm.tobytes() == MATRIX[0].tobytes(), "what was read stays when the file is closed"
+
+
+def test_a_split_model_opens_by_any_of_its_files(tmp_path: Path) -> None:
+    first = {name: TENSORS[name] for name in ("token_embd.weight",)}
+    rest = {name: TENSORS[name] for name in ("norm.weight", "cube")}
+    write_parts(tmp_path, METADATA, [first, rest])
+    paths = sorted(tmp_path.iterdir())
+    for path in paths:
+        with GgufFile(path) as file:
+            assert file.metadata.text("general.architecture") == "llama"
+            assert {name: file.read(name).tobytes() for name in file.tensors} == {
+                name: tensor.data for name, tensor in TENSORS.items()
+            }
+    os.rename(paths[1], tmp_path / "elsewhere")
+    assert "give a GGUF file with all its parts" in refusal(paths[0], ModelNotFound)
+    os.rename(paths[0], tmp_path / "alone.gguf")
+    assert "is one of 2 files" in refusal(tmp_path / "alone.gguf")
+
+
+def test_a_file_that_shrinks_after_it_was_opened_is_refused(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", METADATA, TENSORS)
+    with GgufFile(path) as file:
+        os.truncate(path, path.stat().st_size // 2)
+        with pytest.raises(BrokenModel, match="became shorter; fetch it again"):
+            file.read("cube")
+
+
+def test_a_long_vocabulary_is_read_in_well_below_a_second(tmp_path: Path) -> None:
+    tokens = [f"token{n}" for n in range(151_936)]
+    merges = [f"left{n} right{n}" for n in range(151_387)]
+    metadata = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": merges}
+    path = write_gguf(tmp_path / "m.gguf", metadata, {})
+    seconds = []
+    for _ in range(2):
+        started = time.thread_time()
+        with GgufFile(path) as file:
+            assert file.metadata.texts("tokenizer.ggml.merges") == merges
+        seconds.append(time.thread_time() - started)
+    assert min(seconds) < 1
+
+
+def test_what_cannot_be_a_model_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    assert "give a GGUF file" in refusal(path, ModelNotFound)
+    path.write_bytes(b"")
+    assert "does not begin as a GGUF file does" in refusal(path)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 1, 0, 0))
+    assert "has version 1; convert" in refusal(path, UnsupportedModel)
+    path.write_bytes(b"GGUF" + struct.pack(">IQQ", 3, 0, 0))
+    assert "is of a big-endian machine; convert" in refusal(path, UnsupportedModel)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1 << 40, 0))
+    assert "tensors where" in refusal(path)
+    whole = write_gguf(path, METADATA, TENSORS).read_bytes()
+    path.write_bytes(whole[:-40])
+    assert "ends within 'cube'" in refusal(path)
+
+
+HOSTILE = [0, 1, 2, 255, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 62, (1 << 63) - 1, (1 << 64) - 1]
+
+
+def flip(data: bytearray, header: int, draw: random.Random) -> bytearray:
+    for _ in range(draw.randint(1, 4)):
+        data[draw.randrange(header)] ^= 1 << draw.randrange(8)
+    return data
+
+
+def cut(data: bytearray, header: int, draw: random.Random) -> bytearray:
+    return data[: draw.randrange(len(data) if draw.random() < 0.5 else header)]
+
+
+def drop(data: bytearray, header: int, draw: random.Random) -> bytearray:
+    start = draw.randrange(header)
+    return data[:start] + data[start + draw.randint(1, 40) :]
+
+
+def repeat(data: bytearray, header: int, draw: random.Random) -> bytearray:
+    start = draw.randrange(header)
+    return data[:start] + data[start : start + draw.randint(1, 80)] + data[start:]
+
+
+def exaggerate(data: bytearray, header: int, draw: random.Random) -> bytearray:
+    width = draw.choice([4, 8])
+    number = draw.choice(HOSTILE) & ((1 << 8 * width) - 1)
+    start = draw.randrange(header - width)
+    data[start : start + width] = number.to_bytes(width, "little")
+    return data
+
+
+MUTATIONS: list[Callable[[bytearray, int, random.Random], bytearray]] = [
+    flip,
+    cut,
+    drop,
+    repeat,
+    exaggerate,
+]
+
+
+def refuse_mutations(folder: Path, count: int) -> None:
+    """Mutations of one file open, or are refused in one line: nothing else happens."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    draw = random.Random(seed)
+    path = write_gguf(folder / "m.gguf", METADATA, TENSORS)
+    whole, header = path.read_bytes(), len(header_of(METADATA, TENSORS))
+    refused = 0
+    for _ in range(count):
+        path.write_bytes(draw.choice(MUTATIONS)(bytearray(whole), header, draw))
+        try:
+            read_all(path)
+        except AccelError as error:
+            checked(str(error))
+            refused += 1
+    assert count / 2 < refused < count, "some mutations change a name, and no more"
+
+
+def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
+    refuse_mutations(tmp_path, 200)
+
+
+@pytest.mark.long
+def test_ten_thousand_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
+    refuse_mutations(tmp_path, 10_000)
