@@ -48,7 +48,7 @@ def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
     """``redraft.accepted``: counted and learnt from here, told to nobody."""
     ls.performance.accepted += 1
     taken = ls.offers.accepted(told)
-    if taken is not None:
+    if taken is not None and ls.counts_uri_elsewhere(taken[0].document):
         ls.completion.accepted(*taken)
     ls.status.changed()
 

@@ -113,6 +113,8 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
 async def explain(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``redraft/explain``: one completion without cache, and where its tokens came from."""
     document, position = _named_place(ls, params)
+    if reason := ls.held_back.reason(document):
+        raise RedraftError(f"the file is held back ({reason}) and is not read")
     cursor = cursor_at(ls, document, position)
     plain = params.get("plain") is True
     result = await ls.completion.explain(cursor.ask, plain)
@@ -152,7 +154,13 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         return []
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
     where = Where(document, params.range, list(params.context.diagnostics), only)
-    return code_actions(where, ls.features, ls.settings.edit, embedded=not ls.settings.model.path)
+    return code_actions(
+        where,
+        ls.features,
+        ls.settings.edit,
+        embedded=not ls.settings.model.path,
+        held_back=bool(ls.held_back.reason(document)),
+    )
 
 
 async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.CodeAction:
@@ -163,6 +171,8 @@ async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.C
     request = edit_request(ls, data)
     edit = await ls.editing.edit(request)
     refuse_nothing(edit)
+    if request.held_back:
+        ls.show_warning(f"Redraft: {edit.warning}")
     as_json = workspace_edit(ls, request.document, edit)
     action.edit = ls.protocol._converter.structure(as_json, types.WorkspaceEdit)
     return action

@@ -18,11 +18,13 @@ from lsp_server.completion.offers import Offers
 from lsp_server.completion.provider import CompletionProvider
 from lsp_server.completion.request import Ask
 from lsp_server.daemon.hub import Hub
-from lsp_server.documents import Documents
+from lsp_server.documents import Document, Documents
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine_client import EngineClient
 from lsp_server.features import register
 from lsp_server.folders import Folders
+from lsp_server.held_back import HeldBack
+from lsp_server.ignored_paths import IgnoredPaths
 from lsp_server.indexing import IndexingProgress
 from lsp_server.jobs import Snippet
 from lsp_server.log import set_level
@@ -57,7 +59,9 @@ class RedraftServer(LanguageServer):
         self.performance = Performance()
         self.last_reason = ""
         self.progresses: dict[str | int, Progress] = {}
-        self._open_files = OpenFiles(self.documents, self.folders)
+        self.held_back = HeldBack()
+        self.ignored = IgnoredPaths()
+        self._open_files = OpenFiles(self.documents, self.folders, self.counts_elsewhere)
         self.completion = CompletionProvider(
             self.client_name,
             lambda: self.settings,
@@ -185,13 +189,38 @@ class RedraftServer(LanguageServer):
         """An open document changed; lookups see its text with the next request."""
         place = self.folders.place(uri)
         document = self.documents.find(uri)
-        if not self.settings.index.enabled:
+        if not self.settings.index.enabled or document is None or not _is_file(uri):
             return
-        if place.folder and document is not None and "#" not in uri:
-            self.engine().set_buffer(place.folder, place.path, lambda: document.text, opened)
+        if place.folder:
+            # A text that is held back, or counts for itself alone, hides what is on the disk.
+            self.engine().set_buffer(
+                place.folder,
+                place.path,
+                lambda: document.text if self.counts_elsewhere(document) else "",
+                opened,
+            )
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""
         place = self.folders.place(uri)
-        if place.folder and "#" not in uri:
+        if place.folder and _is_file(uri):
             self.engine().close_buffer(place.folder, place.path)
+
+    def counts_uri_elsewhere(self, uri: str) -> bool:
+        """The same of a document by its URI; none that is not open."""
+        document = self.documents.find(uri)
+        return document is not None and self.counts_elsewhere(document)
+
+    def counts_elsewhere(self, document: Document) -> bool:
+        """Whether other documents may be completed from this one's text: none that is held back,
+        and none that is ignored unless the user wants it."""
+        if self.held_back.reason(document):
+            return False
+        index = self.settings.index
+        place = self.folders.place(document.uri)
+        return index.ignored_open_files or not self.ignored.reason(place, index.exclude)
+
+
+def _is_file(uri: str) -> bool:
+    """Whether a document is what stands in a file: no old version of it, no cell of a notebook."""
+    return uri.startswith("file:") and "#" not in uri

@@ -100,6 +100,11 @@ class IndexSettings:
     exclude: list[str] = field(
         default_factory=list, metadata=_documented("Further paths to leave out, as in .gitignore.")
     )
+    ignored_open_files: bool = _setting(
+        False,
+        "Complete other files from open ones that are ignored, too; otherwise the text of those "
+        "counts for their own suggestions alone.",
+    )
     max_file_kilobytes: int = _setting(1024, "Larger files are left out.", low=1)
     common: str = _setting(
         "auto",

@@ -11,6 +11,7 @@ from pygls.uris import to_fs_path
 from lsp_server.completion.asking import ask_after, inactive_reason
 from lsp_server.documents import Edit, Notebook
 from lsp_server.errors import RedraftError
+from repo_index.source_tree import IGNORE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,7 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
             )
         else:
             edit = document.replace_all(change.text)
+        ls.held_back.changed(document, edit)
         ls.editing.follow(document.uri, edit)
         last = edit
     document.version = params.text_document.version
@@ -59,6 +61,7 @@ def _close(ls: RedraftServer, uri: str) -> None:
     ls.completion.close(uri)
     ls.offers.close(uri)
     ls.drop_buffer(uri)
+    ls.held_back.closed(uri)
     ls.documents.close(uri)
 
 
@@ -166,6 +169,9 @@ def did_delete_files(ls: RedraftServer, params: types.DeleteFilesParams) -> None
 
 def _refresh(ls: RedraftServer, uris: Iterable[str]) -> None:
     by_folder: dict[str, list[str]] = {}
+    uris = list(uris)
+    if any(uri.rpartition("/")[2] in IGNORE_FILES for uri in uris):
+        ls.ignored.forget()
     for uri in uris:
         place = ls.folders.place(uri)
         if place.folder and to_fs_path(uri):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from repo_index.ignore import IgnoreFile
-from repo_index.secrets import secret_name
+from repo_index.secret_paths import secret_path
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", ".jj", "CVS"})
 _TOOL_FOLDERS = frozenset(
@@ -100,6 +100,7 @@ class FileRules:
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
+        self._place = self.root.as_posix().rstrip("/")
         self.problem = ""
         self.case_insensitive = _ignores_case(self.root)
 
@@ -195,6 +196,21 @@ class FileRules:
             return self._folder(path).reason
         return self._file_reason(rules, path, status)
 
+    def ignored(self, path: str) -> str:
+        """Why ignore files or the folder that it lies in leave a file out, whether there is such a
+        file or not; empty when they do not."""
+        rules = self._folder("")
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            folder = "/".join(parts[:depth])
+            if (self.root / folder).is_dir():
+                rules = self._folder(folder)
+                if rules.reason:
+                    return rules.reason
+            elif reason := _ignoring(rules, folder, folder=True):
+                return reason
+        return _ignoring(rules, path, folder=False)
+
     def _spelt_so(self, folder: str, name: str) -> bool:
         try:
             return name in os.listdir(self.root / folder)
@@ -211,7 +227,7 @@ class FileRules:
         if not stat.S_ISREG(status.st_mode):
             return "not a regular file"
         name = path.rsplit("/", 1)[-1].casefold()
-        if reason := secret_name(path):
+        if reason := secret_path(f"{self._place}/{path}"):
             return reason
         own = _decision(rules.own, path, folder=False)
         if own is None or own[0]:
@@ -307,7 +323,7 @@ class FileRules:
             return f"a folder of version control ({name})"
         if path.count("/") >= self.limits.depth:
             return f"deeper than {self.limits.depth} folders"
-        if reason := secret_name(f"{path}/"):
+        if reason := secret_path(f"{self._place}/{path}/"):
             return reason
         own = _decision(parent.own, path, folder=True)
         if own is not None:
@@ -347,6 +363,12 @@ def _decision(files: tuple[IgnoreFile, ...], path: str, *, folder: bool) -> tupl
         if decided is not None:
             return decided[0], f"ignored by {file.origin}: {decided[1]}"
     return None
+
+
+def _ignoring(rules: _Folder, path: str, *, folder: bool) -> str:
+    """What the ignore files say against a path."""
+    decided = _decision(rules.own, path, folder=folder) or _decision(rules.git, path, folder=folder)
+    return decided[1] if decided and decided[0] else ""
 
 
 def _endings(name: str) -> Iterator[str]:

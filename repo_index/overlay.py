@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from repo_index.edited_text import EditedText, TokenChange
 from repo_index.ordering import frozen, separator_of, stream_type
 from repo_index.reading import long_lines, unix_lines
-from repo_index.secrets import secret_content, secret_name
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
 from repo_index.segment import Segment
 from repo_index.splicing import splice
 from repo_index.tokens import TextTokenizer
@@ -113,7 +114,7 @@ class Overlay:
         return start + max(0, token - _BACK_OFF), start + token + 1
 
     def _reason(self, path: str, text: str, known: EditedText | None) -> str:
-        if reason := secret_name(path):
+        if reason := secret_path(path):
             return reason
         if len(text) > MAX_BUFFER_CHARACTERS:
             return "too long"

@@ -1,4 +1,4 @@
-"""Files and texts that hold credentials. They enter no index, whatever the ignore files say."""
+"""Texts that hold credentials. They enter no index, whatever the ignore files say."""
 
 from __future__ import annotations
 
@@ -6,63 +6,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from repo_index.token_shapes import KEY_BLOCKS, PASSWORDS, TOKENS
 
 if TYPE_CHECKING:
     from repo_index.marks import Marks
 
 
-_HARMLESS_ENDINGS = (".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".rst", ".pub")
-_NAMES = (
-    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass"),
-    *(".htpasswd", ".git-credentials", ".my.cnf", ".s3cfg", ".boto", ".dockercfg", ".vault-token"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx"),
-    *("*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk", "*.ovpn", "*.asc", "*.gpg", "*.tfstate"),
-    *("*.tfstate.*", "*.tfvars", "credentials", "credentials.*", "secrets.*", "secret.*"),
-    *("service-account*.json", "service_account*.json", "client_secret*.json", "*.agekey"),
-    *("kubeconfig", "*.kubeconfig", "master.key", "*_history", "htpasswd", ".terraformrc"),
-)
-_SOURCE_ENDINGS = (".py", ".pyi", ".c", ".h", ".cc", ".cpp", ".rs", ".go", ".js", ".ts", ".java")
-_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".gcloud"})
-
-# What an access token starts with, how many characters may stand before that, and its form.
-_TOKENS = {
-    mark: (before, re.compile(form))
-    for mark, before, form in (
-        *((mark, 0, r"\b[A-Z]{4}[A-Z0-9]{16}\b") for mark in ("AKIA", "ASIA", "ABIA", "ACCA")),
-        *((f"gh{kind}_", 0, r"\bgh[pousr]_[A-Za-z0-9]{36,}") for kind in "pousr"),
-        ("github_pat_", 0, r"\bgithub_pat_[A-Za-z0-9_]{40,}"),
-        ("glpat-", 0, r"\bglpat-[A-Za-z0-9_-]{20,}"),
-        ("xox", 0, r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("xapp-", 0, r"\bxapp-\d-[A-Za-z0-9-]{20,}"),
-        ("hooks.slack.com/services/T", 0, r"[a-z./]+/T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]{16,}"),
-        ("AIza", 0, r"\bAIza[A-Za-z0-9_-]{35}"),
-        ("ya29.", 0, r"\bya29\.[A-Za-z0-9_-]{30,}"),
-        ("GOCSPX-", 0, r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
-        ("k_live_", 1, r"\b[sr]k_live_[A-Za-z0-9]{16,}"),
-        ("k_test_", 1, r"\b[sr]k_test_[A-Za-z0-9]{16,}"),
-        ("whsec_", 0, r"\bwhsec_[A-Za-z0-9]{24,}"),
-        ("sk-", 0, r"\bsk-(?:ant-|proj-|or-|svcacct-)?[A-Za-z0-9_-]{32,}"),
-        ("hf_", 0, r"\bhf_[A-Za-z0-9]{30,}"),
-        ("npm_", 0, r"\bnpm_[A-Za-z0-9]{36}"),
-        ("pypi-AgEI", 0, r"\bpypi-AgEI[A-Za-z0-9_-]{20,}"),
-        ("dop_v1_", 0, r"\bdop_v1_[a-f0-9]{64}"),
-        ("SG.", 0, r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}"),
-        ("SK", 0, r"\bSK[a-f0-9]{32}\b"),
-        ("key-", 0, r"\bkey-[a-f0-9]{32}\b"),
-        ("dckr_pat_", 0, r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
-        ("hvs.", 0, r"\bhvs\.[A-Za-z0-9_-]{24,}"),
-        ("hvb.", 0, r"\bhvb\.[A-Za-z0-9_-]{24,}"),
-        ("AGE-SECRET-KEY-1", 0, r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-        *((f"shp{kind}_", 0, r"\bshp[a-z]{2}_[a-f0-9]{32}") for kind in ("at", "ss", "ca")),
-        (":AA", 10, r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b"),
-        ("eyJ", 0, r"\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}"),
-        ("AccountKey=", 0, r"AccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
-    )
-}
-_KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _URL = re.compile(
     r"[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'<>{}$%]{1,64}:([^\s@/\"'<>{}$%]{6,})@[\w.-]+"
 )
@@ -73,17 +25,21 @@ _WORDS = (
 )
 _VALUE = re.compile(
     r"""[\w.-]{0,40}["']?\s*(?::\s*[\w\[\]., |]{1,30}\s*=|=>|:=|=|:|,(?=\s*["']))\s*
-    (?:[rbuf]{0,2}["'`](?P<quoted>[^"'`\s]{12,512})["'`]|(?P<bare>[A-Za-z0-9+/_=.~-]{16,512})\s*$)""",
+    (?:[rbuf]{0,2}["'`](?P<quoted>[^"'`\s]{12,512})["'`]|(?P<bare>[A-Za-z0-9+/_=.~-]{16,512})\s*(?:$|;))""",
     re.VERBOSE,
 )
 
 
+_FOLDED_MARKS = frozenset((*PASSWORDS, *_WORDS))
+_MARKS = (*KEY_BLOCKS, *TOKENS, "://", *PASSWORDS, *_WORDS)
+
+
 @lru_cache(maxsize=1)
 def _marks() -> Marks:
-    """Made when a text is first looked at: who asks for names alone loads no compiled code."""
+    """Made when a long text is first looked at: the others load no compiled code."""
     from repo_index.marks import Marks
 
-    return Marks(("PRIVATE KEY", *_TOKENS, "://", *_WORDS))
+    return Marks(_MARKS)
 
 
 _LONGEST_SCHEME = 21
@@ -95,62 +51,65 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def secret_name(path: str) -> str:
-    """Why the name of a file says that it holds credentials; empty when it does not.
+def secret_content(text: str, *, compiled: bool = True) -> str:
+    """What in a text looks like a credential, with its line; empty when nothing does.
 
-    ``path`` has ``/`` between its parts. Case is ignored, as some file systems do.
+    ``compiled``: search by compiled code, which is loaded for it; otherwise none is.
     """
-    *folders, name = path.casefold().split("/")
-    for folder in folders:
-        if folder in _FOLDERS:
-            return f"secret: in a folder named {folder}"
-    if name.endswith(_HARMLESS_ENDINGS):
-        return ""
-    for pattern in _NAMES:
-        if fnmatchcase(name, pattern):
-            # secrets.py is a module of this name in many projects; its content is looked at.
-            if name.endswith(_SOURCE_ENDINGS):
-                continue
-            return f"secret: the name matches {pattern}"
-    return ""
-
-
-def secret_content(text: str) -> str:
-    """What in a text looks like a credential, with its line; empty when nothing does."""
-    place = _secret_place(text)
+    place = secret_place(text, compiled=compiled)
     if place is None:
         return ""
     offset, what = place
     return f"secret: {what} on line {text.count(chr(10), 0, offset) + 1}"
 
 
-def _secret_place(text: str) -> tuple[int, str] | None:
-    folded = ""
-    for mark in _marks().found_in(text):
-        if mark == "PRIVATE KEY":
-            place = _key_place(text)
+def secret_place(text: str, *, compiled: bool = True) -> tuple[int, str] | None:
+    """Where something that looks like a credential stands, and what it is; None for nowhere."""
+    folded = _folded(text)
+    for mark in _marks().found_in(text) if compiled else _found_in(text, folded):
+        if mark in KEY_BLOCKS:
+            place = _key_place(text, mark)
         elif mark == "://":
             place = _address_place(text)
-        elif mark in _TOKENS:
+        elif mark in TOKENS:
             place = _token_place(text, mark)
+        elif mark in PASSWORDS:
+            place = _password_place(text, folded, mark)
         else:
-            folded = folded or _folded(text)
             place = _value_place(text, folded, mark)
         if place is not None:
             return place
     return None
 
 
-def _key_place(text: str) -> tuple[int, str] | None:
-    for start in _places(text, "PRIVATE KEY"):
-        header = _KEY_BLOCK.search(text, max(0, start - 40), start + 40)
-        if header and _is_key_block(text, header.end()):
+def _found_in(text: str, folded: str) -> Iterator[str]:
+    """The marks that stand in a text, in the order of the others."""
+    return (mark for mark in _MARKS if mark in (text if mark not in _FOLDED_MARKS else folded))
+
+
+def _key_place(text: str, mark: str) -> tuple[int, str] | None:
+    for start in _places(text, mark):
+        header = KEY_BLOCKS[mark].search(text, max(0, start - 40), start + 80)
+        if header is None:
+            continue
+        if header[1] == "LS" or _has_key(text, header):
             return start, "a private key"
     return None
 
 
+def _password_place(text: str, folded: str, mark: str) -> tuple[int, str] | None:
+    before, form = PASSWORDS[mark]
+    for start in _places(folded, mark):
+        found = form.search(text, max(0, start - before), start + _LONGEST_ADDRESS)
+        if found is None or _PLACEHOLDER.search(found[1]) or len(set(found[1])) <= 4:
+            continue
+        if _mixed(found[1]) and any(map(str.isdigit, found[1])):
+            return start, "a login"
+    return None
+
+
 def _token_place(text: str, mark: str) -> tuple[int, str] | None:
-    before, form = _TOKENS[mark]
+    before, form = TOKENS[mark]
     for start in _places(text, mark):
         for place in range(max(0, start - before), start + 1):
             found = form.match(text, place)
@@ -197,10 +156,13 @@ def _places(text: str, part: str) -> Iterator[int]:
         start = text.find(part, start + 1)
 
 
-def _is_key_block(text: str, end: int) -> bool:
-    """Whether key material follows the header of a private key: a mention of one has none."""
-    follows = text[end : end + 400].replace("\\n", "\n")
-    return re.search(r"[A-Za-z0-9+/=]{40,}", follows) is not None
+def _has_key(text: str, border: re.Match[str]) -> bool:
+    """Whether key material lies inside of a private key's border: a mention of one has none."""
+    if border[1] == "END":
+        inside = text[max(0, border.start() - 400) : border.start()]
+    else:
+        inside = text[border.end() : border.end() + 400]
+    return re.search(r"[A-Za-z0-9+/=]{40,}", inside.replace("\\n", "\n")) is not None
 
 
 def _is_random(value: str) -> bool:

@@ -11,7 +11,6 @@ from lsp_server.client_features import ClientFeatures
 from lsp_server.completion.request import Ask
 from lsp_server.documents import Document, Edit, Encoding, Position, split_lines, units_of
 from lsp_server.settings import folder_enabled, language_enabled
-from repo_index.secrets import secret_name
 
 if TYPE_CHECKING:
     from lsp_server.server import RedraftServer
@@ -45,7 +44,7 @@ def inactive_reason(server: RedraftServer, document: Document) -> str:
         return f"switched off for {document.language} by the setting redraft.languages"
     if not folder_enabled(settings, place.absolute or place.folder):
         return "switched off for this folder by the setting redraft.folders"
-    if place.path and (reason := secret_name(place.path)):
+    if reason := server.held_back.reason(document):
         return f"the file may hold secrets ({reason}) and is not read"
     return ""
 
@@ -134,7 +133,10 @@ def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], 
             [
                 cell.text.rstrip("\n")
                 for cell in cells
-                if cell is not None and cell.language == document.language and cell.text.strip()
+                if cell is not None
+                and cell.language == document.language
+                and cell.text.strip()
+                and not server.held_back.reason(cell)
             ]
         )
     return texts[0], texts[1]

@@ -5,13 +5,14 @@ The engine process adds files that only the index knows (``cross_file``) and kee
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lsp_server.completion.outline import outline
 from lsp_server.completion.request import Ask
 from lsp_server.documents import Document, Documents
 from lsp_server.folders import Folders
 from lsp_server.jobs import Snippet
 from lsp_server.settings import ContextSettings
-from repo_index.secrets import secret_name
 
 MOST_FILES = 6
 CHARACTERS = 1_600
@@ -21,13 +22,20 @@ CHARACTERS = 1_600
 class OpenFiles:
     """Outlines of one client's open documents, made once for each version."""
 
-    def __init__(self, documents: Documents, folders: Folders) -> None:
+    def __init__(
+        self,
+        documents: Documents,
+        folders: Folders,
+        counts_elsewhere: Callable[[Document], bool],
+    ) -> None:
+        """``counts_elsewhere``: whether a document's text may stand in another's prompt."""
         self._documents = documents
         self._folders = folders
+        self._counts_elsewhere = counts_elsewhere
         self._known: dict[str, tuple[Document, int, str]] = {}
 
     def snippets(self, ask: Ask, settings: ContextSettings) -> list[Snippet]:
-        """Other open documents of the language, by name. None whose name tells of secrets."""
+        """Other open documents of the language, by name, of those that count elsewhere."""
         if not settings.cross_file:
             return []
         self._forget_closed()
@@ -37,9 +45,8 @@ class OpenFiles:
                 continue
             if self._documents.notebook_of(document.uri) is not None:
                 continue
-            path = self._folders.place(document.uri).path
-            if not secret_name(path) and (text := self._outline(document)):
-                found.append(Snippet(path, text))
+            if self._counts_elsewhere(document) and (text := self._outline(document)):
+                found.append(Snippet(self._folders.place(document.uri).path, text))
             if len(found) == MOST_FILES:
                 break
         return found

@@ -28,17 +28,25 @@ class Where:
 
 
 def code_actions(
-    where: Where, features: ClientFeatures, settings: EditSettings, *, embedded: bool = True
+    where: Where,
+    features: ClientFeatures,
+    settings: EditSettings,
+    *,
+    embedded: bool = True,
+    held_back: bool = False,
 ) -> list[types.CodeAction]:
     """Everything that can be offered for a range. Edits are made when one is chosen.
 
-    ``embedded``: the model is the embedded one, which knows few edits.
+    ``embedded``: the model is the embedded one, which knows few edits. ``held_back``: the document
+    holds secrets, and only what the user selected is edited.
     """
     actions: list[types.CodeAction] = []
+    if held_back and where.range.start == where.range.end:
+        return actions
     if _wanted(where, types.CodeActionKind.RefactorRewrite):
         if features.edit_command:
             actions.append(_ask_for_instruction(where))
-        if settings.instruction_comments:
+        if settings.instruction_comments and not held_back:
             actions += _comments(where)
         if settings.presets and where.range.start != where.range.end:
             actions += [
@@ -48,7 +56,7 @@ def code_actions(
                 )
             ]
     # The embedded model fixes nothing: it knows edits of a few kinds.
-    if not embedded and _wanted(where, types.CodeActionKind.QuickFix):
+    if not (embedded or held_back) and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []

@@ -45,6 +45,8 @@ class EditRequest:
     plain: bool = False
     with_comment: bool = False
     """The first line ends in the instruction itself, as a comment, which goes away."""
+    held_back: str = ""
+    """Why the document holds secrets: then the model is told nothing but the selection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,11 @@ class EditProvider:
         document, region = begun.request.document, begun.region
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(begun, result)
+        edit = self._fitted(begun, result)
+        if reason := begun.request.held_back:
+            told = f"the file is held back ({reason}); the model on this machine read the selection"
+            edit.warning = f"{told}; {edit.warning}" if edit.warning else told
+        return edit
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
@@ -159,18 +165,23 @@ class EditProvider:
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
             raise EditRefused("the instruction is empty; say what shall change")
+        if request.held_back and (request.start == request.end or request.with_comment):
+            raise EditRefused(
+                f"the file is held back ({request.held_back}); select the lines to change yourself"
+            )
         document, settings = request.document, self._settings().edit
         selection = _unix(code)
         if not selection.strip():
             raise EditRefused("nothing is selected; select the lines to change")
         text, offset = document.text, document.offset(start)
+        around = 0 if request.held_back else AROUND_CHARACTERS
         return EditJob(
-            workspace=request.workspace,
+            workspace="" if request.held_back else request.workspace,
             path=request.path,
             instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
             selection=selection,
-            before=_unix(text[max(0, offset - AROUND_CHARACTERS) : offset]),
-            after=_unix(text[document.offset(end) :][:AROUND_CHARACTERS]),
+            before=_unix(text[max(0, offset - around) : offset]),
+            after=_unix(text[document.offset(end) :][:around]),
             language=document.language,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
@@ -251,7 +262,10 @@ class EditProvider:
         ]
 
     def prefill(self, request: EditRequest) -> None:
-        """The user is typing an instruction: compute what is known of the prompt."""
+        """The user is typing an instruction: compute what is known of the prompt. Not of a document
+        that is held back: no edit of it was asked for yet."""
+        if request.held_back:
+            return
         start, end = whole_lines(request.document, request.start, request.end)
         try:
             job = self._job(request, request.document.between(start, end), start, end)

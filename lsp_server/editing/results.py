@@ -52,6 +52,7 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         instruction=str(params.get("instruction", "")),
         plain=params.get("plain") is True,
         with_comment=params.get("withComment") is True,
+        held_back=server.held_back.reason(document),
     )
 
 

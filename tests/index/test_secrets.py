@@ -12,7 +12,8 @@ import pytest
 
 from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer
-from repo_index.secrets import secret_content, secret_name
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 
@@ -151,7 +152,7 @@ def test_the_reason_names_the_line_and_not_the_secret() -> None:
     ],
 )
 def test_names(path: str, secret: bool) -> None:
-    assert bool(secret_name(path)) is secret
+    assert bool(secret_path(path)) is secret
 
 
 def test_no_secret_reaches_the_store(

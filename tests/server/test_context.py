@@ -24,6 +24,7 @@ from lsp_server.completion.request import (
 )
 from lsp_server.documents import Documents
 from lsp_server.folders import Folders
+from lsp_server.held_back import HeldBack
 from lsp_server.jobs import CompletionJob, Snippet
 from lsp_server.settings import ContextSettings, read_settings
 from repo_index.datastore import Datastore
@@ -215,7 +216,10 @@ def opened(**texts: str) -> tuple[Documents, OpenFiles]:
     for name, text in texts.items():
         documents.open(f"file:///w/{name}.py", "python", 1, text)
     documents.open("file:///w/other.lua", "lua", 1, "function f() end\n")
-    return documents, OpenFiles(documents, Folders())
+    held_back = HeldBack()
+    return documents, OpenFiles(
+        documents, Folders(), lambda document: not held_back.reason(document)
+    )
 
 
 ASK = Ask("file:///w/here.py", "here.py", "/w", "python", "", "")

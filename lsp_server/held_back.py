@@ -1,0 +1,103 @@
+"""Open documents that hold secrets: their text goes nowhere, and the user is told why.
+
+A document is held back for its path, however a scheme wraps it, or for what stands in it. What
+stands in it is looked through once when it is opened, then where it changes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from lsp_server.documents import Document, Edit
+from lsp_server.uri_paths import paths_in
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
+
+AROUND_CHARACTERS = 600
+"""A secret that is typed ends at most so far from where the text changes."""
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What is known of one document; the text's reason is None where it must be looked at."""
+
+    document: Document
+    path_reason: str
+    text_reason: str | None = None
+
+
+class HeldBack:
+    """Judges the open documents of one client."""
+
+    def __init__(self) -> None:
+        self._judged: dict[str, _Judged] = {}
+
+    def reason(self, document: Document) -> str:
+        """Why a document is held back; empty when it is not."""
+        judged = self._judged_of(document)
+        if judged.path_reason:
+            return judged.path_reason
+        if judged.text_reason is None:
+            judged.text_reason = secret_content(document.text, compiled=False)
+        return judged.text_reason
+
+    def changed(self, document: Document, edit: Edit) -> None:
+        """``edit`` was made in a document, which reads as it does behind it."""
+        judged = self._judged_of(document)
+        if judged.path_reason or judged.text_reason is None:
+            return
+        if judged.text_reason:
+            # What was found may be gone, or may stand elsewhere now.
+            judged.text_reason = None
+        elif secret_content(_text_around(document, edit), compiled=False):
+            judged.text_reason = None
+
+    def closed(self, uri: str) -> None:
+        """A document was closed."""
+        self._judged.pop(uri, None)
+
+    def _judged_of(self, document: Document) -> _Judged:
+        judged = self._judged.get(document.uri)
+        if judged is None or judged.document is not document:
+            judged = _Judged(document, path_reason(document.uri))
+            self._judged[document.uri] = judged
+        return judged
+
+
+def path_reason(uri: str) -> str:
+    """Why the paths in a URI, or what they lead to on this disk, say that secrets lie there."""
+    paths = paths_in(uri)
+    for path in paths:
+        if reason := secret_path(path):
+            return reason
+    for path in paths:
+        if os.path.isabs(path) and (reason := secret_path(_target(path))):
+            return reason
+    return ""
+
+
+def _target(path: str) -> str:
+    """What a path leads to when links are followed."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def _text_around(document: Document, edit: Edit) -> str:
+    """What an edit put in, with what stands around it."""
+    lines = document.lines
+    first = min(edit.start.line, len(lines) - 1)
+    last = min(first + edit.text.count("\n") + edit.text.count("\r") + 1, len(lines) - 1)
+    before, after = lines[first][: edit.start.column], "".join(lines[first : last + 1])
+    place = len(before)
+    while first > 0 and place < AROUND_CHARACTERS:
+        first -= 1
+        after = lines[first] + after
+        place += len(lines[first])
+    end = place + len(edit.text)
+    while last < len(lines) - 1 and len(after) - end < AROUND_CHARACTERS:
+        last += 1
+        after += lines[last]
+    return after[max(0, place - 2 * AROUND_CHARACTERS) : end + 2 * AROUND_CHARACTERS]

@@ -1,0 +1,83 @@
+"""The paths that a document's URI holds, whatever scheme is around them.
+
+An editor shows a file under many names: ``git:/w/.env?{"path":"/w/.env","ref":"HEAD"}`` is an old
+version of it, ``vscode-remote://ssh-remote+host/home/u/.netrc`` lies on another machine. RFC 3986
+says how a URI is made; queries and authorities are each extension's own, so every part that may
+be a path is given.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_BORDERS = re.compile(r"[?#&=;,|\"'<>(){}\[\]]|!/|::")
+MOST_ENCODINGS = 4
+"""Percent signs are themselves encoded by a scheme around a scheme."""
+LONGEST_URI = 16_384
+
+
+def paths_in(uri: str) -> list[str]:
+    """Every path in a URI, decoded, with ``/`` between its parts. Each stands once."""
+    found: dict[str, None] = {}
+    text = uri[:LONGEST_URI]
+    for _ in range(MOST_ENCODINGS):
+        for part in _parts(text):
+            found.update(dict.fromkeys(_paths_of(part)))
+        decoded = unquote(text)
+        if decoded == text:
+            break
+        text = decoded
+    return list(found)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The whole, what stands before its query and fragment, and everything in those."""
+    yield text
+    path, *rest = re.split(r"[?#]", text, maxsplit=1)
+    yield path
+    for query in rest:
+        yield from _strings_of(query)
+    yield from _BORDERS.split(text)
+
+
+def _strings_of(query: str) -> Iterator[str]:
+    """The strings of a query that is JSON."""
+    try:
+        waiting: list[Any] = [json.loads(query.split("#", 1)[0])]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _paths_of(part: str) -> Iterator[str]:
+    """A part without its schemes and its authority, and what stands behind colons in it."""
+    part = part.strip().replace("\\", "/")
+    while (scheme := _SCHEME.match(part)) is not None:
+        part = part[scheme.end() :]
+        if part.startswith("//"):
+            yield _normal(part)
+            part = "/" + part[2:].partition("/")[2]
+    if part.strip("/"):
+        yield _normal(part)
+    # A host, a revision or a drive may stand before a path: HEAD:a/.env, ssh:host:/home/u/.netrc.
+    while ":" in part:
+        part = part.partition(":")[2]
+        if part.strip("/"):
+            yield _normal(part)
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath(path)

@@ -1,0 +1,155 @@
+"""Paths at which credentials lie by custom, decided on the whole path.
+
+Tools keep keys in folders of the user's home (``~/.aws``); a folder of the same name in a project
+is the project's own, and its files are judged by their names and by what they hold. Places:
+the manuals of the tools; the XDG base directory specification.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from fnmatch import translate
+from functools import lru_cache
+
+_HOME_FOLDERS = (
+    *(".aws", ".azure", ".kube", ".docker", ".gcloud", ".minikube", ".oci", ".terraform.d"),
+    *(".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/doctl"),
+    *(".config/rclone", ".config/op", ".config/sops", ".config/containers", ".config/stripe"),
+    *(".config/heroku", ".config/pypoetry", ".config/github-copilot", ".config/configstore"),
+    *(".config/fly", ".fly", ".kaggle", ".databricks", ".cargo/credentials", ".gem/credentials"),
+    *(".m2/settings.xml", ".subversion/auth", ".putty", ".password-store", ".local/share/keyrings"),
+    *(".config/git/credentials", ".pki", ".jupyter/jupyter_server_config.json", ".snowflake"),
+    *(".huggingface", ".cache/huggingface/token", ".android", ".step", ".vault", ".wrangler"),
+    *("library/keychains", "library/application support/gcloud", "appdata/roaming/gcloud"),
+    *("appdata/roaming/gnupg", "appdata/roaming/github cli", "appdata/roaming/gh"),
+    *("appdata/roaming/docker", "appdata/roaming/postgresql", "appdata/roaming/nuget/nuget.config"),
+)
+"""Below a home, in small letters. A file may stand here for itself."""
+_SECRET_FOLDERS = frozenset({".ssh", ".gnupg"})
+"""Held back wherever they lie."""
+_SYSTEM_PLACES = re.compile(
+    r"/etc/(?:g?shadow-?$|ssl/private/|letsencrypt/(?:live|archive)/|wireguard/|sudoers|krb5\.keytab$"
+    r"|kubernetes/.*\.conf$|ssh/ssh_host_[^/]*_key$)|(?:/var)?/run/secrets/|/proc/[^/]+/environ$"
+)
+_HOME = re.compile(
+    r"(?:/?[a-z]:|//[^/]+/[^/]+|/mnt/[a-z]|/cygdrive/[a-z]|/[a-z]|/host|/var|/export|/usr|/private"
+    r"|/system/volumes/data)?/(?:root|(?:home|users)/[^/]+)/|~[^/]*/|\$\{?home\}?/"
+)
+"""Homes as systems name them, also those of another machine that an editor is connected to."""
+
+_NAMES = (
+    *(".env*", "*.env", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass"),
+    *(".htpasswd", ".git-credentials", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", ".dockercfg"),
+    *(".vault-token", ".vault_pass*", ".authinfo", ".smbcredentials", ".credentials", ".secrets"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx"),
+    *("*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk", "*.ovpn", "*.asc", "*.gpg", "*.tfstate"),
+    *("*.tfstate.*", "*.tfvars", "*.tfvars.json", "credentials", "secrets", "*.keytab", "*.agekey"),
+    *("service-account*.json", "service_account*.json", "client_secret*.json", "gcp-key*.json"),
+    *("kubeconfig", "*.kubeconfig", "master.key", ".*_history", "*sh_history", "htpasswd"),
+    *(".terraformrc", "terraform.rc", "ssh_host_*_key", "password.txt", "passwords.txt"),
+    *("*[_-]password.txt", "*[_-]token.txt", "*[_-]secret.txt", "passwords.csv", ".pip.conf"),
+    *("application_default_credentials.json", "pgpass.conf", "*.mobileprovision", "wallet.dat"),
+)
+_DATA = "yml yaml json json5 toml ini env txt properties xml conf cfg enc csv plist edn config db"
+_STORES = re.compile(
+    rf"(?:secrets?|credentials?)(?:\.[\w-]+)?\.(?:{'|'.join(_DATA.split())})|\.(?:secrets?|credentials?)"
+    rf"\.(?:{'|'.join(_DATA.split())})"
+)
+"""``secrets.prod.yml``; ``secrets.kt`` is a source file, and what it holds decides."""
+_INNOCENT_STORES = re.compile(r"\.(?:schema|example|sample|template|dist|d)\.|(?:^|/)templates?/")
+_ENDS_OF_PATHS = (
+    ".kube/config",
+    ".docker/config.json",
+    ".aws/credentials",
+    ".m2/settings-security.xml",
+)
+_HARMLESS_ENDINGS = (".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".rst", ".pub")
+_HARMLESS_NAMES = re.compile(
+    r"(?:example|sample|template|dist|defaults?)[._-]?env|\.envoy.*|\.env[._-](?:example|sample|template|dist|tmpl|schema)[._-].*"
+)
+_SOURCE = (
+    "py pyi c h cc cpp cxx hpp rs go js mjs cjs jsx ts mts cts tsx java kt kts scala swift dart rb "
+    "php lua cs fs vb ex exs erl hs ml mli clj cljs groovy jl nim zig pl pm r m mm vue svelte html "
+    "css scss less sql proto graphql tf bicep ipynb"
+)
+_SOURCE_ENDINGS = tuple(f".{ending}" for ending in _SOURCE.split())
+_COPIES = re.compile(
+    r"^(?:\.#|#|\.(?=.*\.sw[a-p]$))|(?:~|#|\.(?:bak|old|orig|save|backup|copy|tmp|sw[a-p]))$"
+)
+"""What editors and people add to the name of a copy."""
+
+_ANY_NAME = re.compile("|".join(translate(pattern) for pattern in _NAMES))
+
+
+def secret_path(path: str) -> str:
+    """Why a path says that credentials lie there; empty when it does not.
+
+    ``path`` is absolute, or relative to a folder that is no home; ``/`` or ``\\`` stands between
+    its parts. Case is ignored, as some file systems do.
+    """
+    path = path.replace("\\", "/").casefold()
+    if "/." in path or "//" in path:
+        path = _normal(path)
+    folders, _, name = path.rpartition("/")
+    if "." in folders and (found := _SECRET_FOLDERS.intersection(folders.split("/"))):
+        return f"secret: in a folder named {min(found)}"
+    if place := _place_at_home(path):
+        return f"secret: in ~/{place}"
+    if _SYSTEM_PLACES.match(path):
+        return "secret: a place where systems keep keys"
+    return _secret_name(path, name)
+
+
+def _normal(path: str) -> str:
+    """Without ``.`` and ``..``; what begins with two slashes is a place on another machine."""
+    ending = "/" if path.endswith("/") else ""
+    return posixpath.normpath(path) + ending
+
+
+def _place_at_home(path: str) -> str:
+    """The folder or file of a home that holds ``path``, when it is one of those with keys."""
+    for rest in _below_homes(path):
+        for place in _HOME_FOLDERS:
+            if rest.startswith(place) and rest[len(place) : len(place) + 1] in ("", "/", "."):
+                return place
+    return ""
+
+
+def _below_homes(path: str) -> list[str]:
+    """``path`` as seen from each home that it lies in."""
+    found = [
+        path[len(home) :] for home in _own_homes(os.path.expanduser("~")) if path.startswith(home)
+    ]
+    if (match := _HOME.match(path)) is not None:
+        found.append(path[match.end() :])
+    return found
+
+
+@lru_cache(maxsize=8)
+def _own_homes(home: str) -> tuple[str, ...]:
+    """The user's home as it is named and as it lies on the disk, each with a slash at its end."""
+    named = {home, os.path.realpath(home)}
+    return tuple(
+        one.replace("\\", "/").casefold().rstrip("/") + "/" for one in named if len(one) > 1
+    )
+
+
+def _secret_name(path: str, name: str) -> str:
+    while (shorter := _COPIES.sub("", name)) != name and shorter:
+        name = shorter
+    if name.endswith(_HARMLESS_ENDINGS) or _HARMLESS_NAMES.fullmatch(name):
+        return ""
+    if path.endswith(_ENDS_OF_PATHS):
+        return f"secret: the name is {'/'.join(path.split('/')[-2:])}"
+    if _STORES.fullmatch(name) and not _INNOCENT_STORES.search(path):
+        return f"secret: the name is {name}"
+    # A source file may have any name; what it holds decides.
+    if name.endswith(_SOURCE_ENDINGS) or not _ANY_NAME.match(name):
+        return ""
+    return next(
+        f"secret: the name matches {pattern}"
+        for pattern in _NAMES
+        if re.match(translate(pattern), name)
+    )
