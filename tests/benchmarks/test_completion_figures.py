@@ -1,14 +1,14 @@
-"""Completion drafting keeps its lead: on functions of this project, and on the cases where they
-are there."""
+"""Completion drafting keeps its lead: on the frozen corpus, and on the measuring cases."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
 
+import case_files
+import frozen_corpus
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source
@@ -16,8 +16,6 @@ from lsp_server.bench.acceptance import bodies_of
 from lsp_server.bench.matches import accepted_of, hole_in
 from lsp_server.cli import main
 
-PROJECT = Path(__file__).parents[2]
-CASES = Path(os.environ.get("REDRAFT_CASES", PROJECT.parent / "shared" / "cases"))
 LIMIT = 24
 FLOOR, SMALL_FLOOR = 3.2, 2.4
 """Tokens per forward with 64 and with 8 nodes, without common code."""
@@ -35,13 +33,13 @@ def bench(cases: Path, out: Path, *options: str) -> dict[str, Any]:
     return document
 
 
-def own_cases(folder: Path) -> Path:
-    """Bodies of functions of two packages of this project, each with its package around it."""
+def frozen_cases(folder: Path) -> Path:
+    """Bodies of functions of the frozen packages, each with its package around it."""
     rows = []
-    for package in ("repo_index", "accel"):
+    for package in frozen_corpus.PACKAGES:
         files = {
-            path.relative_to(PROJECT).as_posix(): path.read_text()
-            for path in sorted((PROJECT / package).glob("*.py"))
+            path.relative_to(frozen_corpus.FOLDER).as_posix(): path.read_text()
+            for path in frozen_corpus.files(package)
         }
         contents = [{"path": path, "content": text} for path, text in files.items()]
         repository = folder / f"{package}.jsonl"
@@ -64,12 +62,13 @@ def own_cases(folder: Path) -> Path:
 
 
 def test_completion_drafting_keeps_its_lead(tmp_path: Path) -> None:
-    own = bench(own_cases(tmp_path), tmp_path / "own.json")["methods"]
-    ours, theirs = own["redraft"]["tokens_per_forward"], own["fastcoder"]["tokens_per_forward"]
+    frozen = bench(frozen_cases(tmp_path), tmp_path / "frozen.json")["methods"]
+    ours, theirs = (frozen[name]["tokens_per_forward"] for name in ("redraft", "fastcoder"))
     assert ours > AHEAD * theirs
-    cases = CASES / "completion_repoeval.jsonl"
-    if not cases.is_file():
-        return
+
+
+def test_completion_drafting_keeps_its_lead_on_the_cases(tmp_path: Path) -> None:
+    cases = case_files.find("completion_repoeval.jsonl")
     document = bench(cases, tmp_path / "cases.json")
     methods = document["methods"]
     ours, theirs = (methods[name]["tokens_per_forward"] for name in ("redraft", "fastcoder"))
@@ -83,9 +82,9 @@ def test_completion_drafting_keeps_its_lead(tmp_path: Path) -> None:
 
 def test_a_hole_leaves_the_rest_of_its_file_as_it_is() -> None:
     """For the table of what drafts bring by their match: the hole begins with a word."""
-    text = (PROJECT / "accel" / "trust.py").read_text()
+    text = (frozen_corpus.FOLDER / "harbour" / "berths.py").read_text()
     rng = random.Random(3)
-    for body in bodies_of("trust.py", text):
+    for body in bodies_of("berths.py", text):
         hole = hole_in(body, rng)
         assert hole.before + hole.answer + hole.after == text
         assert not hole.answer.startswith(" ")

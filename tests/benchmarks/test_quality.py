@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import frozen_corpus
 import pytest
 
 from lsp_server.bench.pass_at_1 import infilling_tests, passes
@@ -20,8 +21,8 @@ CHECK = "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n"
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     (folder / "repos").mkdir()
-    source = Path(__file__).parents[2] / "accel" / "training" / "region.py"
-    file = {"path": "region.py", "content": source.read_text("utf-8")}
+    source = frozen_corpus.FOLDER / "library" / "catalogue.py"
+    file = {"path": source.name, "content": source.read_text("utf-8")}
     (folder / "repos" / "own.jsonl").write_text(json.dumps(file) + "\n")
     case = {
         "id": "one",

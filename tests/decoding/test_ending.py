@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import frozen_corpus
 import numpy as np
 import pytest
 
@@ -24,7 +24,7 @@ from accel.sources import mixture_drafter
 from accel.sources.speculating_mixture import SpeculatingMixture
 from accel.trust import Trust
 
-SOURCE = Path(__file__).parents[2] / "accel" / "planner.py"
+SOURCE = frozen_corpus.FOLDER / "harbour" / "log.py"
 
 
 @pytest.fixture(scope="module", params=["bf16", "fp32"])

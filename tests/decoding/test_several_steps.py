@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
+import frozen_corpus
 import numpy as np
 import pytest
 
@@ -28,8 +28,6 @@ from accel.statistics import Statistics
 from accel.stepping import LONG_STEP_S
 from accel.thread_pair import ThreadPair
 
-ACCEL = Path(__file__).parents[2] / "accel"
-
 pytestmark = pytest.mark.skipif(not IS_POSSIBLE, reason="compiled code cannot tell the time here")
 
 
@@ -44,8 +42,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def prompts_of(engine: Engine, count: int) -> list[TokenArray]:
     """The first parts of so many files."""
     found = []
-    for file in sorted(ACCEL.glob("[a-z]*.py"))[:count]:
-        text = file.read_text(encoding="utf-8")
+    for text in frozen_corpus.texts()[:count]:
         found.append(engine.tokenizer.encode(text[: max(len(text) // 3, 400)]))
     return found
 

@@ -8,15 +8,14 @@ import random
 import re
 import tokenize
 from collections.abc import Iterator
-from pathlib import Path
 
+import frozen_corpus
 import pytest
 
 from accel.training.edit_phrases import PHRASES, wordings
 from accel.training.edits import EXACT_KINDS, KINDS, Edit, make_edit
 from accel.training.region import Region, Replacement, apply
 
-_PROJECT = Path(__file__).parents[2]
 _EXTRA = '''
 @cached
 @other(1)
@@ -50,9 +49,8 @@ class Store:
 
 
 def _functions() -> Iterator[str]:
-    """Functions of this project and of the examples above, as whole lines."""
-    files = sorted((_PROJECT / "accel" / "training").glob("*.py"))
-    for text in [_EXTRA, *(file.read_text(encoding="utf-8") for file in files)]:
+    """Functions of the frozen corpus and of the examples above, as whole lines."""
+    for text in [_EXTRA, *frozen_corpus.texts()]:
         lines = text.splitlines(keepends=True)
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -9,6 +9,7 @@ import random
 from pathlib import Path
 
 import _pytest.python
+import pytest
 import rich.table
 
 from accel.training.ngrams import (
@@ -23,6 +24,9 @@ from accel.training.ngrams import (
 
 _PROJECT = Path(__file__).parents[2]
 _CASES = Path(os.environ.get("REDRAFT_CASES", _PROJECT.parent / "shared" / "cases"))
+needs_cases = pytest.mark.skipif(
+    not _CASES.exists(), reason=f"no cases in {_CASES}; name their folder in REDRAFT_CASES"
+)
 
 
 def _plain_ngrams(text: str, length: int) -> set[tuple[str, ...]]:
@@ -81,9 +85,8 @@ def test_texts_of_json_lines_are_their_strings(tmp_path: Path) -> None:
     assert set(texts_below(tmp_path)) == {"one", "two", "three", "four"}
 
 
+@needs_cases
 def test_released_copies_of_the_cases_are_found() -> None:
-    if not _CASES.exists():
-        return
     avoid = overlap_set(texts_below(_CASES))
     for module in (rich.table, _pytest.python):
         assert overlaps(Path(str(module.__file__)).read_text(encoding="utf-8"), avoid)
@@ -91,9 +94,8 @@ def test_released_copies_of_the_cases_are_found() -> None:
         assert not overlaps(Path(str(module.__file__)).read_text(encoding="utf-8"), avoid)
 
 
+@needs_cases
 def test_the_cases_overlap_with_themselves() -> None:
-    if not _CASES.exists():
-        return
     avoid = overlap_set(texts_below(_CASES))
     long_ones = [text for text in texts_below(_CASES) if len(words(without_header(text))) >= 13]
     assert len(long_ones) > 500

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import frozen_corpus
 import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
@@ -16,14 +17,11 @@ from accel.training.tokenizer import (
     train_tokenizer,
 )
 
-_SOURCE = Path(__file__).parents[2] / "accel"
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokenizer")
-    texts = [file.read_text(encoding="utf-8") for file in sorted(_SOURCE.rglob("*.py"))]
-    save_tokenizer(train_tokenizer(texts, 1500), path, 512)
+    save_tokenizer(train_tokenizer(frozen_corpus.texts(), 1500), path, 512)
     return path
 
 

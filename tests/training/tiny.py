@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import frozen_corpus
+
 from accel.training.corpus import Corpus, Package, SourceFile
 from accel.training.tokenizer import save_tokenizer, train_tokenizer
 from accel.training.trainer import Plan, Shape
 
-PROJECT = Path(__file__).parents[2]
 SHAPE = Shape(
     vocabulary=700,
     width=32,
@@ -31,9 +32,11 @@ PLAN = Plan(
 
 
 def corpus() -> Corpus:
-    """This package's own files; two of them held out."""
-    paths = sorted((PROJECT / "accel" / "training").glob("*.py"))
-    files = [SourceFile("redraft", path.name, path.read_text(encoding="utf-8")) for path in paths]
+    """The frozen corpus; two of its files held out."""
+    files = [
+        SourceFile("redraft", path.name, path.read_text(encoding="utf-8"))
+        for path in frozen_corpus.files()
+    ]
     return Corpus(files[3:], files[1:3], [Package("redraft", "0", "Apache-2.0")], {})
 
 

@@ -1,0 +1,184 @@
+"""What every backend has to do, whatever it computes with.
+
+A backend passes when each check here does. The checks use the contract alone (``accel.model``) and
+compare a backend with itself, one token after another: that its numbers are a model's is shown
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tiny_models import Oracle, random_prompt, shuffled
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.generation import GenerationRequest
+from accel.kv_cache import KVCache
+from accel.model import Capability, Model
+from accel.rows import Rows, chain_rows, tree_rows
+
+TOLERANCE = 2e-3
+"""Of logits in fp32, which lie some units apart."""
+
+
+def logits_of(model: Model, rows: Rows, cache: KVCache) -> NDArray[np.float32]:
+    """float32 [rows from ``logits_from`` on, vocabulary]."""
+    with torch.inference_mode():
+        return model.forward(rows, cache).float().cpu().numpy()
+
+
+def one_by_one(model: Model, text: TokenArray) -> NDArray[np.float32]:
+    """Logits behind every token of a text that is computed token by token."""
+    cache = model.new_cache(len(text))
+    found = []
+    for token in text:
+        found.append(logits_of(model, chain_rows(np.array([token], np.int32), 0), cache)[0])
+        cache.keep([0])
+    return np.array(found)
+
+
+def check_chains(model: Model, seed: int) -> None:
+    """A text in parts of any length is the same text."""
+    random, text = np.random.default_rng(seed), random_prompt(seed, 40)
+    expected = one_by_one(model, text)
+    cache, place = model.new_cache(4), 0
+    while place < len(text):
+        count = int(random.integers(1, 12)) if model.capability > Capability.PLAIN else 1
+        part = text[place : place + count]
+        close(logits_of(model, chain_rows(part, 0), cache), expected[place : place + len(part)])
+        cache.keep(list(range(len(part))))
+        place += len(part)
+        assert cache.length == place
+
+
+def check_trees(model: Model, seed: int) -> None:
+    """Every node is computed behind its own path, and the path that is kept becomes text."""
+    random, text = np.random.default_rng(seed), random_prompt(seed, 24)
+    cache = model.new_cache(4)
+    feed(model, cache, text[:-1])
+    pending = text[-1:]
+    for _ in range(6):
+        tree = random_tree(random, int(random.integers(1, 14)))
+        found = logits_of(model, tree_rows(pending, tree), cache)
+        assert len(found) == len(tree) + 1
+        node = int(random.integers(-1, len(tree)))
+        path = path_to(tree, node)
+        behind = np.concatenate([text, tree.tokens[path]]).astype(np.int32)
+        expected = one_by_one(model, behind)[len(text) - 1 :]
+        close(found[[0, *(other + 1 for other in path)]], expected)
+        cache.keep([0, *(other + 1 for other in path)])
+        assert cache.length == len(behind)
+        pending = random.integers(0, 256, 1).astype(np.int32)
+        text = np.concatenate([behind, pending]).astype(np.int32)
+    close(logits_of(model, chain_rows(pending, 0), cache), one_by_one(model, text)[-1:])
+
+
+def check_trims(model: Model, seed: int) -> None:
+    """What is cut off is forgotten; a backend may cut off more, and says so by its length."""
+    random, text = np.random.default_rng(seed), random_prompt(seed, 30)
+    cache = model.new_cache(8)
+    feed(model, cache, text)
+    for _ in range(5):
+        length = int(random.integers(0, cache.length + 1))
+        cache.trim(length)
+        assert cache.length <= length
+        text = np.concatenate([text[: cache.length], random_prompt(seed + length + 1, 9)])
+        feed(model, cache, text[cache.length : -1])
+        close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+        cache.keep([0])
+        assert cache.length == len(text)
+
+
+def check_rejected_rows(model: Model, seed: int) -> None:
+    """Rows that are not kept leave no trace, and neither does a forward of which nothing is."""
+    text, rejected = random_prompt(seed, 20), random_prompt(seed + 1, 7)
+    cache = model.new_cache(8)
+    feed(model, cache, text[:-1])
+    logits_of(model, chain_rows(rejected, 0), cache)
+    cache.keep([])
+    assert cache.length == len(text) - 1
+    close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+
+
+def check_memory(model: Model, seed: int) -> None:
+    """A cache says what it holds, grows when it is asked to, and keeps what it has."""
+    text = random_prompt(seed, 60)
+    cache = model.new_cache(2)
+    feed(model, cache, text[:20])
+    held = cache.nbytes
+    cache.reserve(300)
+    assert cache.length == 20
+    assert cache.nbytes >= held > 0
+    feed(model, cache, text[20:-1])
+    close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+    other = model.new_cache(2)
+    assert other.length == 0
+    close(logits_of(model, chain_rows(text[:1], 0), other), one_by_one(model, text[:1]))
+
+
+def check_cancel(engine: Engine, seed: int) -> None:
+    """A generation ends with the forward that is computed when it is cancelled, and what was
+    computed until then serves the next request."""
+    prompt, session = random_prompt(seed, 20), engine.session()
+    whole = engine.generate(GenerationRequest(prompt, 30, ignore_end=True)).finish()
+    chunks = 0
+    cancelled = GenerationRequest(
+        prompt, 30, ignore_end=True, cancelled=lambda: chunks >= 3, drafter=None
+    )
+    generation = engine.generate(cancelled, session)
+    for _ in generation:
+        chunks += 1
+    assert chunks == 3
+    assert generation.stopped_by == "cancelled"
+    assert whole.tokens[: len(generation.tokens)].tolist() == generation.tokens.tolist()
+    again = engine.generate(GenerationRequest(prompt, 30, ignore_end=True), session).finish()
+    assert again.tokens.tolist() == whole.tokens.tolist()
+
+
+def check_drafted_text(engine: Engine, seed: int) -> None:
+    """With any drafts the text is that of plain decoding."""
+    prompt, session = random_prompt(seed, 25), engine.session()
+    plain = engine.generate(GenerationRequest(prompt, 40, ignore_end=True)).finish().tokens
+    accepted = 0
+    for more in range(3):
+        request = GenerationRequest(
+            prompt, 40, Oracle(plain, seed + more), ignore_end=True, plan=False
+        )
+        drafted = engine.generate(request, session).finish()
+        assert drafted.tokens.tolist() == plain.tolist()
+        accepted += sum(drafted.statistics.accepted)
+    assert (accepted > 0) == engine.takes_chains
+
+
+def feed(model: Model, cache: KVCache, tokens: TokenArray) -> None:
+    """Compute and keep tokens, in one part where the backend takes that."""
+    step = len(tokens) if model.capability > Capability.PLAIN else 1
+    for start in range(0, len(tokens), max(step, 1)):
+        part = tokens[start : start + step]
+        logits_of(model, chain_rows(part, len(part) - 1), cache)
+        cache.keep(list(range(len(part))))
+
+
+def random_tree(random: np.random.Generator, nodes: int) -> DraftTree:
+    """Branches that leave each other anywhere, in any order that has parents first."""
+    tokens = random.integers(0, 256, nodes).astype(np.int32)
+    tree = DraftTree.chain(tokens, Source.PROMPT, 0.9)
+    tree.parents = np.array([int(random.integers(-1, node)) for node in range(nodes)], np.int32)
+    return shuffled(tree, random)
+
+
+def path_to(tree: DraftTree, node: int) -> list[int]:
+    """The nodes from the root's child down to ``node``."""
+    path: list[int] = []
+    while node >= 0:
+        path.insert(0, node)
+        node = int(tree.parents[node])
+    return path
+
+
+def close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    """Equal up to the rounding of fp32."""
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() < TOLERANCE * max(np.abs(expected).max(), 1.0)

@@ -1,0 +1,72 @@
+"""Every backend passes the checks of ``conformance``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import conformance
+import pytest
+import torch
+from tiny_models import open_engine, save
+
+from accel.engine import Engine
+from accel.model import Capability
+
+SEEDS = range(3)
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+BACKENDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "own forward": ("llama", "compiled", WIDE),
+    "own forward with biases": ("qwen2", "compiled", WIDE),
+    "fused torch": ("qwen3", "lean", {}),
+    "transformers, trees": ("starcoder2", "tree", {}),
+    "transformers, sliding windows": ("gemma2", "tree", {}),
+    "transformers, chains": ("bloom", "chain", {}),
+    "transformers, a recurrent state": ("qwen3_next", "plain", {}),
+}
+"""Kind of model, the backend that takes it, and what its configuration needs for that."""
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    kind, path, changes = BACKENDS[request.param]
+    torch.set_num_threads(1)
+    folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
+    engine = open_engine(folder)
+    assert engine.path == path
+    return engine
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chains(engine: Engine, seed: int) -> None:
+    conformance.check_chains(engine.model, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trees(engine: Engine, seed: int) -> None:
+    if engine.model.capability < Capability.TREE:
+        pytest.skip("this backend takes no trees")
+    conformance.check_trees(engine.model, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trims(engine: Engine, seed: int) -> None:
+    conformance.check_trims(engine.model, seed)
+
+
+def test_rejected_rows(engine: Engine) -> None:
+    if engine.model.capability < Capability.CHAIN:
+        pytest.skip("what this backend computes cannot be taken back")
+    conformance.check_rejected_rows(engine.model, 1)
+
+
+def test_memory(engine: Engine) -> None:
+    conformance.check_memory(engine.model, 2)
+
+
+def test_cancel(engine: Engine) -> None:
+    conformance.check_cancel(engine, 4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_drafted_text(engine: Engine, seed: int) -> None:
+    conformance.check_drafted_text(engine, seed)
