@@ -17,7 +17,7 @@ class Metadata:
     """The values of a header. What is asked for and has another kind raises BrokenModel."""
 
     def __init__(self, path: Path, values: dict[str, Value]) -> None:
-        self._path = path
+        self.path = path
         self._values = values
 
     def __contains__(self, key: str) -> bool:
@@ -77,4 +77,4 @@ class Metadata:
         return self._refuse(key, "a list of numbers")
 
     def _refuse(self, key: str, kind: str) -> Any:
-        raise BrokenModel(f"{self._path}: {key} is not {kind}; fetch the file again")
+        raise BrokenModel(f"{self.path}: {key} is not {kind}; fetch the file again")

@@ -1,0 +1,91 @@
+"""The tokenizer of a GGUF file as the files that a model folder has, made once and kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from accel.errors import BrokenModel
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.tokenizer import VERSION, tokenizer_json
+from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a path names a GGUF file, which need not be there."""
+    return path.suffix.lower() == ".gguf"
+
+
+def tokenizer_folder(path: Path) -> Path:
+    """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
+    with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
+    with GgufFile(path) as file:
+        return kept_tokenizer(read_vocabulary(file.metadata), path)
+
+
+def kept_tokenizer(vocabulary: Vocabulary, path: Path) -> Path:
+    """``tokenizer_folder`` of a file whose vocabulary has been read."""
+    folder = Path(platformdirs.user_cache_dir("redraft")) / "gguf" / _fingerprint(vocabulary)
+    if (folder / "tokenizer.json").is_file():
+        return folder
+    config = {
+        "bos_token": vocabulary.text_of(vocabulary.beginning),
+        "eos_token": vocabulary.text_of(vocabulary.end),
+        "unk_token": vocabulary.text_of(vocabulary.unknown),
+        "chat_template": vocabulary.chat_template,
+    }
+    definition = tokenizer_json(vocabulary, path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "tokenizer_config.json", json.dumps(config, ensure_ascii=False))
+        # It says that the folder is complete: last.
+        _write(folder / "tokenizer.json", definition)
+    except OSError as error:
+        raise BrokenModel(
+            f"the tokenizer of {path} cannot be kept ({error}); make {folder.parent} writable"
+        ) from error
+    return folder
+
+
+def _fingerprint(vocabulary: Vocabulary) -> str:
+    digest = hashlib.sha256(str(VERSION).encode())
+    for part in (
+        repr(
+            (
+                vocabulary.kind,
+                vocabulary.pre_tokenizer,
+                vocabulary.beginning,
+                vocabulary.adds_beginning,
+                vocabulary.adds_space,
+                vocabulary.unknown,
+                vocabulary.end,
+                vocabulary.chat_template,
+            )
+        ).encode(),
+        "\n".join(map(repr, vocabulary.tokens)).encode(),
+        "\n".join(map(repr, vocabulary.merges)).encode(),
+        vocabulary.types.tobytes(),
+        vocabulary.scores.tobytes(),
+    ):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()[:32]
+
+
+def _write(file: Path, content: str) -> None:
+    """Put a file in place as a whole: other processes read it while it is made."""
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(content)
+        os.replace(temporary, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

