@@ -11,15 +11,24 @@ class InvalidRequest(AccelError):
     """A request or option that cannot be served as it stands."""
 
 
-class ModelNotFound(AccelError):
+class ModelError(AccelError):
+    """A model that cannot be loaded. The message is ``CAUSE; REMEDY``, or the cause alone."""
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        super().__init__(f"{cause}; {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+
+
+class ModelNotFound(ModelError):
     """No such model folder, or a model id that is not on this machine."""
 
 
-class BrokenModel(AccelError):
+class BrokenModel(ModelError):
     """A model folder that is there but damaged or incomplete."""
 
 
-class UnsupportedModel(AccelError):
+class UnsupportedModel(ModelError):
     """A sound model that this engine refuses: pickled weights, remote code, no causal LM."""
 
 

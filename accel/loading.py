@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from accel import attention
-from accel.errors import BrokenModel, ModelNotFound, OutOfMemory, UnsupportedModel
+from accel import attention, model_path
+from accel.errors import BrokenModel, ModelNotFound, OutOfMemory
+from accel.model_folder import check_folder
+from accel.model_path import DEFAULT_MODEL, is_hub_id
 
-DEFAULT_MODEL = Path(__file__).parent / "default_model"
+__all__ = [
+    "DEFAULT_MODEL",
+    "check_folder",
+    "end_tokens",
+    "find_folder",
+    "is_out_of_memory",
+    "load_module",
+]
 
 _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 
@@ -20,64 +28,19 @@ _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
     """Folder of a model: the embedded one for None, a folder, or a hub id already on this machine.
 
-    The network is used only with ``download``. Raises ModelNotFound.
+    The network is used only with ``download``. Raises ModelNotFound, BrokenModel or
+    UnsupportedModel.
     """
-    if model is None:
-        model = DEFAULT_MODEL
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        return folder
-    name = str(model)
-    if isinstance(model, Path) or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise ModelNotFound(f"no model folder {name}; give a folder with config.json and weights")
-    from huggingface_hub import snapshot_download
+    if download and model is not None and is_hub_id(model) and not Path(model).is_dir():
+        from huggingface_hub import snapshot_download
 
-    try:
-        return Path(snapshot_download(name, local_files_only=not download, allow_patterns=_FILES))
-    except Exception as error:
-        advice = "check the name and the network" if download else "fetch it with `hf download`"
-        raise ModelNotFound(f"model {name} is not on this machine; {advice}") from error
-
-
-def check_folder(folder: Path) -> dict[str, Any]:
-    """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
-
-    Raises BrokenModel or UnsupportedModel.
-    """
-    file = folder / "config.json"
-    try:
-        config = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BrokenModel(f"{folder} has no config.json; fetch the whole model") from None
-    except (OSError, ValueError) as error:
-        raise BrokenModel(f"{file} cannot be read ({error}); fetch it again") from error
-    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise BrokenModel(f"{file} names no model_type; fetch it again")
-    if not _is_known(config["model_type"]):
-        if "auto_map" in config:
-            raise UnsupportedModel(f"{folder} needs its own code, which is never run; use another")
-        raise UnsupportedModel(
-            f"{folder}: transformers knows no causal LM {config['model_type']!r}; update it or "
-            "use another model"
-        )
-    if not any(folder.glob("*.safetensors")):
-        if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.pth")):
-            raise UnsupportedModel(
-                f"{folder} holds pickled weights only, which are never loaded; convert them to "
-                "safetensors"
-            )
-        raise BrokenModel(f"{folder} has no *.safetensors; fetch the whole model")
-    return config
-
-
-def _is_known(model_type: str) -> bool:
-    """Whether transformers has such a causal language model. It is not asked for the embedded one's
-    type: its import takes longer than all else at a start."""
-    if model_type == "llama":
-        return True
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-    return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        try:
+            return Path(snapshot_download(str(model), allow_patterns=_FILES))
+        except Exception as error:
+            raise ModelNotFound(
+                f"model {model} is not on this machine", "check the name and the network"
+            ) from error
+    return model_path.find_folder(model)
 
 
 def load_module(
@@ -107,12 +70,12 @@ def load_module(
         if is_out_of_memory(error):
             raise OutOfMemory(f"no room for {folder} on {device}; use a smaller model") from error
         line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BrokenModel(f"{folder} does not load ({line[:200]}); fetch it again") from error
+        raise BrokenModel(f"{folder} does not load ({line[:200]})", "fetch it again") from error
     missing = sorted(loading.get("missing_keys") or ())
     mismatched = sorted(str(key) for key in loading.get("mismatched_keys") or ())
     if missing or mismatched:
         raise BrokenModel(
-            f"{folder} lacks weights such as {(missing or mismatched)[0]}; fetch the whole model"
+            f"{folder} lacks weights such as {(missing or mismatched)[0]}", "fetch the whole model"
         )
     module.requires_grad_(False)
     return module

@@ -57,6 +57,11 @@ class Child:
         return self._process.pid if self._process is not None else None
 
     @property
+    def deaths(self) -> int:
+        """How often it died one time after another, without having worked in between."""
+        return self._deaths
+
+    @property
     def back_off_s(self) -> float:
         """How long to wait before the next start."""
         if self._deaths == 0:
@@ -94,7 +99,16 @@ class Child:
         reader, self._writer = await asyncio.open_connection(sock=ours)
         main = importlib.import_module(self._module).main_on
         pipes = theirs.makefile("rb"), theirs.makefile("wb")
-        threading.Thread(target=main, args=(self._arguments, *pipes), daemon=True).start()
+
+        def run() -> None:
+            try:
+                main(self._arguments, *pipes)
+            finally:
+                # As the end of a process would.
+                with contextlib.suppress(OSError):
+                    theirs.shutdown(socket.SHUT_RDWR)
+
+        threading.Thread(target=run, daemon=True).start()
         return reader
 
     def send(self, frame: Frame) -> bool:

@@ -9,20 +9,22 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from lsp_server.background import in_background
 from lsp_server.child import Child
+from lsp_server.engine_call import Call, OnSpans
+from lsp_server.engine_key import EngineKey
 from lsp_server.engine_loop import COMPLETION
-from lsp_server.errors import EngineFailed, EngineUnavailable
+from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.framing import Frame
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
-from lsp_server.settings import ModelSettings
+from lsp_server.load_failure import LoadFailure
+from lsp_server.log import log_folder
+from lsp_server.models import check_model, files_state
 
 logger = logging.getLogger(__name__)
-
-OnSpans = Callable[[list[Span]], None]
 
 LATENCIES_KEPT = 200
 HUNG_S = 90.0
@@ -31,41 +33,6 @@ HUNG_S = 90.0
 def hung_after_s() -> float:
     """Seconds without a sign of an engine that has work before it counts as hung."""
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
-
-
-@dataclass(frozen=True, slots=True)
-class EngineKey:
-    """What tells one engine process from another. Windows that want the same share it."""
-
-    model: str
-    dtype: str
-    device: str
-    threads: int
-    common: bool
-
-    @classmethod
-    def of(cls, settings: ModelSettings, common: bool) -> EngineKey:
-        """The engine that these settings ask for."""
-        return cls(settings.path, settings.dtype, settings.device, settings.threads, common)
-
-    def arguments(self) -> list[str]:
-        """The command line of the engine process."""
-        options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
-        return [*options, "--threads", str(self.threads), *([] if self.common else ["--no-common"])]
-
-
-@dataclass(slots=True)
-class Call:
-    """A request under way. Cancelling it stops the decode loop within one forward."""
-
-    id: int
-    urgency: int
-    future: asyncio.Future[Any]
-    on_spans: OnSpans | None
-    cancel: Callable[[], None]
-    started: float = field(default_factory=time.monotonic)
-    cancelled: float | None = None
-    """When it was cancelled."""
 
 
 class EngineClient:
@@ -80,6 +47,8 @@ class EngineClient:
         self.key = key
         self.state = "idle"
         self.message = ""
+        self.failure: LoadFailure | None = None
+        """Why there was no model at the last try."""
         self.model = key.model or "embedded"
         self.dtype = key.dtype
         self.on_busy: Callable[[], None] = lambda: None
@@ -107,6 +76,8 @@ class EngineClient:
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
         self._dirty: dict[tuple[str, str], None] = {}
         self._unloading = False
+        self._files: tuple[object, ...] = ()
+        """The model's files when the process was started."""
 
     # What the engine knows
 
@@ -183,6 +154,10 @@ class EngineClient:
             self.on_busy()
         self.last_used = time.monotonic()
         self.request_count += 1
+        if self.refused:
+            assert self.failure is not None
+            self._finish(call_id, error=self.failure.error)
+            return call
         frame = {"op": operation, "id": call_id, "job": job, "client": client, "urgency": urgency}
         if self._child.alive:
             self._send_job(frame)
@@ -194,9 +169,11 @@ class EngineClient:
         call = self._calls.get(frame["id"])
         try:
             await self.start()
+        except ModelUnavailable as error:
+            self._finish(frame["id"], error=error)
         except OSError as error:
-            if call is not None and not call.future.done():
-                call.future.set_exception(EngineUnavailable(f"the engine cannot start: {error}"))
+            unavailable = EngineUnavailable(f"the engine cannot start: {error}")
+            self._finish(frame["id"], error=unavailable)
         if call is not None and call.id in self._calls and not self._send_job(frame):
             self._finish(call.id, error=EngineUnavailable("the engine does not run"))
 
@@ -228,13 +205,18 @@ class EngineClient:
     @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
-        waiting = self.state == "failed" and self._child.back_off_s > 0
-        return self.message if waiting else ""
+        if self.state != "failed" or self.failure is None or not self.failure.holds:
+            return ""
+        return str(self.failure.error)
 
     # The process
 
     async def start(self) -> None:
-        """Have a process, after a death with back-off. Returns when frames can be sent."""
+        """Have a process, after a death with back-off. Returns when frames can be sent.
+
+        Raises ModelUnavailable, without a process, where the model's path or headers show that it
+        cannot be loaded.
+        """
         if self._child.alive:
             return
         if self._starting is None or self._starting.done():
@@ -242,6 +224,7 @@ class EngineClient:
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
+        await self._check_model()
         await asyncio.sleep(self._child.back_off_s)
         self._change("loading", "loading the model")
         await self._child.start()
@@ -252,6 +235,15 @@ class EngineClient:
             if (folder, path) in self._dirty:
                 self._send_buffer(folder, path)
                 await asyncio.sleep(0)
+
+    async def _check_model(self) -> None:
+        # Not on this thread: a folder may be on a disk that is far away.
+        self._files = await asyncio.to_thread(files_state, self.key.model)
+        try:
+            await asyncio.to_thread(check_model, self.key.model)
+        except ModelUnavailable as error:
+            self._fail(error.cause, error.remedy)
+            raise
 
     def unload(self) -> None:
         """End the process and give its memory back; the next request starts another."""
@@ -285,12 +277,19 @@ class EngineClient:
         return self._child.pid if self._child.alive else None
 
     def _died(self) -> None:
-        error = EngineUnavailable("the engine process ended; the next request starts it again")
-        for call_id in list(self._calls):
-            self._finish(call_id, error=error)
         if self.state == "failed":
-            self._on_change()
-        elif self._unloading:
+            return
+        if self.state == "loading" and self._child.deaths > 1 and not self._unloading:
+            self._fail(
+                "the engine process ended while it loaded the model, again",
+                f"choose a smaller model, or see what is said in {log_folder()}",
+                lasting=False,
+            )
+            return
+        self._fail_calls(
+            EngineUnavailable("the engine process ended; the next request starts it again")
+        )
+        if self._unloading:
             self._unloading = False
             self._child.forgive()
             self._change("idle", "unloaded")
@@ -319,7 +318,11 @@ class EngineClient:
         if event == "state":
             self.model = frame.get("model", self.model)
             self.dtype = frame.get("dtype", self.dtype)
+            if frame["state"] == "failed":
+                self._fail(frame["message"], frame["remedy"], frame["lasting"])
+                return
             if frame["state"] == "ready":
+                self.failure = None
                 self._child.forgive()
             self._change(frame["state"], frame["message"])
         elif event == "spans":
@@ -358,6 +361,17 @@ class EngineClient:
             spans = [Span(**span) for span in result.pop("spans")]
             result = JobResult(spans=spans, **result)
         call.future.set_result(result)
+
+    def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
+        """There is no model: whoever waits is told, and nothing is tried until that may help."""
+        logger.warning("the model cannot be loaded: %s", cause)
+        self.failure = LoadFailure(self.key.model, cause, remedy, self._files, lasting)
+        self._change("failed", cause)
+        self._fail_calls(self.failure.error)
+
+    def _fail_calls(self, error: Exception) -> None:
+        for call_id in list(self._calls):
+            self._finish(call_id, error=error)
 
     def _change(self, state: str, message: str) -> None:
         self.state, self.message = state, message

@@ -94,7 +94,7 @@ class EngineLoop:
             self._service.load(self._tell_loading)
         except Exception as error:
             logger.exception("the model cannot be loaded")
-            self._write({"event": "state", "state": "failed", "message": _one_line(error)})
+            self._write(_load_failure(error))
             return
         self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
         while not self._ended:
@@ -272,11 +272,23 @@ class EngineLoop:
             self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
 
 
+def _load_failure(error: Exception) -> Frame:
+    """Errors that name a remedy are of the model's files; others may pass."""
+    remedy = getattr(error, "remedy", None)
+    return {
+        "event": "state",
+        "state": "failed",
+        "message": _one_line(getattr(error, "cause", error)),
+        "remedy": remedy or "",
+        "lasting": remedy is not None,
+    }
+
+
 def completion_job(payload: dict[str, Any]) -> CompletionJob:
     """A job from its JSON form."""
     snippets = [Snippet(**one) for one in payload.get("snippets", [])]
     return CompletionJob(**{**payload, "snippets": snippets})
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: BaseException | str) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:500]

@@ -28,6 +28,15 @@ class EngineUnavailable(RedraftError):
     """The engine process is not running, or it died while it worked on the request."""
 
 
+class ModelUnavailable(EngineUnavailable):
+    """The model cannot be loaded. The message is ``CAUSE; REMEDY``."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause}; {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+
+
 class EngineFailed(RedraftError):
     """The engine answered a request with an error; the message is the engine's own."""
 

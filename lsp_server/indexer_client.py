@@ -85,6 +85,13 @@ class IndexerClient:
         """Build the datastore anew."""
         self._send({"op": "reindex", "folder": folder})
 
+    def retry(self, model: str) -> None:
+        """The model can be loaded now: open what could not be indexed without it."""
+        for state in self.workspaces.values():
+            if state.model == model and state.state == "failed":
+                state.state, state.message = "waiting", ""
+                self._send(self._opening(state))
+
     def set_busy(self, busy: bool) -> None:
         """A request decodes: the indexer leaves the processor to it."""
         if busy != self._busy and self._child.alive:

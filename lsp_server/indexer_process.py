@@ -110,6 +110,7 @@ class IndexerLoop:
                 self._index(workspace, rebuild=True)
 
     def _open(self, frame: Frame) -> None:
+        from lsp_server.errors import ModelUnavailable
         from repo_index.errors import RepoIndexError
 
         key = frame["folder"], frame["model"]
@@ -117,7 +118,7 @@ class IndexerLoop:
             self._let_go(old)
         try:
             workspace = self._opened(frame)
-        except (RepoIndexError, OSError) as error:
+        except (RepoIndexError, ModelUnavailable, OSError) as error:
             logger.warning("%s cannot be indexed: %s", frame["folder"], error)
             self._tell("state", key, state="failed", message=str(error))
             return

@@ -1,16 +1,39 @@
-"""Where models are. Imports neither accel nor an index."""
+"""Where models are and whether they can be loaded. Loads no torch."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
+
+from lsp_server.errors import ModelUnavailable
 
 
 def model_folder(model: str | Path | None) -> Path:
-    """The folder of a model; None or nothing stands for the embedded one. Loads no torch."""
-    if model:
-        return Path(model).expanduser()
-    found = importlib.util.find_spec("accel")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "default_model"
+    """The folder of a model; None or nothing stands for the embedded one.
+
+    Raises ModelUnavailable.
+    """
+    from accel.errors import ModelError
+    from accel.model_path import find_folder
+
+    try:
+        return find_folder(model)
+    except ModelError as error:
+        raise ModelUnavailable(error.cause, error.remedy) from error
+
+
+def check_model(model: str | Path | None) -> None:
+    """Look at a model's path and headers. Raises ModelUnavailable for what cannot be loaded."""
+    from accel.errors import ModelError
+    from accel.model_folder import check_folder
+
+    try:
+        check_folder(model_folder(model))
+    except ModelError as error:
+        raise ModelUnavailable(error.cause, error.remedy) from error
+
+
+def files_state(model: str | Path | None) -> tuple[object, ...]:
+    """Changes whenever a file of the model does."""
+    from accel.model_path import state_of
+
+    return state_of(model)

@@ -21,6 +21,7 @@ from lsp_server.daemon.hub import Hub
 from lsp_server.documents import Document, Documents
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine_client import EngineClient
+from lsp_server.errors import ModelUnavailable
 from lsp_server.features import register
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
@@ -28,6 +29,7 @@ from lsp_server.ignored_paths import IgnoredPaths
 from lsp_server.indexing import IndexingProgress
 from lsp_server.jobs import Snippet
 from lsp_server.log import set_level
+from lsp_server.model_notice import ModelNotice
 from lsp_server.progress import Progress
 from lsp_server.protocol import RedraftProtocol
 from lsp_server.settings import Settings, read_settings
@@ -78,6 +80,7 @@ class RedraftServer(LanguageServer):
             lambda: not self.settings.model.path,
         )
         self.indexing = IndexingProgress(self)
+        self.model_notice = ModelNotice(self.protocol)
         self.status = StatusReporter(
             lambda message: self.protocol.tell("redraft/status", message), self.condition
         )
@@ -98,6 +101,8 @@ class RedraftServer(LanguageServer):
     async def _load_engine(self) -> None:
         try:
             await self.engine().start()
+        except ModelUnavailable:
+            self.status.changed()
         except OSError:
             logger.exception("the engine cannot be started")
 
@@ -131,6 +136,8 @@ class RedraftServer(LanguageServer):
         if read.problems:
             self.show_warning("Redraft settings: " + "; ".join(read.problems[:5]))
         changed = read.settings != self.settings
+        if read.settings.model != self.settings.model:
+            self.model_notice.forget()
         self.settings = read.settings
         set_level(read.settings.log.level)
         if changed and self in self.hub.clients:
@@ -159,6 +166,7 @@ class RedraftServer(LanguageServer):
     def engine_changed(self, engine: EngineClient) -> None:
         """The hub tells that an engine's state changed."""
         if engine is self.engine():
+            self.model_notice.engine_changed(engine, self.features)
             self.status.changed()
 
     def index_changed(self, folder: str, what: str) -> None:

@@ -15,7 +15,7 @@ SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""
 
 _REMEDIES = {
-    "failed": "check the setting redraft.model.path, or run: redraft doctor",
+    "error": "check the setting redraft.model.path, or run: redraft doctor",
     "paused": "run the command redraft.resume",
 }
 
@@ -74,11 +74,12 @@ def status_message(condition: Condition) -> dict[str, Any]:
     performance = condition.performance
     rounded = performance.tokens_per_forward
     faster = condition.engine.speedup or performance.speedup
-    remedy = _REMEDIES["failed"] if state == "error" else _REMEDIES.get(state, "")
+    failure = condition.engine.failure if state == "error" else None
+    remedy = failure.remedy if failure is not None else ""
     return {
         "state": state,
         "message": message,
-        "remedy": remedy,
+        "remedy": remedy or _REMEDIES.get(state, ""),
         "model": f"{condition.engine.model} {condition.engine.dtype}",
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lsp_server.completion.request import Ask
-from lsp_server.engine_client import Call
+from lsp_server.engine_call import Call
 from lsp_server.jobs import JobResult, Span
 
 

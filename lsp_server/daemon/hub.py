@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.engine_client import EngineClient, EngineKey
+from lsp_server.engine_client import EngineClient
+from lsp_server.engine_key import EngineKey
 from lsp_server.indexer_client import IndexerClient
 from lsp_server.log import log_folder
 from lsp_server.settings import Settings
@@ -138,6 +139,8 @@ class Hub:
         }
 
     def _engine_changed(self, key: EngineKey) -> None:
+        if self._engines[key].state == "ready":
+            self.indexer.retry(key.model)
         for client in list(self.clients):
             client.engine_changed(self._engines[key])
 

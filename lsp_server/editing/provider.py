@@ -19,7 +19,8 @@ from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import not_understood
 from lsp_server.editing.notes import place_note, places_asked_for
 from lsp_server.editing.region import TrackedRegion, whole_lines
-from lsp_server.engine_client import Call, EngineClient
+from lsp_server.engine_call import Call
+from lsp_server.engine_client import EngineClient
 from lsp_server.engine_loop import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, StaleDocument
 from lsp_server.hidden import hidden_warning

@@ -10,7 +10,7 @@ from typing import Any
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import Ask
-from lsp_server.engine_client import Call
+from lsp_server.engine_call import Call
 from lsp_server.engine_loop import COMPLETION, PREFETCH
 from lsp_server.jobs import CompletionJob, JobResult, Span
 from lsp_server.settings import Settings, read_settings

@@ -11,7 +11,7 @@ import pytest
 
 from lsp_server.documents import Document, Position
 from lsp_server.editing.provider import Change, EditProvider, EditRequest
-from lsp_server.engine_client import Call
+from lsp_server.engine_call import Call
 from lsp_server.errors import EditRefused
 from lsp_server.hidden import first_hidden
 from lsp_server.jobs import EditJob, JobResult

@@ -1,0 +1,295 @@
+"""Whether a folder holds a model that can be loaded, judged from its names and headers alone.
+
+Loads no torch: what is wrong is known before a process is started for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
+from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
+
+WHOLE = "fetch the whole model"
+OTHER = "use another model"
+
+SMALL_BYTES = 1 << 20
+"""Tokenizer files up to this size are read to their end."""
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+_UNFINISHED = ("*.incomplete", "*.part", "*.partial", "*.crdownload", "*.aria2", "*.tmp")
+_FOREIGN = {
+    "*.gguf": "GGUF files, which are not read yet",
+    "*.onnx": "weights for ONNX",
+    "*.h5": "weights for TensorFlow",
+    "*.msgpack": "weights for Flax",
+    "*.npz": "weights for NumPy or MLX",
+}
+_NO_WRITERS = (
+    *("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
+    *("ForQuestionAnswering", "ForImageClassification", "ForMultipleChoice"),
+)
+_PACKAGES = {
+    "gptq": "gptqmodel",
+    "awq": "gptqmodel",
+    "bitsandbytes": "bitsandbytes",
+    "aqlm": "aqlm",
+    "hqq": "hqq",
+    "eetq": "eetq",
+    "quanto": "optimum.quanto",
+    "compressed-tensors": "compressed_tensors",
+    "auto-round": "auto_round",
+    "vptq": "vptq",
+}
+"""What runs weights that are quantised so; transformers does not without."""
+
+
+def check_folder(folder: Path) -> dict[str, Any]:
+    """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
+
+    Raises ModelNotFound, BrokenModel or UnsupportedModel.
+    """
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise BrokenModel(
+            f"{folder} cannot be read ({error.strerror})", "see who may read it"
+        ) from error
+    if "config.json" not in names:
+        raise _without_config(folder, names)
+    config = _read_object(folder / "config.json")
+    _check_kind(folder, config)
+    _check_fit(folder, config, _read_weights(folder))
+    _check_tokenizer(folder, names)
+    return config
+
+
+def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
+    """Every tensor of the model, from the headers of the files that transformers would read."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_symlink() and not whole.exists():
+        raise BrokenModel(f"{whole} is a link to {whole.readlink()}, where nothing is", WHOLE)
+    if whole.exists():
+        return read_header(whole)
+    if not index.exists():
+        raise _without_weights(folder)
+    listed = _read_object(index).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise BrokenModel(f"{index} lists no weights", "fetch that file again")
+    files = sorted({str(name) for name in listed.values()})
+    missing = [name for name in files if not (folder / name).exists()]
+    if missing:
+        raise BrokenModel(
+            f"{folder} lacks {missing[0]}, {len(missing)} of {len(files)} weights files", WHOLE
+        )
+    held = {name: read_header(folder / name) for name in files}
+    for tensor, name in listed.items():
+        if tensor not in held[name]:
+            raise BrokenModel(f"{folder / name} lacks {tensor}, which {index.name} lists", WHOLE)
+    return {name: tensor for tensors in held.values() for name, tensor in tensors.items()}
+
+
+@cache
+def known_kinds() -> frozenset[str]:
+    """Model types of which transformers has a causal language model; read from its source, as its
+    import takes longer than all else at a start. Nothing where it is written otherwise."""
+    found = importlib.util.find_spec("transformers")
+    if found is None or found.origin is None:
+        return frozenset()
+    file = Path(found.origin).parent / "models" / "auto" / "modeling_auto.py"
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+        (pairs,) = [
+            ast.literal_eval(statement.value.args[0])
+            for statement in tree.body
+            if isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id == "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
+            and isinstance(statement.value, ast.Call)
+        ]
+        return frozenset(str(kind) for kind, _ in pairs)
+    except (OSError, SyntaxError, ValueError, IndexError, TypeError):
+        return frozenset()
+
+
+def _read_object(file: Path) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BrokenModel(
+            f"{file} cannot be read ({error.strerror})", "see who may read it"
+        ) from error
+    check_not_stand_in(file, content)
+    try:
+        parsed = json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise BrokenModel(f"{file} is not UTF-8 text", "fetch that file again") from None
+    except (ValueError, RecursionError) as error:
+        raise BrokenModel(f"{file} is no JSON ({error})", "fetch that file again") from None
+    if not isinstance(parsed, dict):
+        raise BrokenModel(f"{file} holds no JSON object", "fetch that file again")
+    return parsed
+
+
+def _check_kind(folder: Path, config: dict[str, Any]) -> None:
+    kind = config.get("model_type")
+    if not isinstance(kind, str):
+        raise BrokenModel(f"{folder / 'config.json'} names no model_type", "fetch that file again")
+    known = known_kinds()
+    if known and kind not in known:
+        if "auto_map" in config:
+            raise UnsupportedModel(f"{folder} needs its own code, which is never run", OTHER)
+        if config.get("is_encoder_decoder"):
+            raise UnsupportedModel(
+                f"{folder} is an encoder-decoder ({kind}), not a causal language model", OTHER
+            )
+        raise UnsupportedModel(
+            f"{folder}: transformers knows no causal language model {kind!r}",
+            "update transformers or use another model",
+        )
+    classes = config.get("architectures") or []
+    if (
+        isinstance(classes, list)
+        and classes
+        and all(str(name).endswith(_NO_WRITERS) for name in classes)
+    ):
+        raise UnsupportedModel(f"{folder} is a {classes[0]}, which writes no text", OTHER)
+    for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
+        value = config.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise BrokenModel(
+                f"{folder / 'config.json'} has {value!r} as {name}", "fetch that file again"
+            )
+    _check_quantisation(folder, config)
+
+
+def _check_quantisation(folder: Path, config: dict[str, Any]) -> None:
+    quantised = config.get("quantization_config")
+    method = quantised.get("quant_method") if isinstance(quantised, dict) else None
+    package = _PACKAGES.get(str(method))
+    if package is not None and importlib.util.find_spec(package.split(".", maxsplit=1)[0]) is None:
+        raise UnsupportedModel(
+            f"{folder} is quantised by {method}, which is not run here",
+            "use the same model without quantisation",
+        )
+
+
+def _check_fit(folder: Path, config: dict[str, Any], tensors: dict[str, WeightsEntry]) -> None:
+    """Whether config and weights are of one model, as far as the names tell."""
+    if "quantization_config" in config or "text_config" in config:
+        return
+    embedding = tensors.get("model.embed_tokens.weight")
+    sizes = config.get("vocab_size"), config.get("hidden_size")
+    if embedding is not None and None not in sizes and embedding.shape != sizes:
+        raise BrokenModel(
+            f"{folder}: config.json is of another model than the weights, {sizes[0]} tokens by "
+            f"{sizes[1]} against {' by '.join(map(str, embedding.shape))}",
+            WHOLE,
+        )
+    layers = {
+        int(found[1]) for name in tensors if (found := re.match(r"model\.layers\.(\d+)\.", name))
+    }
+    wanted = config.get("num_hidden_layers")
+    if layers and wanted is not None and (missing := sorted(set(range(wanted)) - layers)):
+        raise BrokenModel(
+            f"{folder} lacks the weights of layer {missing[0]}; config.json names {wanted} layers",
+            WHOLE,
+        )
+
+
+def _check_tokenizer(folder: Path, names: set[str]) -> None:
+    if not names.intersection(_TOKENIZERS) and not any(one.endswith(".tiktoken") for one in names):
+        raise ModelNotFound(f"{folder} holds no tokenizer", f"{WHOLE}, with tokenizer.json")
+    file = folder / "tokenizer.json"
+    if not file.exists():
+        return
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            start = stream.read(SMALL_BYTES)
+            stream.seek(max(0, size - 64))
+            end = stream.read(64)
+    except OSError as error:
+        raise BrokenModel(
+            f"{file} cannot be read ({error.strerror})", "see who may read it"
+        ) from error
+    check_not_stand_in(file, start)
+    if size <= SMALL_BYTES:
+        model = _read_object(file).get("model")
+        if not isinstance(model, dict) or "vocab" not in model:
+            raise BrokenModel(f"{file} holds no vocabulary", "fetch that file again")
+    elif not start.lstrip().startswith(b"{") or not end.rstrip().endswith(b"}"):
+        raise BrokenModel(f"{file} was cut off", "fetch that file again")
+
+
+def _without_config(folder: Path, names: set[str]) -> ModelError:
+    """Why a folder without ``config.json`` is no model."""
+    if not names:
+        return ModelNotFound(f"{folder} is empty", "fetch the model into it, or give another")
+    if "model_index.json" in names:
+        return UnsupportedModel(f"{folder} holds a model that makes pictures", OTHER)
+    if "adapter_config.json" in names:
+        return UnsupportedModel(
+            f"{folder} holds an adapter (LoRA) without its model",
+            "merge it into its base model and give that folder",
+        )
+    inner = sorted(one for one in names if (folder / one / "config.json").is_file())
+    if inner:
+        return ModelNotFound(f"{folder} holds no model itself", f"give {folder / inner[0]}")
+    if foreign := _foreign(folder):
+        return UnsupportedModel(
+            f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
+        )
+    if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
+        return UnsupportedModel(
+            f"{folder} is a store of Ollama, whose models are not read",
+            "give the folder of a model with config.json and *.safetensors",
+        )
+    if unfinished := _unfinished(folder):
+        return BrokenModel(f"{folder} was not fetched to its end: {unfinished} is left", WHOLE)
+    if not any(one.endswith((".json", ".safetensors", ".bin", ".model")) for one in names):
+        return ModelNotFound(
+            f"{folder} holds other files, but no config.json and no weights",
+            "give the folder of a model",
+        )
+    return BrokenModel(f"{folder} has no config.json", WHOLE)
+
+
+def _without_weights(folder: Path) -> ModelError:
+    """Why a folder has neither ``model.safetensors`` nor an index of several files."""
+    found = sorted(file.name for file in folder.glob("*.safetensors"))
+    if "adapter_model.safetensors" in found:
+        return UnsupportedModel(
+            f"{folder} holds an adapter (LoRA) without its model",
+            "merge it into its base model and give that folder",
+        )
+    if any(re.search(r"-of-\d+\.safetensors$", name) for name in found):
+        return BrokenModel(f"{folder} lacks model.safetensors.index.json", WHOLE)
+    if unfinished := _unfinished(folder):
+        return BrokenModel(f"{folder} was not fetched to its end: {unfinished} is left", WHOLE)
+    if found:
+        return BrokenModel(f"{folder} has {found[0]}, but no model.safetensors", WHOLE)
+    if any([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]):
+        return UnsupportedModel(
+            f"{folder} holds pickled weights only, which are never loaded",
+            "convert them to safetensors",
+        )
+    if foreign := _foreign(folder):
+        return UnsupportedModel(
+            f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
+        )
+    return BrokenModel(f"{folder} has no weights: no *.safetensors is there", WHOLE)
+
+
+def _foreign(folder: Path) -> str:
+    return next((what for pattern, what in _FOREIGN.items() if any(folder.glob(pattern))), "")
+
+
+def _unfinished(folder: Path) -> str:
+    return next((file.name for one in _UNFINISHED for file in sorted(folder.glob(one))), "")

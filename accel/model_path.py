@@ -1,0 +1,210 @@
+"""Where a model is: what a user wrote as its path or id, and what stands there. Loads no torch."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
+from accel.weights_file import kind_of
+
+DEFAULT_MODEL = Path(__file__).parent / "default_model"
+
+CHECK_PATH = "check the setting redraft.model.path"
+
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".xz", ".bz2", ".7z", ".zst")
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+def find_folder(model: str | Path | None) -> Path:
+    """Folder of a model: the embedded one for None or nothing, a folder, or that of a hub id which
+    was fetched before. Never uses the network. Raises ModelNotFound, BrokenModel or
+    UnsupportedModel."""
+    if not model:
+        return DEFAULT_MODEL
+    written = str(model)
+    _check_writing(written)
+    path = Path(os.path.expanduser(written))
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return _from_hub(written, path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelNotFound(
+            f"the model's path {written!r} cannot be opened ({reason})", CHECK_PATH
+        ) from error
+    if not stat.S_ISDIR(mode):
+        raise _about_file(path, mode)
+    return _in_hub_folder(path)
+
+
+def is_hub_id(model: str | Path) -> bool:
+    """Whether this reads as an id ``OWNER/NAME`` of the hub rather than as a path."""
+    return isinstance(model, str) and _ID.fullmatch(model) is not None
+
+
+def state_of(model: str | Path | None) -> tuple[object, ...]:
+    """Changes whenever a file of the model does: names, sizes and times of what stands there."""
+    path = Path(os.path.expanduser(str(model or DEFAULT_MODEL)))
+    try:
+        if model and is_hub_id(str(model)) and not path.exists():
+            path = hub_folder(str(model)) / "snapshots"
+            path = max(path.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+        if not path.is_dir():
+            return _stamp(path)
+        return tuple(sorted((entry.name, *_stamp(Path(entry.path))) for entry in os.scandir(path)))
+    except (OSError, ValueError):
+        return ("gone",)
+
+
+def hub_folder(name: str) -> Path:
+    """Where the hub's cache keeps a model, there or not."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+
+
+def _stamp(path: Path) -> tuple[object, ...]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        return (error.errno,)
+    return found.st_size, found.st_mtime_ns, found.st_mode
+
+
+def _check_writing(written: str) -> None:
+    """What is neither a path nor an id can be told from its spelling."""
+    stripped = written.strip()
+    if not stripped or "\0" in written:
+        raise ModelNotFound(f"the model's path {written!r} is none", CHECK_PATH)
+    if stripped[0] in "\"'" and stripped[-1] == stripped[0]:
+        raise ModelNotFound(
+            f"the model's path {written} has quotation marks around it", f"write {stripped[1:-1]}"
+        )
+    if written.startswith("file:"):
+        from urllib.parse import unquote, urlsplit
+
+        path = unquote(urlsplit(written).path)
+        raise ModelNotFound(f"{written} is an address, not a path", f"write {path or 'the path'}")
+    if "://" in written:
+        known = re.match(
+            r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", written
+        )
+        name = known.group(1) if known else "OWNER/NAME"
+        raise ModelNotFound(
+            f"{written} is an address of the web, and nothing is fetched by itself",
+            f"run `hf download {name}` and write {name}",
+        )
+    if re.search(r"\$\w|\$\{|%\w+%", written):
+        raise ModelNotFound(
+            f"the model's path {written} names a variable, which is not filled in",
+            "write the whole path",
+        )
+    if written != stripped and not Path(os.path.expanduser(written)).exists():
+        raise ModelNotFound(
+            f"the model's path {written!r} has blanks around it", f"write {stripped}"
+        )
+
+
+def _from_hub(written: str, path: Path) -> Path:
+    """The folder of a fetched id; nothing stands at ``path``."""
+    if path.is_symlink():
+        raise ModelNotFound(
+            f"{path} is a link to {os.readlink(path)}, where nothing is",
+            "mend the link or write where the model is",
+        )
+    if not is_hub_id(written):
+        raise _about_missing(written, path)
+    folder = hub_folder(written)
+    snapshots = folder / "snapshots"
+    fetch = f"fetch it with `hf download {written}`"
+    if not folder.is_dir():
+        raise ModelNotFound(f"model {written} is not on this machine", fetch)
+    try:
+        revision = (folder / "refs" / "main").read_text("utf-8").strip()
+    except OSError:
+        revision = ""
+    if not revision:
+        found = sorted(snapshots.iterdir()) if snapshots.is_dir() else []
+        revision = found[-1].name if found else ""
+    if not revision or not (snapshots / revision).is_dir():
+        raise BrokenModel(f"model {written} was not fetched to its end", fetch)
+    return snapshots / revision
+
+
+def _about_missing(written: str, path: Path) -> ModelError:
+    if re.fullmatch(r"[\w.-]+:[\w.-]+", written) and not written[1:].startswith(":\\"):
+        return UnsupportedModel(
+            f"{written} is a name of Ollama, whose models are not read",
+            "give the folder of a model with config.json and *.safetensors",
+        )
+    if re.match(r"[A-Za-z]:[\\/]", written) and os.name != "nt":
+        return ModelNotFound(
+            f"{written} is a path of Windows, and this is another system",
+            "write where the model is here",
+        )
+    if written.startswith("~") and str(path).startswith("~"):
+        return ModelNotFound(f"{written} names a user who is not here", "write the whole path")
+    if not written.startswith((".", "/", "~")) and not path.is_absolute() and "/" not in written:
+        return ModelNotFound(
+            f"no model is called {written}",
+            "give a folder by its whole path, or an id OWNER/NAME that was fetched",
+        )
+    if not path.is_absolute():
+        return ModelNotFound(
+            f"no model folder {written} in {Path.cwd()}", "give the folder by its whole path"
+        )
+    parent = next(one for one in path.parents if one.exists())
+    return ModelNotFound(
+        f"no model folder {written}: there is nothing of that name in {parent}",
+        "give a folder with config.json and weights",
+    )
+
+
+def _about_file(path: Path, mode: int) -> ModelError:
+    """Why a path that is no folder is no model."""
+    folder = f"give its folder {path.parent}"
+    if not stat.S_ISREG(mode):
+        return ModelNotFound(f"{path} is a device, not a folder", CHECK_PATH)
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(512)
+    except OSError as error:
+        return ModelNotFound(f"{path} cannot be read ({error.strerror})", "see who may read it")
+    kind, name = kind_of(start), path.name.lower()
+    if kind == "GGUF" or name.endswith(".gguf"):
+        return UnsupportedModel(
+            f"{path} is a GGUF file, which is not read yet",
+            "give the folder of the same model with config.json and *.safetensors",
+        )
+    if name.endswith(".safetensors") and (path.parent / "config.json").is_file():
+        return ModelNotFound(f"{path} is the weights file of a model", folder)
+    if name.endswith(".safetensors"):
+        return BrokenModel(
+            f"{path} is a weights file without the config.json beside it",
+            "fetch the whole model and give its folder",
+        )
+    if name.endswith(_PICKLED):
+        return UnsupportedModel(
+            f"{path} holds pickled weights, which are never loaded",
+            "give a folder with *.safetensors",
+        )
+    if name.endswith(_ARCHIVES):
+        return ModelNotFound(f"{path} is an archive", "unpack it and give the folder")
+    if name in ("config.json", "tokenizer.json", "model.safetensors.index.json"):
+        return ModelNotFound(f"{path} is one file of a model", folder)
+    return ModelNotFound(f"{path} is a file, not the folder of a model", CHECK_PATH)
+
+
+def _in_hub_folder(path: Path) -> Path:
+    """The snapshot, where a path names the folder of the hub's cache around it."""
+    snapshots = path if path.name == "snapshots" else path / "snapshots"
+    if not (path / "config.json").exists() and snapshots.is_dir():
+        found = sorted(one for one in snapshots.iterdir() if one.is_dir())
+        if len(found) == 1:
+            return found[0]
+    return path

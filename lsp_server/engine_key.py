@@ -1,0 +1,28 @@
+"""What tells one engine process from another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsp_server.settings import ModelSettings
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKey:
+    """What tells one engine process from another. Windows that want the same share it."""
+
+    model: str
+    dtype: str
+    device: str
+    threads: int
+    common: bool
+
+    @classmethod
+    def of(cls, settings: ModelSettings, common: bool) -> EngineKey:
+        """The engine that these settings ask for."""
+        return cls(settings.path, settings.dtype, settings.device, settings.threads, common)
+
+    def arguments(self) -> list[str]:
+        """The command line of the engine process."""
+        options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
+        return [*options, "--threads", str(self.threads), *([] if self.common else ["--no-common"])]

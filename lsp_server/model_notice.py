@@ -1,0 +1,60 @@
+"""Telling the user of one editor why there is no model: one message for each cause."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from lsp_server.background import in_background
+from lsp_server.errors import RedraftError
+
+if TYPE_CHECKING:
+    from lsp_server.client_features import ClientFeatures
+    from lsp_server.engine_client import EngineClient
+    from lsp_server.protocol import RedraftProtocol
+
+logger = logging.getLogger(__name__)
+
+CHOOSE_MODEL = "Choose Model"
+
+
+class ModelNotice:
+    """``window/showMessage`` about a model that cannot be loaded, or ``showMessageRequest`` with
+    *Choose Model*, which sends ``redraft/chooseModel``, where the client can do that."""
+
+    def __init__(self, protocol: RedraftProtocol) -> None:
+        self._protocol = protocol
+        self._told = ""
+
+    def forget(self) -> None:
+        """Another model was chosen: what is wrong with it is told, also what was told before."""
+        self._told = ""
+
+    def engine_changed(self, engine: EngineClient, features: ClientFeatures) -> None:
+        """Tell the cause, unless that was done."""
+        if engine.state == "ready":
+            self._told = ""
+        if engine.state != "failed" or engine.failure is None:
+            return
+        text = str(engine.failure.error)
+        if text != self._told:
+            self._told = text
+            self._tell(f"Redraft: {text}", features.choose_model)
+
+    def _tell(self, text: str, can_choose: bool) -> None:
+        params = {"type": types.MessageType.Warning.value, "message": text}
+        if can_choose:
+            in_background(self._ask({**params, "actions": [{"title": CHOOSE_MODEL}]}))
+        else:
+            self._protocol.tell(types.WINDOW_SHOW_MESSAGE, params)
+
+    async def _ask(self, params: dict[str, object]) -> None:
+        try:
+            answer = await self._protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        except RedraftError as error:
+            logger.info("no answer to a message: %s", error)
+            return
+        if isinstance(answer, dict) and answer.get("title") == CHOOSE_MODEL:
+            self._protocol.tell("redraft/chooseModel", {})
