@@ -115,12 +115,19 @@ class SyntaxTree:
                 named += [span for span in code if island.start <= span[0] < island.end]
         return sorted(named)
 
+    def node(self, start: int, end: int) -> Node | None:
+        """The smallest node that holds ``text[start:end]``."""
+        root, offsets = self._tree.root_node, self._offsets
+        return root.descendant_for_byte_range(offsets.byte(start), offsets.byte(end))
+
+    def index(self, byte: int) -> int:
+        """The offset of a byte of a node."""
+        return self._offsets.index(byte)
+
     def _names(self, name: str, start: int, end: int) -> bool:
         """Whether the word there is a leaf of its own that may be a name."""
         offsets = self._offsets
-        node = self._tree.root_node.descendant_for_byte_range(
-            offsets.byte(start), offsets.byte(end)
-        )
+        node = self.node(start, end)
         if node is None or node.child_count:
             # Between the leaves: the grammar did not read it.
             return node is not None and not _has_leaf_at(node, offsets.byte(start))

@@ -1,0 +1,282 @@
+"""Renames, exact: the identifiers of a name, found by the syntax tree, and nothing else.
+
+Comments and strings change where the instruction says so. A name that exists already where the old
+one stands is refused with its line, as is a target that cannot be a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsp_server.editing.hunks import Hunk, apply_hunks
+from lsp_server.editing.rename_wordings import (
+    RenameWording,
+    plain_rename,
+    rename_wording,
+    with_sigils_of,
+)
+from lsp_server.errors import EditRefused
+from lsp_server.syntax.roles import PROSE
+from lsp_server.syntax.scopes import Scope, function_named, scopes_at
+from lsp_server.syntax.tree import SyntaxTree
+
+Span = tuple[int, int]
+
+_NAME = re.compile(r"[^\W\d][\w$]*")
+_MEMBER = re.compile(r"([\w$\])]*)\s*(?:(?<!\.)\.|\?\.|->|::)\s*\Z")
+_KEYS = {"property_identifier", "hash_key_symbol", "statement_identifier", "value_argument_label"}
+"""Kinds of names that are no variables: they collide with none."""
+_KEYED = {"keyword_argument", "named_argument", "field_initializer", "keyed_element", "field"}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A document and the part of it that an edit is about."""
+
+    text: str
+    start: int
+    end: int
+    language: str
+    path: str = ""
+
+    @property
+    def code(self) -> str:
+        """The part."""
+        return self.text[self.start : self.end]
+
+    def holds(self, span: Span) -> bool:
+        """Whether a span lies in the part."""
+        return self.start <= span[0] and span[1] <= self.end
+
+
+def rename_changes(instruction: str, where: Where, *, strict: bool) -> list[Hunk] | None:
+    """The changes of the part that an instruction's rename makes; None where it asks for another.
+
+    strict: the model can do no more than this, so what makes no sense is refused; else it is left
+    to the model. Raises EditRefused, always where the new name exists in the scope.
+    """
+    wording = rename_wording(instruction, re.sub(r"\r\n?", "\n", where.code))
+    if wording is None:
+        wording = plain_rename(instruction)
+    if wording is None:
+        return None
+    wording = with_sigils_of(wording, where.language)
+    tree = SyntaxTree.of(where.text, where.language, where.path)
+    if tree is not None and tree.grammar in PROSE:
+        tree = None
+    try:
+        _refuse_names(wording.old, wording.new)
+        places = _places(wording, where, tree)
+        hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
+        _refuse_collision(wording, places, where, tree)
+        _refuse_no_name(wording, hunks, where, tree)
+    except _Collides:
+        raise
+    except EditRefused:
+        if strict:
+            raise
+        return None
+    return hunks
+
+
+class _Collides(EditRefused):
+    """The new name stands for something else already."""
+
+
+def _refuse_names(old: str, new: str) -> None:
+    """Raises EditRefused for what cannot be a name, and for a rename to the same."""
+    for name in (old, new):
+        if not _NAME.fullmatch(name.lstrip("$@#:")):
+            raise EditRefused(f"{name[:40]} is no name; say: rename a to b")
+    if old == new:
+        raise EditRefused(f"{old[:40]} has that name already; nothing changes")
+
+
+def _places(wording: RenameWording, where: Where, tree: SyntaxTree | None) -> list[Span]:
+    """Where the name is to change, in order. Raises EditRefused where there is no such place."""
+    old = wording.old
+    if tree is None:
+        found = [span for span in _words(old, where.text) if where.holds(span)]
+    else:
+        scope = None
+        if wording.within:
+            scope = function_named(tree, wording.within, where.start, where.end)
+            if scope is None:
+                raise EditRefused(
+                    f"there is no function {wording.within[:40]} in the selected lines"
+                )
+        found = [
+            span
+            for span in _code_places(tree, old, where)
+            if scope is None or scope.start <= span[0] < scope.end
+        ]
+        for wanted, pieces in (
+            (wording.comments, tree.comments),
+            (wording.strings, tree.strings),
+        ):
+            if wanted:
+                found += _words_in(old, where, pieces())
+    if not found:
+        raise EditRefused(f"there is no name {old[:40]} in the selected lines; select its lines")
+    return sorted(set(found))
+
+
+def _words(name: str, text: str) -> list[Span]:
+    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    return [found.span() for found in word.finditer(text)]
+
+
+def _words_in(name: str, where: Where, pieces: Sequence[Span]) -> list[Span]:
+    return [
+        span
+        for span in _words(name, where.text)
+        if where.holds(span) and any(start <= span[0] < end for start, end in pieces)
+    ]
+
+
+def _code_places(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
+    """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
+    names of other things, unless there is nothing else of that name."""
+    found = [span for span in tree.identifiers(name) if where.holds(span)]
+    if tree.grammar != "python":
+        return found
+    own = [
+        span for span in found if _receiver(where.text, span) is None and not _is_key(tree, span)
+    ]
+    if not own:
+        return found
+    called = _called_with(tree, name, [span for span in found if _is_key(tree, span)], own)
+    return sorted([*own, *called])
+
+
+def _called_with(tree: SyntaxTree, name: str, keys: list[Span], own: list[Span]) -> list[Span]:
+    """Names of arguments in calls of functions whose parameter is renamed."""
+    found = []
+    for key in keys:
+        node = tree.node(*key)
+        call = node.parent.parent.parent if node and node.parent and node.parent.parent else None
+        function = call.child_by_field_name("function") if call is not None else None
+        if function is None:
+            continue
+        called = tree.text[tree.index(function.start_byte) : tree.index(function.end_byte)]
+        scope = function_named(tree, called, 0, len(tree.text)) if called.isidentifier() else None
+        if scope is not None and any(
+            scope.start < span[0] < scope.end and _is_parameter(tree, span) for span in own
+        ):
+            found.append(key)
+    return found
+
+
+def _is_parameter(tree: SyntaxTree, span: Span) -> bool:
+    node = tree.node(*span)
+    while node is not None and node.type != "block":
+        if node.type == "parameters":
+            return True
+        node = node.parent
+    return False
+
+
+def _receiver(text: str, span: Span) -> str | None:
+    """What stands before the dot in front of a name; None where there is no dot."""
+    found = _MEMBER.search(text, max(0, span[0] - 80), span[0])
+    return found.group(1) if found else None
+
+
+def _is_key(tree: SyntaxTree, span: Span) -> bool:
+    """Whether a name is a key or the name of an argument in a call."""
+    node = tree.node(*span)
+    if node is None or node.type in _KEYS:
+        return node is not None
+    parent = node.parent
+    return (
+        parent is not None
+        and parent.type in _KEYED
+        and parent.child_count > 1
+        and parent.child(0) == node
+    )
+
+
+# A name that is there already
+
+
+def _refuse_collision(
+    wording: RenameWording, places: list[Span], where: Where, tree: SyntaxTree | None
+) -> None:
+    """Raises EditRefused with the line where the new name stands for something else already."""
+    new = wording.new
+    if tree is None:
+        taken = [span for span in _words(new, where.text) if where.holds(span)]
+    else:
+        code = set(tree.identifiers(wording.old))
+        taken = _colliding(tree, [span for span in places if span in code], new)
+    if taken:
+        line = len(re.findall(r"\r\n|\r|\n", where.text[: taken[0][0]])) + 1
+        raise _Collides(
+            f"{new} exists in line {line} already; choose another name for {wording.old}"
+        )
+
+
+def _colliding(tree: SyntaxTree, places: list[Span], new: str) -> list[Span]:
+    """Where the new name would come to mean the same as, or hide, what has that name."""
+    others = tree.identifiers(new)
+    if not others:
+        return []
+    text = tree.text
+    members = {_receiver(text, span) for span in places} - {None}
+    renamed = {
+        scopes_at(tree, *span)
+        for span in places
+        if _receiver(text, span) is None and not _is_key(tree, span)
+    }
+    of_others = {span: scopes_at(tree, *span) for span in others}
+    found = []
+    for span, scopes in of_others.items():
+        receiver = _receiver(text, span)
+        if receiver is not None:
+            if receiver in members:
+                found.append(span)
+        elif not _is_key(tree, span) and any(
+            _meets(scopes, other, renamed, set(of_others.values())) for other in renamed
+        ):
+            found.append(span)
+    return found
+
+
+_Scopes = tuple[Scope, ...]
+
+
+def _meets(new: _Scopes, old: _Scopes, all_old: set[_Scopes], all_new: set[_Scopes]) -> bool:
+    """Whether a name in one scope would be confused with one in another, both given from the
+    outermost to the innermost."""
+    if new == old:
+        return True
+    if old[: len(new)] == new:
+        # The new name stands further out: it matters where the old one comes from further still.
+        return any(new[: len(outer)] == outer and outer != new for outer in all_old)
+    if new[: len(old)] == old:
+        # It stands further in: it matters where it comes from further out than the old one.
+        return any(old[: len(outer)] == outer and outer != old for outer in all_new)
+    return False
+
+
+def _refuse_no_name(
+    wording: RenameWording, hunks: list[Hunk], where: Where, tree: SyntaxTree | None
+) -> None:
+    """Raises EditRefused where the new name is no identifier of the language, as a keyword is."""
+    if tree is None:
+        return
+    code = set(tree.identifiers(wording.old))
+    text = where.text[: where.start] + apply_hunks(where.code, hunks) + where.text[where.end :]
+    renamed = SyntaxTree.of(text, where.language, where.path)
+    assert renamed is not None
+    found, moved = set(renamed.identifiers(wording.new)), 0
+    for hunk in hunks:
+        start = where.start + hunk.start
+        named = (start + moved, start + moved + len(wording.new)) in found
+        if (start, where.start + hunk.end) in code and not named:
+            raise EditRefused(f"{wording.new} cannot be a name here; choose another one")
+        moved += len(wording.new) - len(wording.old)
+    if renamed.has_errors and not tree.has_errors:
+        raise EditRefused(f"{wording.new} cannot be a name here; choose another one")
