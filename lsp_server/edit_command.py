@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.complete_command import workspace_of
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text
-from lsp_server.editing.hunks import unified_diff, with_line_ends_of
-from lsp_server.editing.known_edits import not_understood
-from lsp_server.errors import EditRefused, RedraftError
-from lsp_server.jobs import EditJob, JobResult
+from lsp_server.editing.hunks import apply_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.known_edits import refuse_not_understood
+from lsp_server.editing.renames import Where, rename_changes
+from lsp_server.errors import RedraftError
+from lsp_server.jobs import EditJob, JobResult, kept
 from lsp_server.output import add_json_argument, write_json
 
 if TYPE_CHECKING:
@@ -84,16 +85,44 @@ def run(args: argparse.Namespace) -> int:
     """Index the workspace, edit, print the diff. Raises RedraftError, or EditRefused."""
     from rich.console import Console
 
-    from lsp_server.engine_process import EngineService
-
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = _read(path)
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
-    if not args.model and (reason := not_understood(job.instruction, job.selection)):
-        raise EditRefused(reason)
     console = Console(stderr=True)
+    where = Where(text, start, end, job.language, job.path)
+    renamed = rename_changes(args.instruction, where, strict=not args.model)
+    if renamed is not None and not args.model:
+        result = kept(apply_hunks(where.code, renamed))
+        new = result.text
+    else:
+        if not args.model:
+            refuse_not_understood(job.instruction, job.selection)
+        result = _generated(args, job, workspace, console)
+        answer = checked_text(job.selection, result, job.language, job.instruction)
+        default = next((found for line in split_lines(text) if (found := line_end(line))), "\n")
+        new = with_line_ends_of(where.code, answer, default)
+    edited = text[:start] + new + text[end:]
+    diff = unified_diff(text, edited, job.path)
+    if args.write and edited != text:
+        if _read(path) != text:
+            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
+        write_atomically(path, edited.encode("utf-8", "surrogateescape"))
+    if args.json:
+        write_json(args.json, report(diff, _unix(new), result, written=args.write and edited != text))
+    else:
+        sys.stdout.write(diff)
+        _tell(console, result, bool(diff))
+    return 0
+
+
+def _generated(
+    args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
+) -> JobResult:
+    """What the model answers."""
+    from lsp_server.engine_process import EngineService
+
     service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
     try:
         with console.status("loading the model and the index") as shown:
@@ -101,23 +130,9 @@ def run(args: argparse.Namespace) -> int:
             if not args.no_index:
                 service.index_workspace(str(workspace))
         with console.status("editing"):
-            result = service.edit(job)
+            return service.edit(job)
     finally:
         service.close()
-    new = checked_text(job.selection, result, job.language, job.instruction)
-    default = next((found for line in split_lines(text) if (found := line_end(line))), "\n")
-    edited = text[:start] + with_line_ends_of(text[start:end], new, default) + text[end:]
-    diff = unified_diff(text, edited, job.path)
-    if args.write and edited != text:
-        if _read(path) != text:
-            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
-        write_atomically(path, edited.encode("utf-8", "surrogateescape"))
-    if args.json:
-        write_json(args.json, report(diff, new, result, written=args.write and edited != text))
-    else:
-        sys.stdout.write(diff)
-        _tell(console, result, bool(diff))
-    return 0
 
 
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:

@@ -30,11 +30,10 @@ from lsp_server.generating import (
     edit_prompt,
     finished,
     joined,
-    kept,
     result_of,
     sound,
 )
-from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet
+from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
 from lsp_server.learnt import Learnt
 from lsp_server.spans import SpanBuilder
 from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of

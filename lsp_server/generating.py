@@ -126,12 +126,6 @@ def answer(result: JobResult, fence: str, original: str) -> JobResult:
     return result
 
 
-def kept(text: str) -> JobResult:
-    """Text that stays as it is, as a result that cost nothing."""
-    spans = [Span(text, "original")]
-    return JobResult(text, spans, 0, 0, 0.0, 0.0, {}, "end")
-
-
 def joined(results: list[JobResult]) -> JobResult:
     """The answers for the pieces of a selection as one."""
     sources: Counter[str] = Counter()

@@ -131,7 +131,7 @@ def _instructions(function: ast.FunctionDef) -> list[str]:
     instructions = []
     names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
     if names and _uses(function, names[0]) >= 3:
-        instructions.append(f"rename the parameter {names[0]} to {names[0]}_value")
+        instructions.append(f"print {names[0]} at the start")
     if _is_docstring(function.body[0]):
         instructions.append("remove the docstring")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accel.instructions import recognise
+from lsp_server.errors import EditRefused
 
 UNDERSTOOD = (
     "rename a to b; add or remove a docstring, type hints, decorators, comments, prints; "
@@ -22,3 +23,9 @@ def not_understood(instruction: str, selection: str) -> str:
         f"the embedded model does not understand this; it knows, in English: {UNDERSTOOD}. "
         "For more, set redraft.model.path to a larger model"
     )
+
+
+def refuse_not_understood(instruction: str, selection: str) -> None:
+    """Raises EditRefused for what the embedded model cannot follow."""
+    if reason := not_understood(instruction, selection):
+        raise EditRefused(reason)

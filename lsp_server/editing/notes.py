@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from accel.instructions import recognise
-from lsp_server.editing.hunks import Hunk, apply_hunks
+from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 
 ONLY_WHITE_SPACE = "only white space"
 NOT_ASKED_FOR = "not part of the instruction"
@@ -62,3 +63,17 @@ def places_asked_for(instruction: str, old: str, language: str) -> list[Hunk]:
         return []
     changes = known.changes(selection)
     return [Hunk(starts[one.start], starts[one.end], one.text) for one in changes]
+
+
+def noted_hunks(
+    old: str, new: str, instruction: str, language: str, renamed: Sequence[Hunk] | None
+) -> list[Hunk]:
+    """What turns ``old`` into ``new``, with notes.
+
+    renamed: the changes of the rename that the instruction is; None where it is no rename.
+    """
+    hunks = minimal_hunks(old, new)
+    if renamed is not None:
+        return [replace(one, note=rename_note(old, one, renamed)) for one in hunks]
+    expected = places_asked_for(instruction, old, language)
+    return [replace(one, note=place_note(old, one, expected)) for one in hunks]

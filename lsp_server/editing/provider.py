@@ -10,21 +10,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lsp_server.documents import Document, Edit, Position, line_end
 from lsp_server.editing.checks import checked_text
-from lsp_server.editing.hunks import minimal_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff, with_line_ends_of
 from lsp_server.editing.instruction_comments import comment_span, without_span
-from lsp_server.editing.known_edits import not_understood
-from lsp_server.editing.notes import place_note, places_asked_for
+from lsp_server.editing.known_edits import refuse_not_understood
+from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
+from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.engine_call import Call
 from lsp_server.engine_client import EngineClient
 from lsp_server.engine_loop import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, StaleDocument
 from lsp_server.hidden import hidden_warning
-from lsp_server.jobs import EditJob, JobResult, Span
+from lsp_server.jobs import EditJob, JobResult, Span, kept
 from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ class Begun:
     selection: str
     comment: tuple[int, int]
     """Characters of the selection that are the instruction itself; the model does not see them."""
+    renamed: list[Hunk] | None
+    """The changes of the code where the instruction is a rename."""
 
     @property
     def code(self) -> str:
@@ -133,9 +136,11 @@ class EditProvider:
         comment = comment_span(selection) if request.with_comment else (0, 0)
         code = selection[: comment[0]] + selection[comment[1] :]
         job = self._job(request, code, start, end)
-        if self._embedded() and (reason := not_understood(job.instruction, job.selection)):
-            raise EditRefused(reason)
-        begun = Begun(request, job, TrackedRegion(start, end), selection, comment)
+        renamed = self._renamed(request, code, document.offset(start), len(selection))
+        if self._embedded() and renamed is None:
+            refuse_not_understood(job.instruction, job.selection)
+        region = TrackedRegion(start, end)
+        begun = Begun(request, job, region, selection, comment, renamed)
         regions = self._regions.setdefault(document.uri, [])
         regions.append(begun.region)
         try:
@@ -148,7 +153,11 @@ class EditProvider:
 
         Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
         """
-        result = await self._generate(begun.job, on_text)
+        if begun.renamed is not None and self._embedded():
+            # Syntax tells what a rename makes of the code: a small model could only spoil it.
+            result = kept(apply_hunks(begun.code, begun.renamed))
+        else:
+            result = await self._generate(begun.job, on_text)
         document, region = begun.request.document, begun.region
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
@@ -162,6 +171,14 @@ class EditProvider:
         """Begin and finish an edit."""
         with self.begin(request) as begun:
             return await self.finish(begun, on_text)
+
+    def _renamed(
+        self, request: EditRequest, code: str, start: int, length: int
+    ) -> list[Hunk] | None:
+        text = request.document.text
+        text = text[:start] + code + text[start + length :]
+        where = Where(text, start, start + len(code), request.document.language, request.path)
+        return rename_changes(request.instruction, where, strict=self._embedded())
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
@@ -225,8 +242,11 @@ class EditProvider:
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document, in its own line ends."""
         document, job = begun.request.document, begun.job
-        new = checked_text(job.selection, result, document.language, job.instruction)
-        wanted = with_line_ends_of(begun.code, new, _line_end_of(document))
+        if begun.renamed is not None and self._embedded():
+            wanted = result.text
+        else:
+            new = checked_text(job.selection, result, document.language, job.instruction)
+            wanted = with_line_ends_of(begun.code, new, _line_end_of(document))
         before, base = document.text, document.offset(begun.region.start)
         after = before[:base] + wanted + before[base + len(begun.selection) :]
         return EditResult(
@@ -246,11 +266,7 @@ class EditProvider:
         if wanted == code:
             return []
         base = document.offset(begun.region.start)
-        asked_for = places_asked_for(begun.job.instruction, code, document.language)
-        noted = [
-            replace(hunk, note=place_note(code, hunk, asked_for))
-            for hunk in minimal_hunks(code, wanted)
-        ]
+        noted = noted_hunks(code, wanted, begun.job.instruction, document.language, begun.renamed)
         return [
             Change(
                 document.position_at(base + hunk.start),

@@ -138,8 +138,10 @@ def _words_in(name: str, where: Where, pieces: Sequence[Span]) -> list[Span]:
 
 def _code_places(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
-    names of other things, unless there is nothing else of that name."""
+    names of other things, as are lifetimes in Rust, unless there is nothing else of that name."""
     found = [span for span in tree.identifiers(name) if where.holds(span)]
+    if tree.grammar == "rust":
+        return [span for span in found if where.text[span[0] - 1 : span[0]] != "'"] or found
     if tree.grammar != "python":
         return found
     own = [
