@@ -110,7 +110,9 @@ def run(args: argparse.Namespace) -> int:
             raise RedraftError(f"{args.file} changed while it was edited; nothing written")
         write_atomically(path, edited.encode("utf-8", "surrogateescape"))
     if args.json:
-        write_json(args.json, report(diff, _unix(new), result, written=args.write and edited != text))
+        write_json(
+            args.json, report(diff, _unix(new), result, written=args.write and edited != text)
+        )
     else:
         sys.stdout.write(diff)
         _tell(console, result, bool(diff))

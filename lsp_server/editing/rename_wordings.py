@@ -51,12 +51,14 @@ def rename_wording(instruction: str, selection: str) -> RenameWording | None:
 
     plain = _WORD.sub(stand_in, code)
     # Every name is taken as known here: whether the code holds it is told from its syntax.
-    known = recognise(plain, f"{selection}\n{plain}")
+    known = recognise(plain, f"{selection}\n{plain}\n{plain[:1].lower()}{plain[1:]}")
     if known is None or known.kind != "rename":
         return None
-    if recognise(plain, selection) is None and not names and not _RENAME.fullmatch(plain.strip()):
+    old, new = (_as_written(_named(known.slots[slot], names), code) for slot in ("old", "new"))
+    stands = re.search(rf"(?<!\w){re.escape(old)}(?!\w)", selection)
+    if stands is None and not _RENAME.fullmatch(code.strip()):
+        # "Use tabs instead of spaces" is a rename only where such names are.
         return None
-    old, new = (_named(known.slots[slot], names) for slot in ("old", "new"))
     return RenameWording(old, new, known.within, comments, strings)
 
 
@@ -92,3 +94,10 @@ def _places(instruction: str) -> tuple[str, bool, bool]:
 
 def _named(slot: str, names: list[str]) -> str:
     return names[int(slot.removeprefix(_STAND_IN))] if slot.startswith(_STAND_IN) else slot
+
+
+def _as_written(name: str, instruction: str) -> str:
+    """A name as the instruction spells it: the first letter of a sentence counts, too."""
+    spelt = [found.group() for found in _WORD.finditer(instruction)]
+    same = [word for word in spelt if word.lower() == name.lower()]
+    return name if name in spelt or not same else same[0]

@@ -18,12 +18,14 @@ from lsp_server.editing.rename_wordings import (
     with_sigils_of,
 )
 from lsp_server.errors import EditRefused
-from lsp_server.syntax.roles import PROSE
+from lsp_server.syntax.keywords import is_keyword
+from lsp_server.syntax.roles import PROSE, Role
 from lsp_server.syntax.scopes import Scope, function_named, scopes_at
 from lsp_server.syntax.tree import SyntaxTree
 
 Span = tuple[int, int]
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _MEMBER = re.compile(r"([\w$\])]*)\s*(?:(?<!\.)\.|\?\.|->|::)\s*\Z")
 _KEYS = {"property_identifier", "hash_key_symbol", "statement_identifier", "value_argument_label"}
@@ -51,6 +53,11 @@ class Where:
         return self.start <= span[0] and span[1] <= self.end
 
 
+def line_of(text: str, offset: int) -> int:
+    """The number of the line that holds a character, from 1."""
+    return len(_LINE_END.findall(text, 0, offset)) + 1
+
+
 def rename_changes(instruction: str, where: Where, *, strict: bool) -> list[Hunk] | None:
     """The changes of the part that an instruction's rename makes; None where it asks for another.
 
@@ -70,8 +77,8 @@ def rename_changes(instruction: str, where: Where, *, strict: bool) -> list[Hunk
         _refuse_names(wording.old, wording.new)
         places = _places(wording, where, tree)
         hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
-        _refuse_collision(wording, places, where, tree)
         _refuse_no_name(wording, hunks, where, tree)
+        _refuse_collision(wording, places, where, tree)
     except _Collides:
         raise
     except EditRefused:
@@ -140,6 +147,7 @@ def _code_places(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
     names of other things, as are lifetimes in Rust, unless there is nothing else of that name."""
     found = [span for span in tree.identifiers(name) if where.holds(span)]
+    _refuse_unread(tree, name, found, where)
     if tree.grammar == "rust":
         return [span for span in found if where.text[span[0] - 1 : span[0]] != "'"] or found
     if tree.grammar != "python":
@@ -151,6 +159,36 @@ def _code_places(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
         return found
     called = _called_with(tree, name, [span for span in found if _is_key(tree, span)], own)
     return sorted([*own, *called])
+
+
+def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: Where) -> None:
+    """Raises EditRefused where the grammar does not tell what a word in the code is."""
+    if not tree.has_errors:
+        return
+    unread = [
+        span
+        for span in _words(name, where.text)
+        if where.holds(span)
+        and span not in found
+        and tree.role_at(span[0]) is Role.CODE
+        and _is_near_error(tree, span)
+    ]
+    if unread:
+        line = line_of(where.text, unread[0][0])
+        raise EditRefused(
+            f"line {line} cannot be read, so {name[:40]} is not renamed; mend it first"
+        )
+
+
+def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
+    """Whether the statement around a word is not read as a whole."""
+    node = tree.node(*span)
+    for _ in range(3):
+        if node is not None:
+            if node.has_error:
+                return True
+            node = node.parent
+    return False
 
 
 def _called_with(tree: SyntaxTree, name: str, keys: list[Span], own: list[Span]) -> list[Span]:
@@ -214,7 +252,7 @@ def _refuse_collision(
         code = set(tree.identifiers(wording.old))
         taken = _colliding(tree, [span for span in places if span in code], new)
     if taken:
-        line = len(re.findall(r"\r\n|\r|\n", where.text[: taken[0][0]])) + 1
+        line = line_of(where.text, taken[0][0])
         raise _Collides(
             f"{new} exists in line {line} already; choose another name for {wording.old}"
         )
@@ -269,6 +307,9 @@ def _refuse_no_name(
     """Raises EditRefused where the new name is no identifier of the language, as a keyword is."""
     if tree is None:
         return
+    refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")
+    if is_keyword(wording.new, tree.grammar):
+        raise refusal
     code = set(tree.identifiers(wording.old))
     text = where.text[: where.start] + apply_hunks(where.code, hunks) + where.text[where.end :]
     renamed = SyntaxTree.of(text, where.language, where.path)
@@ -278,7 +319,7 @@ def _refuse_no_name(
         start = where.start + hunk.start
         named = (start + moved, start + moved + len(wording.new)) in found
         if (start, where.start + hunk.end) in code and not named:
-            raise EditRefused(f"{wording.new} cannot be a name here; choose another one")
+            raise refusal
         moved += len(wording.new) - len(wording.old)
     if renamed.has_errors and not tree.has_errors:
-        raise EditRefused(f"{wording.new} cannot be a name here; choose another one")
+        raise refusal

@@ -80,7 +80,7 @@ def _is_scope(node: Node) -> bool:
 
 def _names(tree: SyntaxTree, scope: Node, place: int) -> bool:
     """Whether the word at byte ``place`` is the scope's own name, or stands before it."""
-    if _NO_NAME.search(scope.type):
+    if scope.parent is None or _NO_NAME.search(scope.type):
         return False
     name = scope.child_by_field_name("name")
     if name is not None:

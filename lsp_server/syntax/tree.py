@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
 """A leaf with such characters holds more than a name: the grammar does not look inside."""
 
+_SOFT = re.compile(r"identifier|(?:^|_)name$")
+"""Nodes that are names, although their only leaf is a keyword."""
+
 
 class RolePiece(NamedTuple):
     """``text[start:end]`` has one role."""
@@ -128,9 +131,19 @@ class SyntaxTree:
         """Whether the word there is a leaf of its own that may be a name."""
         offsets = self._offsets
         node = self.node(start, end)
+        if node is not None and not node.is_named and node.parent is not None:
+            # A word that is a keyword elsewhere and a name here: data, value, open.
+            same = (node.start_byte, node.end_byte) == (
+                node.parent.start_byte,
+                node.parent.end_byte,
+            )
+            if same and _SOFT.search(node.parent.type):
+                return True
         if node is None or node.child_count:
             # Between the leaves: the grammar did not read it.
             return node is not None and not _has_leaf_at(node, offsets.byte(start))
+        if node.is_error:
+            return True
         if not node.is_named or not may_be_identifier(node.type):
             return False
         text = self.text[offsets.index(node.start_byte) : offsets.index(node.end_byte)]
@@ -219,8 +232,10 @@ def _any_overlaps(pieces: list[RolePiece], span: tuple[int, int]) -> bool:
 
 
 def _has_leaf_at(node: Node, byte: int) -> bool:
-    """Whether a child of ``node`` holds the byte."""
-    return any(child.start_byte <= byte < child.end_byte for child in node.children)
+    """Whether a child of ``node`` that the grammar understood holds the byte."""
+    return any(
+        child.start_byte <= byte < child.end_byte and not child.is_error for child in node.children
+    )
 
 
 def _bare(name: str) -> str:
