@@ -12,8 +12,8 @@ from functools import lru_cache
 _ALSO_NAMES = {
     "cpp": "final import module override",
     "csharp": "add alias and ascending async await by descending dynamic equals file from get "
-    "global group init into join let managed nameof not notnull on or orderby partial record remove "
-    "required scoped select set unmanaged value var when where with yield",
+    "global group init into join let managed nameof not notnull on or orderby partial record "
+    "remove required scoped select set unmanaged value var when where with yield",
     "java": "exports module open opens permits provides record requires sealed to transitive uses "
     "var when with",
     "javascript": "as async from get of set",

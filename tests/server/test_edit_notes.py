@@ -20,7 +20,7 @@ from lsp_server.editing.notes import (
     rename_note,
 )
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
-from lsp_server.engine_client import Call
+from lsp_server.engine_call import Call
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import EditJob, JobResult
 from lsp_server.settings import Settings
