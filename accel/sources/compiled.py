@@ -131,6 +131,7 @@ def compiled_with(
     forceinline: bool = False,
     borrows: bool = False,
     inner: bool = False,
+    callable_from_c: bool = False,
 ) -> Callable[[Function], Function]:
     """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
     those that they use.
@@ -140,7 +141,8 @@ def compiled_with(
     returns none but to others that borrow, so it need not count who refers to them: to count is to
     write where no cache has been for some time, and all that is read waits for it. An ``inner``
     one cannot be called from Python: where it takes many arrays, what unpacks them for it takes
-    half a second to compile.
+    half a second to compile. One that is ``callable_from_c`` has a form for others to call by its
+    address.
     """
     digest = hashlib.sha256()
     for module in _with_those_they_use(modules):
@@ -153,7 +155,7 @@ def compiled_with(
             "forceinline": forceinline,
             "_nrt": not borrows,
             "no_cpython_wrapper": inner,
-            "no_cfunc_wrapper": True,
+            "no_cfunc_wrapper": not callable_from_c,
         }
         dispatcher = njit(nogil=True, cache=True, **options)(function)
         _compile_for_values(dispatcher)

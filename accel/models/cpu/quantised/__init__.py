@@ -1,0 +1,1 @@
+"""Matrices of quantised weights, and their products with rows of activations in whole numbers."""

@@ -1,0 +1,92 @@
+"""Sums of products of bytes with AVX2, which most processors of the last ten years have.
+
+One instruction multiplies weights without a sign by values with one and adds two neighbours, in 16
+bits. As many of these as surely fit are added there: all eight words of a block of four bits, four
+of five, two of six. Weights of eight bits have their signs moved to the values, word by word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accel.lanes import call
+from accel.models.cpu.quantised.registers import (
+    Sum,
+    bytes_of,
+    everywhere,
+    pairs_of,
+    same,
+    words_of,
+)
+
+_LANES = 8
+_WORDS, _BYTES, _PAIRS = words_of(_LANES), bytes_of(_LANES), pairs_of(_LANES)
+
+_MOST_VALUE = 127
+
+
+def _fitting(bits: int) -> int:
+    """Sums of two products with weights of so many bits that fit into 16 bits with a sign."""
+    most = (1 << bits) - 1 if bits < 8 else 1 << 7
+    return (1 << 15) // (2 * most * _MOST_VALUE)
+
+
+class _Sum:
+    def __init__(self, builder: Any, bits: int, correction: Any) -> None:
+        self._builder = builder
+        self._is_signed = bits == 8
+        self._fitting = _fitting(bits)
+        self._narrow: Any = None
+        self._added = 0
+        # Weights with a sign of their own need no correction.
+        needs = correction is not None and not self._is_signed
+        self._wide = everywhere(builder, correction, _LANES) if needs else None
+
+    def add(self, weights: Any, values: Any) -> None:
+        builder = self._builder
+        values = builder.bitcast(values, _BYTES)
+        if self._is_signed:
+            sizes, signed = weights
+            values = call(builder, "llvm.x86.avx2.psign.b", _BYTES, values, signed)
+        else:
+            sizes = builder.bitcast(weights, _BYTES)
+        products = call(builder, "llvm.x86.avx2.pmadd.ub.sw", _PAIRS, sizes, values)
+        self._narrow = products if self._narrow is None else builder.add(self._narrow, products)
+        self._added += 1
+        if self._added == self._fitting:
+            self._widen()
+
+    def _widen(self) -> None:
+        builder = self._builder
+        ones = same(_PAIRS, 1)
+        words = call(builder, "llvm.x86.avx2.pmadd.wd", _WORDS, self._narrow, ones)
+        self._wide = words if self._wide is None else builder.add(self._wide, words)
+        self._narrow, self._added = None, 0
+
+    def total(self) -> Any:
+        if self._added:
+            self._widen()
+        return self._wide
+
+
+class Avx2:
+    """The instruction set."""
+
+    features = frozenset({"avx2", "fma", "f16c"})
+    lanes = _LANES
+    rows = 4
+    whole_rows = 2
+
+    def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
+        if bits < 8:
+            return weights
+        signed = builder.xor(builder.bitcast(weights, _BYTES), same(_BYTES, -128))
+        negative = builder.sub(same(_BYTES, 0), signed)
+        is_negative = builder.icmp_signed("<", signed, same(_BYTES, 0))
+        return builder.select(is_negative, negative, signed), signed
+
+    def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
+        return _Sum(builder, bits, correction)
+
+
+__all__ = ["Avx2"]

@@ -1,0 +1,71 @@
+"""How quantised weights stand in memory.
+
+A matrix [out, in] is cut into groups of 16 columns (its outputs) and blocks of 32 along ``in``. A
+weight is ``scale * (code - offset)``, or ``scale * code + minimum`` where its form has a minimum.
+Scales and minimums are fp16, one for a column and block, or two scales, one for each half of it.
+
+A group has the scales of all its blocks, then, from a line of the cache on, their codes. A block's
+codes stand in planes of 64 bytes: one byte for each of four numbers along ``in`` of 16 columns.
+``word`` w of a block is its numbers from 4 * w on. With eight bits plane w is word w. Otherwise
+plane p of the first four has the low four bits of word 2 * p, and above them those of word 2 *
+p + 1; behind these stand the higher bits: the fifth of word w is bit w of its plane, the fifth and
+sixth are bits 2 * (w % 4) and the next of plane w // 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COLUMNS = 16
+"""Of a group."""
+
+BLOCK = 32
+"""Numbers along ``in`` of a block."""
+
+WORDS = 8
+"""Of a block, four numbers each."""
+
+PLANE = 64
+"""Bytes of a plane."""
+
+SCALES = 2 * COLUMNS
+"""Bytes of a block's scales, or of its minimums."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to store weights. number: its place in ``FORMS``; bits: of a code; offset: what codes
+    are higher than what they stand for; parts: scales for a column and block."""
+
+    number: int
+    bits: int
+    offset: int = 0
+    has_minimum: bool = False
+    parts: int = 1
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of the scales and minimums of a block of a group."""
+        return SCALES * (self.parts + self.has_minimum)
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of the codes of a block of a group."""
+        return self.bits * PLANE
+
+    def scales_bytes(self, blocks: int) -> int:
+        """Bytes before the codes of a group of so many blocks."""
+        return -(-blocks * self.scale_bytes // PLANE) * PLANE
+
+    def group_bytes(self, blocks: int) -> int:
+        """Bytes of a group of so many blocks."""
+        return self.scales_bytes(blocks) + blocks * self.code_bytes
+
+
+EIGHT = Form(0, bits=8, offset=128)
+FOUR = Form(1, bits=4, offset=8)
+FOUR_MINIMUM = Form(2, bits=4, has_minimum=True)
+FIVE_MINIMUM = Form(3, bits=5, has_minimum=True)
+SIX = Form(4, bits=6, offset=32, parts=2)
+
+FORMS = (EIGHT, FOUR, FOUR_MINIMUM, FIVE_MINIMUM, SIX)

@@ -1,0 +1,41 @@
+"""The instruction sets that products are compiled for, and the one for the processor at hand."""
+
+from __future__ import annotations
+
+import os
+
+from accel.errors import InvalidRequest
+from accel.models.cpu.quantised.avx2 import Avx2
+from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
+from accel.models.cpu.quantised.avx_vnni import AvxVnni
+from accel.models.cpu.quantised.portable import Portable
+from accel.models.cpu.quantised.registers import InstructionSet
+from accel.processor import FEATURES
+
+INSTRUCTION_SETS: dict[str, InstructionSet] = {
+    "avx512-vnni": Avx512Vnni(),
+    "avx-vnni": AvxVnni(),
+    "avx2": Avx2(),
+    "portable": Portable(),
+}
+"""From the fastest to the one that every processor has."""
+
+CHOICE = "REDRAFT_INSTRUCTIONS"
+"""The environment variable that names another one than the fastest."""
+
+
+def here() -> list[str]:
+    """Names of those that this processor has, the fastest first."""
+    return [name for name, each in INSTRUCTION_SETS.items() if each.features <= FEATURES]
+
+
+def chosen() -> str:
+    """The name of the one to use. Raises InvalidRequest where ``REDRAFT_INSTRUCTIONS`` names one
+    that is not here."""
+    names, asked = here(), os.environ.get(CHOICE, "")
+    if asked and asked not in names:
+        raise InvalidRequest(f"{CHOICE}={asked}: this processor has {', '.join(names)}")
+    return asked or names[0]
+
+
+__all__ = ["CHOICE", "INSTRUCTION_SETS", "chosen", "here"]

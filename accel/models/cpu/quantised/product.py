@@ -1,0 +1,186 @@
+"""Products of rows of activations with quantised weights.
+
+Rows are computed in tiles whose sums stand in registers. What is written for a row depends on that
+row and the weights alone, whatever else is computed with it, and it is the same to the last bit
+with every instruction set. A form of weights is compiled by itself, and called by its address: so
+it is compiled once, not again with everything that uses it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from accel import lanes, memory
+from accel.lanes import I64
+from accel.models.cpu.quantised import (
+    activations,
+    avx2,
+    avx512_vnni,
+    avx_vnni,
+    forms,
+    instruction_sets,
+    portable,
+    registers,
+    tile,
+)
+from accel.models.cpu.quantised.activations import RECORD
+from accel.models.cpu.quantised.forms import COLUMNS, FORMS, PLANE, Form
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
+from accel.models.cpu.quantised.registers import InstructionSet
+from accel.models.cpu.quantised.tile import Arguments, write_tile
+from accel.sources.compiled import compiled_with
+
+_SETS = tuple(INSTRUCTION_SETS.values())
+
+_GROUP_OUT, _GROUP_CODES, _GROUP_SCALES = 4 * COLUMNS, PLANE, 2 * COLUMNS
+"""Bytes of a group in a row of outputs, in a plane and in the scales of a block."""
+
+
+def _form_and_set(form: Any, instructions: Any) -> tuple[Form, InstructionSet]:
+    """Those that types of constants stand for."""
+    return FORMS[form.literal_value], _SETS[instructions.literal_value]
+
+
+def _constant(value_of: Any) -> Any:
+    """A number that follows from a form and an instruction set, known when compiling."""
+
+    @intrinsic(prefer_literal=True)
+    def constant(_context: Any, form: Any, instructions: Any) -> Any:
+        def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
+            return I64(value_of(*_form_and_set(form, instructions)))
+
+        return types.int64(form, instructions), generate
+
+    return constant
+
+
+_rows_of = _constant(lambda _form, instructions: instructions.rows)
+_whole_rows_of = _constant(lambda _form, instructions: instructions.whole_rows)
+_scale_bytes_of = _constant(lambda form, _instructions: form.scale_bytes)
+_code_bytes_of = _constant(lambda form, _instructions: form.code_bytes)
+
+
+@intrinsic(prefer_literal=True)
+def _tile(
+    _context: Any,
+    form: Any,
+    instructions: Any,
+    rows: Any,
+    x: Any,
+    x_stride: Any,
+    scales: Any,
+    codes: Any,
+    blocks: Any,
+    out: Any,
+    out_stride: Any,
+) -> Any:
+    """``write_tile`` for so many rows: with all columns of a group, or with half of them where more
+    rows do not fit into registers."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        of_form, machine = _form_and_set(form, instructions)
+        done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
+        choice = builder.switch(arguments[2], no_such)
+        for count in range(1, machine.rows + 1):
+            case = builder.append_basic_block(f"rows{count}")
+            choice.add_case(I64(count), case)
+            builder.position_at_end(case)
+            columns = COLUMNS if count <= machine.whole_rows else COLUMNS // 2
+            write_tile(builder, of_form, count, columns, machine, Arguments(*arguments[3:]))
+            builder.branch(done)
+        builder.position_at_end(no_such)
+        builder.unreachable()
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return types.void(form, instructions, rows, *[types.int64] * 7), generate
+
+
+_PARTS = (
+    *(activations, avx2, avx512_vnni, avx_vnni, forms, instruction_sets),
+    *(lanes, memory, portable, registers, tile),
+)
+
+
+@compiled_with(*_PARTS, borrows=True, error_model="numpy", callable_from_c=True)
+def _product(  # type: ignore[no-untyped-def]
+    form, instructions, x, rows, blocks, weights, first, last, out, out_stride
+):
+    """See ``call_product``; ``form`` and ``instructions`` are constants."""
+    most, whole = _rows_of(form, instructions), _whole_rows_of(form, instructions)
+    lines = (blocks * _scale_bytes_of(form, instructions) + PLANE - 1) // PLANE
+    group_bytes = lines * PLANE + blocks * _code_bytes_of(form, instructions)
+    x_stride = blocks * RECORD
+    tiles = (rows + most - 1) // most
+    height, taller = rows // tiles, rows % tiles
+    for group in range(first, last):
+        scales = weights + group * group_bytes
+        codes = scales + lines * PLANE
+        row = 0
+        for place in range(tiles):
+            count = height + (place < taller)
+            x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
+            for half in range(2 if count > whole else 1):
+                _tile(
+                    form,
+                    instructions,
+                    count,
+                    x_at,
+                    x_stride,
+                    scales + half * (_GROUP_SCALES // 2),
+                    codes + half * (_GROUP_CODES // 2),
+                    blocks,
+                    to + half * (_GROUP_OUT // 2),
+                    out_stride,
+                )
+            row += count
+
+
+@cache
+def address_of_product(form: Form, instructions: str) -> int:
+    """Where the compiled product with weights of a form stands, for ``call_product``."""
+    chosen = list(INSTRUCTION_SETS).index(instructions)
+    kinds = types.literal(form.number), types.literal(chosen), *[types.int64] * 8
+    dispatcher: Any = _product
+    dispatcher.compile(kinds)
+    found = dispatcher.overloads[kinds]
+    address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+    return address
+
+
+@intrinsic
+def call_product(
+    _context: Any,
+    address: Any,
+    x: Any,
+    rows: Any,
+    blocks: Any,
+    weights: Any,
+    first: Any,
+    last: Any,
+    out: Any,
+    out_stride: Any,
+) -> Any:
+    """Write the products of rows with the groups from ``first`` to before ``last`` of a matrix.
+
+    address: see ``address_of_product``; x: address of ``activations.Records`` of ``blocks`` blocks;
+    weights: of the matrix's first group; out: of float32, where the first row's product with the
+    first group belongs; out_stride: bytes from a row to the next.
+    """
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, *others = arguments
+        kind = ir.FunctionType(ir.VoidType(), [I64] * 10)
+        function = builder.inttoptr(address, kind.as_pointer())
+        builder.call(function, [I64(0), I64(0), *others])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 9), generate
+
+
+__all__ = ["address_of_product", "call_product"]

@@ -1,0 +1,70 @@
+"""What the instruction sets have in common: vectors of words, four codes each."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from llvmlite import ir
+
+from accel.lanes import I32
+
+_I8, _I16 = ir.IntType(8), ir.IntType(16)
+
+
+class Sum(Protocol):
+    """A running dot product for each lane of a register, in whole numbers."""
+
+    def add(self, weights: Any, values: Any) -> None:
+        """Add products of four weights, as ``InstructionSet.prepared``, and four values a lane."""
+
+    def total(self) -> Any:
+        """The sums, int32 a lane, with the correction for weights that are stored without a
+        sign."""
+
+
+class InstructionSet(Protocol):
+    """How a kind of processor multiplies small whole numbers. features: as LLVM
+    names them, that it takes; lanes: int32 of a register; rows: of a tile, whose sums stand in
+    registers; whole_rows: of them so many that sums of all columns of a group do."""
+
+    features: frozenset[str]
+    lanes: int
+    rows: int
+    whole_rows: int
+
+    def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
+        """A register of weights as ``Sum.add`` takes it, made once for all rows."""
+
+    def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
+        """A sum of products with weights of so many bits. correction: what they take from it
+        because they are stored without a sign, int32, None where a minimum does that."""
+
+
+def words_of(lanes: int) -> ir.VectorType:
+    """A register as words."""
+    return ir.VectorType(I32, lanes)
+
+
+def bytes_of(lanes: int) -> ir.VectorType:
+    """A register as bytes."""
+    return ir.VectorType(_I8, 4 * lanes)
+
+
+def pairs_of(lanes: int) -> ir.VectorType:
+    """A register as numbers of two bytes."""
+    return ir.VectorType(_I16, 2 * lanes)
+
+
+def everywhere(builder: Any, value: Any, lanes: int) -> Any:
+    """One value in all lanes."""
+    undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, value, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(words_of(lanes), [0] * lanes))
+
+
+def same(kind: ir.VectorType, value: int) -> Any:
+    """A vector of one constant."""
+    return ir.Constant(kind, [value] * kind.count)
+
+
+__all__ = ["InstructionSet", "Sum", "bytes_of", "everywhere", "pairs_of", "same", "words_of"]

@@ -1,0 +1,217 @@
+"""The innermost loops: a few rows times a group of 16 columns, all sums in registers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from accel.lanes import F32, I32, I64, call, prefetch
+from accel.memory import LINE
+from accel.models.cpu.quantised.activations import CORRECTIONS, RECORD, SCALE, SUM
+from accel.models.cpu.quantised.forms import PLANE, SCALES, WORDS, Form
+from accel.models.cpu.quantised.registers import InstructionSet, Sum, everywhere, words_of
+
+_AHEAD = 4096
+"""Bytes between what is read and what is fetched meanwhile."""
+
+
+class _Place:
+    """A place in memory, as an address of which the compiler knows a constant offset."""
+
+    def __init__(self, builder: Any, address: Any) -> None:
+        self._builder, self._first = builder, builder.inttoptr(address, ir.IntType(8).as_pointer())
+
+    def load(self, offset: int, kind: Any) -> Any:
+        """What stands there."""
+        return self._builder.load(self.at(offset, kind), align=2)
+
+    def at(self, offset: int, kind: Any) -> Any:
+        """A pointer."""
+        place = self._builder.gep(self._first, [I64(offset)])
+        return self._builder.bitcast(place, kind.as_pointer())
+
+
+def _weights(builder: Any, form: Form, codes: _Place, register: int, lanes: int) -> Any:
+    """A function that gives a word of a block, for the columns of a register, with all bits."""
+    kind, first = words_of(lanes), 4 * lanes * register
+    planes: dict[int, Any] = {}
+
+    def plane(number: int) -> Any:
+        if number not in planes:
+            planes[number] = codes.load(PLANE * number + first, kind)
+        return planes[number]
+
+    def bits_at(register: Any, from_bit: int, to_bit: int, count: int) -> Any:
+        """``count`` bits of every byte, moved."""
+        move = abs(to_bit - from_bit)
+        if move:
+            shift = builder.shl if to_bit > from_bit else builder.lshr
+            register = shift(register, ir.Constant(kind, [move] * lanes))
+        mask = ((1 << count) - 1) << to_bit
+        whole = int.from_bytes(bytes([mask] * 4), "little", signed=True)
+        return builder.and_(register, ir.Constant(kind, [whole] * lanes))
+
+    def word(number: int) -> Any:
+        if form.bits == 8:
+            return plane(number)
+        low = bits_at(plane(number // 2), 4 * (number % 2), 0, 4)
+        more = form.bits - 4
+        if not more:
+            return low
+        in_plane = WORDS // more
+        high = plane(WORDS // 2 + number // in_plane)
+        return builder.or_(low, bits_at(high, more * (number % in_plane), 4, more))
+
+    return word
+
+
+class _Block:
+    """A block of rows and of columns of a group, as one instruction set multiplies them."""
+
+    def __init__(
+        self,
+        builder: Any,
+        form: Form,
+        machine: InstructionSet,
+        registers: range,
+        records: list[_Place],
+        scales: _Place,
+        codes: _Place,
+    ) -> None:
+        self._builder, self._form, self._machine = builder, form, machine
+        self._registers, self._records = registers, records
+        self._scales, self._codes = scales, codes
+        lanes = machine.lanes
+        self._lanes, self._floats = lanes, ir.VectorType(F32, lanes)
+        self._words = [_weights(builder, form, codes, each, lanes) for each in registers]
+
+    def fetch_later(self) -> None:
+        """Ask for codes that are read later."""
+        for offset in range(_AHEAD, _AHEAD + self._form.code_bytes, LINE):
+            prefetch(self._builder, self._codes.at(offset, ir.IntType(8)))
+
+    def added_to(self, sums: Any) -> Any:
+        """Sums [rows][registers] and the products with this block."""
+        for part in range(self._form.parts):
+            sums = self._with_part(part, sums)
+        return self._with_minimum(sums) if self._form.has_minimum else sums
+
+    def _with_part(self, part: int, sums: Any) -> Any:
+        dots = self._dots(part)
+        counts = [self._factor(part, register) for register in self._registers]
+        found = []
+        for record, row_dots, row_sums in zip(self._records, dots, sums, strict=True):
+            scale = self._of_row(record, SCALE)
+            found.append(
+                [
+                    self._fused(
+                        self._builder.sitofp(dot.total(), self._floats),
+                        self._builder.fmul(count, scale),
+                        before,
+                    )
+                    for dot, count, before in zip(row_dots, counts, row_sums, strict=True)
+                ]
+            )
+        return found
+
+    def _dots(self, part: int) -> list[list[Sum]]:
+        """Sums of products of whole numbers, by rows and registers."""
+        builder, bits = self._builder, self._form.bits
+        corrections = CORRECTIONS.get(self._form.number)
+        dots = []
+        for record in self._records:
+            taken = None if corrections is None else record.load(corrections[part], I32)
+            dots.append([self._machine.sum(builder, bits, taken) for _ in self._registers])
+        count = WORDS // self._form.parts
+        for word in range(part * count, (part + 1) * count):
+            weights = [self._machine.prepared(builder, of(word), bits) for of in self._words]
+            for record, row_dots in zip(self._records, dots, strict=True):
+                values = everywhere(builder, record.load(4 * word, I32), self._lanes)
+                for dot, given in zip(row_dots, weights, strict=True):
+                    dot.add(given, values)
+        return dots
+
+    def _with_minimum(self, sums: Any) -> Any:
+        least = [self._factor(self._form.parts, register) for register in self._registers]
+        found = []
+        for record, row_sums in zip(self._records, sums, strict=True):
+            total = self._of_row(record, SUM)
+            pairs = zip(least, row_sums, strict=True)
+            found.append([self._fused(minimum, total, before) for minimum, before in pairs])
+        return found
+
+    def _factor(self, place: int, register: int) -> Any:
+        """What codes of a register's columns count, or their minimum."""
+        offset = SCALES * place + 2 * self._lanes * register
+        halves = self._scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
+        return self._builder.fpext(halves, self._floats)
+
+    def _of_row(self, record: _Place, offset: int) -> Any:
+        return everywhere(self._builder, record.load(offset, F32), self._lanes)
+
+    def _fused(self, a: Any, b: Any, c: Any) -> Any:
+        return call(self._builder, f"llvm.fma.v{self._lanes}f32", self._floats, a, b, c)
+
+
+class Arguments(NamedTuple):
+    """Of a tile, int64: addresses of the records of its first row, of a group's scales and codes;
+    how many blocks; where to write float32; and what rows stand apart, in bytes."""
+
+    x: Any
+    x_stride: Any
+    scales: Any
+    codes: Any
+    blocks: Any
+    out: Any
+    out_stride: Any
+
+
+def write_tile(
+    builder: Any,
+    form: Form,
+    rows: int,
+    columns: int,
+    machine: InstructionSet,
+    arguments: Arguments,
+) -> None:
+    """Generate code that writes the products of rows with the first columns of a group. Products
+    are added block by block, in the same order for every row and column."""
+    lanes = machine.lanes
+    registers = range(columns // lanes)
+    floats = ir.VectorType(F32, lanes)
+    x, x_stride, scales, codes, blocks, out, out_stride = arguments
+    starts = [builder.add(x, builder.mul(x_stride, I64(row))) for row in range(rows)]
+    before = builder.block
+    loop, after = (builder.append_basic_block(name) for name in ("blocks", "done"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    block = builder.phi(I64)
+    block.add_incoming(I64(0), before)
+    sums = [[builder.phi(floats) for _ in registers] for _ in starts]
+
+    def here(start: Any, size: int) -> _Place:
+        return _Place(builder, builder.add(start, builder.mul(block, I64(size))))
+
+    reader = _Block(
+        *(builder, form, machine, registers),
+        *([here(start, RECORD) for start in starts], here(scales, form.scale_bytes)),
+        here(codes, form.code_bytes),
+    )
+    reader.fetch_later()
+    ends = reader.added_to(sums)
+    for row_sums, row_ends in zip(sums, ends, strict=True):
+        for start, end in zip(row_sums, row_ends, strict=True):
+            start.add_incoming(ir.Constant(floats, [0.0] * lanes), before)
+            start.add_incoming(end, loop)
+    following = builder.add(block, I64(1))
+    block.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_signed("<", following, blocks), loop, after)
+    builder.position_at_end(after)
+    for row, row_ends in enumerate(ends):
+        place = _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
+        for register, end in enumerate(row_ends):
+            builder.store(end, place.at(4 * lanes * register, floats), align=4)
+
+
+__all__ = ["Arguments", "write_tile"]

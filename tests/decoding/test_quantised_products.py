@@ -1,0 +1,125 @@
+"""Products with quantised weights: what they give, whatever else is computed and by whom."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from accel.errors import InvalidRequest
+from accel.models.cpu.quantised.activations import encode_rows, room_for_records
+from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.forms import BLOCK, COLUMNS
+from accel.models.cpu.quantised.instruction_sets import CHOICE, INSTRUCTION_SETS, chosen, here
+from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
+from accel.processor import FEATURES
+from tests.decoding.slow_weights import SIZES, product, random_blocks, values_of, weights_of
+
+Floats = NDArray[np.float32]
+
+ONE_OF_EACH_FORM = ["Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"]
+
+
+@pytest.fixture(params=list(INSTRUCTION_SETS))
+def instructions(request: pytest.FixtureRequest) -> str:
+    """Every instruction set that this processor has."""
+    name: str = request.param
+    if name not in here():
+        missing = sorted(INSTRUCTION_SETS[name].features - FEATURES)
+        pytest.skip(f"this processor has no {', '.join(missing)}")
+    return name
+
+
+def rows_of(count: int, depth: int, generator: np.random.Generator) -> Floats:
+    """Activations of different sizes, among them zeros and a large number."""
+    x = generator.normal(size=(count, depth)).astype(np.float32)
+    x *= np.exp(generator.normal(size=(count, 1))).astype(np.float32)
+    x[:, :BLOCK] = 0
+    x[:, depth // 2] = 40
+    return x
+
+
+@pytest.mark.parametrize("kind", list(SIZES))
+def test_products_are_those_of_a_slow_reference_to_the_last_bit(
+    kind: str, instructions: str
+) -> None:
+    seed = np.random.SeedSequence().entropy
+    print("seed", seed)
+    generator = np.random.default_rng(seed)
+    depth = 512
+    raw, x = random_blocks(kind, 21, depth, generator), rows_of(5, depth, generator)
+    found = QuantisedMatrix.from_file(kind, raw, depth).products(x, instructions)
+    values = [values_of(row) for row in x]
+    for column in range(0, 21, 4):
+        weights = weights_of(kind, raw[column], depth)
+        expected = [product(kind, weights, each) for each in values]
+        assert found[:, column].tolist() == [float(each) for each in expected]
+
+
+@pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
+def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions: str) -> None:
+    generator = np.random.default_rng(1)
+    depth = 256
+    matrix = QuantisedMatrix.from_file(kind, random_blocks(kind, 40, depth, generator), depth)
+    x = rows_of(64, depth, generator)
+    alone = np.concatenate([matrix.products(row[None], instructions) for row in x])
+    for width in range(1, 65):
+        together = matrix.products(x[:width], instructions)
+        assert np.array_equal(together.view(np.int32), alone[:width].view(np.int32)), width
+        others = matrix.products(np.roll(x, width, 0), instructions)
+        assert np.array_equal(np.roll(others, -width, 0), alone), width
+
+
+@pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> None:
+    generator = np.random.default_rng(2)
+    depth, rows = 256, 9
+    raw = random_blocks(kind, 90, depth, generator)
+    matrix = QuantisedMatrix.from_file(kind, raw, depth)
+    x = rows_of(rows, depth, generator)
+    expected = matrix.products(x)
+    records = room_for_records(rows, depth)
+    encode_rows(x, rows, records)
+    groups = len(matrix.packed)
+    found = np.full((rows, groups * COLUMNS), np.nan, np.float32)
+    ends = [groups * part // threads for part in range(threads + 1)]
+    place = matrix.place()
+
+    def compute(part: int) -> None:
+        first, last = ends[part], ends[part + 1]
+        multiply(place, records, 0, rows, first, last, found, first * COLUMNS)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(compute, range(threads)))
+    assert np.array_equal(found[:, :90], expected)
+    assert not found[:, 90:].any()
+
+
+def test_weights_in_floats_become_eight_bits() -> None:
+    generator = np.random.default_rng(3)
+    weights = generator.normal(size=(50, 96)).astype(np.float32)
+    weights[3, 32:64] = 0
+    x = generator.normal(size=(7, 96)).astype(np.float32)
+    found, exact = QuantisedMatrix.from_floats(weights).products(x), x @ weights.T
+    assert np.abs(found - exact).max() < 0.04 * exact.std()
+    assert np.abs(found - exact).max() > 0
+
+
+@pytest.mark.parametrize("kind", list(BLOCK_TYPES))
+def test_packed_weights_take_at_most_a_fifth_more_than_in_the_file(kind: str) -> None:
+    depth = 4864
+    raw = random_blocks(kind, 896, depth, np.random.default_rng(4))
+    assert QuantisedMatrix.from_file(kind, raw, depth).packed.nbytes <= 1.2 * raw.nbytes
+
+
+def test_the_environment_names_an_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CHOICE, raising=False)
+    assert chosen() == here()[0]
+    monkeypatch.setenv(CHOICE, "portable")
+    assert chosen() == "portable"
+    monkeypatch.setenv(CHOICE, "abacus")
+    with pytest.raises(InvalidRequest, match=r"this processor has .*portable"):
+        chosen()

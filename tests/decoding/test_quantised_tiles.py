@@ -1,0 +1,98 @@
+"""Tiles as they are generated for processors that are not at hand."""
+
+from __future__ import annotations
+
+import ctypes
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from llvmlite import ir
+
+from accel.models.cpu.quantised.activations import RECORD, encode_rows, room_for_records
+from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
+from accel.models.cpu.quantised.avx_vnni import AvxVnni
+from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, FORMS, PLANE, Form
+from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.quantised.portable import Portable
+from accel.models.cpu.quantised.registers import InstructionSet
+from accel.models.cpu.quantised.tile import Arguments, write_tile
+from tests.decoding.slow_weights import random_blocks
+
+I64 = ir.IntType(64)
+
+KINDS = {0: "Q8_0", 1: "Q4_0", 2: "Q4_1", 3: "Q5_1", 4: "Q6_K"}
+"""A type of each form."""
+
+
+def tile(form: Form, rows: int, columns: int, machine: InstructionSet) -> str:
+    """LLVM's language for a function ``tile`` that takes ``Arguments``."""
+    module = ir.Module("tile")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 7), "tile")
+    builder = ir.IRBuilder(function.append_basic_block())
+    write_tile(builder, form, rows, columns, machine, Arguments(*function.args))
+    builder.ret_void()
+    return str(module)
+
+
+def machine_for(processor: str) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    made: llvm.TargetMachine = target.create_target_machine(cpu=processor, opt=3)
+    return made
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize(
+    ("processor", "machine", "instruction"),
+    [
+        ("sapphirerapids", Avx512Vnni(), "%zmm"),
+        ("znver4", Avx512Vnni(), "%zmm"),
+        ("alderlake", AvxVnni(), "%ymm"),
+    ],
+)
+def test_each_form_is_multiplied_by_dot_products(
+    form: Form, processor: str, machine: InstructionSet, instruction: str
+) -> None:
+    columns = machine.lanes
+    module = llvm.parse_assembly(tile(form, machine.rows, columns, machine))
+    module.verify()
+    lines = machine_for(processor).emit_assembly(module).splitlines()
+    dots = [line for line in lines if "vpdpbusd" in line]
+    assert len(dots) == machine.rows * 8
+    assert all(instruction in line for line in dots)
+    spilled = [line for line in lines if "(%rsp)" in line and "vmov" in line]
+    assert len(spilled) <= machine.rows
+
+
+class WideRegisters(Portable):
+    """The tiles of AVX-512, from steps that every processor has."""
+
+    rows = Avx512Vnni.rows
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_tiles_of_wide_registers_give_the_same(form: Form) -> None:
+    generator, rows, depth = np.random.default_rng(form.number), 8, 256
+    kind = KINDS[form.number]
+    matrix = QuantisedMatrix.from_file(kind, random_blocks(kind, COLUMNS, depth, generator), depth)
+    x = generator.normal(size=(rows, depth)).astype(np.float32)
+    records = room_for_records(rows, depth)
+    encode_rows(x, rows, records)
+    found = np.zeros((rows, COLUMNS), np.float32)
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(tile(form, rows, COLUMNS, WideRegisters()))
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
+    )
+    with llvm.create_mcjit_compiler(module, target) as engine:
+        engine.finalize_object()
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)(engine.get_function_address("tile"))
+        blocks, group = depth // BLOCK, matrix.packed.ctypes.data
+        codes = group + form.scales_bytes(blocks)
+        assert form.scales_bytes(blocks) % PLANE == 0
+        call(records.ctypes.data, blocks * RECORD, group, codes, blocks, found.ctypes.data, 64)
+    assert np.array_equal(found, matrix.products(x))
