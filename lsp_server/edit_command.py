@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.complete_command import workspace_of
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text
-from lsp_server.editing.hunks import apply_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.errors import RedraftError
@@ -100,9 +100,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.model:
             refuse_not_understood(job.instruction, job.selection)
         result = _generated(args, job, workspace, console)
-        answer = checked_text(job.selection, result, job.language, job.instruction)
-        default = next((found for line in split_lines(text) if (found := line_end(line))), "\n")
-        new = with_line_ends_of(where.code, answer, default)
+        new = checked_text(job.selection, result, job.language, job.instruction)
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
@@ -110,9 +108,7 @@ def run(args: argparse.Namespace) -> int:
             raise RedraftError(f"{args.file} changed while it was edited; nothing written")
         write_atomically(path, edited.encode("utf-8", "surrogateescape"))
     if args.json:
-        write_json(
-            args.json, report(diff, _unix(new), result, written=args.write and edited != text)
-        )
+        write_json(args.json, report(diff, new, result, written=args.write and edited != text))
     else:
         sys.stdout.write(diff)
         _tell(console, result, bool(diff))
@@ -206,7 +202,7 @@ def _job(
 ) -> EditJob:
     if not args.instruction.strip():
         raise RedraftError("the instruction is empty; say what shall change")
-    selection = _unix(text[start:end])
+    selection = text[start:end]
     if not selection.strip():
         raise RedraftError(f"lines {args.lines} are blank; select the lines to change")
     inside = path.is_relative_to(workspace)
@@ -215,18 +211,14 @@ def _job(
         path=str(path.relative_to(workspace) if inside else path),
         instruction=args.instruction,
         selection=selection,
-        before=_unix(text[max(0, start - AROUND_CHARACTERS) : start]),
-        after=_unix(text[end:][:AROUND_CHARACTERS]),
+        before=text[max(0, start - AROUND_CHARACTERS) : start],
+        after=text[end:][:AROUND_CHARACTERS],
         language=LANGUAGES.get(path.suffix, ""),
         max_tokens=args.max_tokens,
         temperature=args.temperature,
         seed=args.seed,
         plain=args.plain,
     )
-
-
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _tell(console: Console, result: JobResult, changed: bool) -> None:

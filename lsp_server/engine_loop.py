@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from lsp_server.errors import RedraftError
 from lsp_server.framing import Frame
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 
@@ -227,6 +228,8 @@ class EngineLoop:
             self._write({"id": job.id, "event": "spans", "spans": [asdict(one) for one in spans]})
         except StopIteration as end:
             self._end(job, result=end.value)
+        except RedraftError as error:
+            self._end(job, error=error)
         except Exception as error:
             logger.exception("%s failed", job.operation)
             self._end(job, error=error)

@@ -21,16 +21,20 @@ from lsp_server.completion.fitting import LineFitter
 from lsp_server.framing import Frame
 from lsp_server.garbage import settle
 from lsp_server.generating import (
+    CUT,
     OnSpans,
     Steps,
     answer,
+    answer_tokens,
     completion_prompt,
     context_tokens,
     edit_parts,
     edit_prompt,
     finished,
     joined,
+    put_in,
     result_of,
+    shown_job,
     sound,
 )
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
@@ -52,9 +56,6 @@ __all__ = ["EngineService", "tokenizer_of"]
 
 Cancelled = Callable[[], bool]
 
-LONGEST_ANSWER = 2
-ANSWER_TOKENS = 256
-"""An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
@@ -206,23 +207,22 @@ class EngineService:
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
         """An edit that yields after every forward, part by part."""
+        shown, asked = shown_job(self.engine, job)
         results: list[JobResult] = []
-        for text, prompt in edit_parts(self.engine, job, self._fits):
+        for text, prompt in edit_parts(self.engine, asked, self._fits):
             if prompt is None:
                 results.append(kept(text))
                 yield results[-1].spans
                 continue
             request = self._request(job, prompt, EDIT_NODES, cancelled)
-            room = self.engine.max_positions - len(prompt.tokens) - 1
-            longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
-            request.max_tokens = min(job.max_tokens, room, longest)
+            request.max_tokens = answer_tokens(self.engine, job, prompt)
             if prompt.fence:
                 request.stop_rule = stopping.fence(prompt.fence)
             result = yield from self._generate(EDIT_KEY, request, job.plain, self._reuse)
             results.append(answer(result, prompt.fence, text))
-            if result.stopped_by in ("cancelled", "length"):
+            if result.stopped_by in CUT:
                 break
-        return joined(results)
+        return put_in(shown, job, joined(results))
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
@@ -233,10 +233,11 @@ class EngineService:
 
     def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
+        key = ("complete", job.workspace, job.path) if isinstance(job, CompletionJob) else EDIT_KEY
         if isinstance(job, EditJob):
-            prompt, key = edit_prompt(self.engine, job), EDIT_KEY
+            prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
         else:
-            prompt, key = self._completion_prompt(job), ("complete", job.workspace, job.path)
+            prompt = self._completion_prompt(job)
         with self._sessions.lend(key, self.engine.session) as session:
             self.engine.prefill(prompt.tokens, session, cancelled)
             return session.length

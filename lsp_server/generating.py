@@ -8,8 +8,11 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.editing.checks import with_end_of
+from lsp_server.documents import line_end, split_lines
+from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
 from lsp_server.editing.pieces import split_at_definitions
+from lsp_server.editing.shown_text import ShownText, readable
+from lsp_server.editing.splice import spliced
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 from lsp_server.spans import SpanBuilder
 
@@ -27,6 +30,11 @@ CONTEXT_S = 0.06
 """Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
 MOST_CONTEXT_TOKENS = 1024
 CONTEXT_STEP = 64
+LONGEST_ANSWER = 2
+ANSWER_TOKENS = 256
+"""An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
+CUT = ("cancelled", "length")
+"""How an answer ended that is not whole."""
 PROBED_ROWS = 128
 """Rows of the forward from whose time the speed of a prefill is taken."""
 
@@ -57,6 +65,37 @@ def context_tokens(engine: Engine, job: CompletionJob) -> int:
     rate = PROBED_ROWS / engine.planner.seconds(PROBED_ROWS, CONTEXT_TOKENS)
     affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
     return min(affordable, MOST_CONTEXT_TOKENS, most)
+
+
+def shown_job(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
+    """What the model reads of an edit, and the edit with that in place of the text itself."""
+    from accel.legible import legible_to, wants_spaces
+
+    tokenizer = engine.tokenizer
+    shown = ShownText(
+        job.selection,
+        job.instruction,
+        legible=legible_to(tokenizer),
+        spaces=wants_spaces(tokenizer),
+    )
+    return shown, replace(
+        job,
+        selection=shown.text,
+        instruction=shown.instruction,
+        before=readable(job.before),
+        after=readable(job.after),
+    )
+
+
+def put_in(shown: ShownText, job: EditJob, result: JobResult) -> JobResult:
+    """The result with the answer put into the text that the user selected; an answer that was cut
+    stays as it is. Raises EditRefused where the answer does not fit."""
+    if result.stopped_by not in CUT:
+        around = [*split_lines(job.before), *split_lines(job.selection), *split_lines(job.after)]
+        end = next((found for line in around if (found := line_end(line))), "\n")
+        tabs = any(line.startswith("\t") for line in around)
+        result.text = spliced(shown, result.text, end, tabs)
+    return result
 
 
 class EditPart(NamedTuple):
@@ -98,6 +137,13 @@ def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
     )
 
 
+def answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
+    """How many tokens an answer may have before it is cut."""
+    room = engine.max_positions - len(prompt.tokens) - 1
+    longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
+    return min(job.max_tokens, room, longest)
+
+
 def result_of(
     generation: Generation, builder: SpanBuilder, plain_forward_s: float = 0.0
 ) -> JobResult:
@@ -122,7 +168,9 @@ def answer(result: JobResult, fence: str, original: str) -> JobResult:
         from accel.prompts import code_in
 
         result.text = code_in(result.text, fence)
-    result.text = with_end_of(original, result.text)
+    if result.stopped_by not in CUT:
+        whole = with_start_of(original, with_end_of(original, result.text))
+        result.text = with_indentation_of(original, whole)
     return result
 
 

@@ -1,6 +1,5 @@
 """What a model's answer must be like before it is offered as an edit.
 
-The answer is brought back to the indentation and the last line ends of the text it replaces.
 Cut-off answers, empty ones, those that no longer parse where the text did, and those that break the
 rule of a known kind of instruction (``rules``) are refused.
 """
@@ -12,13 +11,14 @@ import json
 import re
 import warnings
 
+from lsp_server.editing.fitting import first_indent
 from lsp_server.editing.rules import broken_rule
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
 
 
 def checked_text(old: str, result: JobResult, language: str, instruction: str = "") -> str:
-    """The text that ``old`` becomes, both with ``\\n`` as line end.
+    """The text that ``old`` becomes, which is the result's.
 
     ``language`` as in the protocol (``python``). Raises EditRefused with the reason.
     """
@@ -28,40 +28,21 @@ def checked_text(old: str, result: JobResult, language: str, instruction: str = 
         raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
     if old.strip() and not result.text.strip():
         raise EditRefused("the model answered with nothing; say the instruction differently")
-    new = with_indentation_of(old, with_end_of(old, result.text))
-    problem = new_problem(old, new, language)
+    before, after = _as_parsed(old), _as_parsed(result.text)
+    problem = new_problem(before, after, language)
     if problem:
         raise EditRefused(
             f"the model's answer does not parse ({problem}); edit again or select more"
         )
-    broken = broken_rule(instruction, old, new, language)
+    broken = broken_rule(instruction, before, after, language)
     if broken:
         raise EditRefused(f"the model's answer is not what was asked: {broken}; edit again")
-    return new
+    return result.text
 
 
-def with_end_of(old: str, new: str) -> str:
-    """``new`` with as many line ends at its end as ``old``."""
-    return new.rstrip("\n") + "\n" * (len(old) - len(old.rstrip("\n")))
-
-
-def with_indentation_of(old: str, new: str) -> str:
-    """``new`` shifted as a whole, so that its first visible line is indented as that of ``old``.
-
-    Left alone where lines would have to lose more than they have.
-    """
-    wanted, found = _first_indent(old), _first_indent(new)
-    if wanted is None or found is None or wanted == found:
-        return new
-    lines = new.split("\n")
-    if wanted.startswith(found):
-        added = wanted[len(found) :]
-        return "\n".join(added + line if line.strip() else line for line in lines)
-    if found.startswith(wanted):
-        lost = found[len(wanted) :]
-        if all(line.startswith(lost) or not line.strip() for line in lines):
-            return "\n".join(line[len(lost) :] if line.strip() else line for line in lines)
-    return new
+def _as_parsed(text: str) -> str:
+    """Lines that end in ``\\n``, without a byte order mark: parsers take no other."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
 
 
 _BRACKETED = {
@@ -93,7 +74,7 @@ def _python_problem(text: str) -> str:
     if not text.strip():
         return ""
     # A piece from inside of a block parses below a header of its own.
-    indented = (_first_indent(text) or "") != ""
+    indented = (first_indent(text) or "") != ""
     source = f"if 1:\n{text}" if indented else text
     if re.match(r"\s*(?:elif|else|except|finally)\b", text):
         return ""
@@ -126,9 +107,3 @@ def _bracket_problem(text: str) -> str:
         elif not still_open or still_open.pop() != _PAIRS[mark]:
             return f"a {mark} closes nothing"
     return f"a {still_open[-1]} is not closed" if still_open else ""
-
-
-def _first_indent(text: str) -> str | None:
-    """White space before the first visible character of the first line that has one."""
-    found = re.search(r"^([ \t]*)[^\s]", text, re.MULTILINE)
-    return found.group(1) if found else None

@@ -49,31 +49,6 @@ def apply_hunks(old: str, hunks: list[Hunk]) -> str:
     return "".join([*parts, old[place:]])
 
 
-def with_line_ends_of(old: str, new: str, default: str) -> str:
-    """``new``, whose lines end in ``\\n``, with the line ends of the lines of ``old`` it keeps.
-
-    Lines that are new end as the line before them does in ``old``, or in ``default``.
-    """
-    old_lines, new_lines = _lines(old), _lines(new)
-    ends = [line[len(line.rstrip("\r\n")) :] for line in old_lines]
-    bare = [line.rstrip("\r\n") for line in old_lines]
-    wanted = [line.rstrip("\r\n") for line in new_lines]
-    chosen: list[str] = []
-    opcodes = difflib.SequenceMatcher(None, bare, wanted, autojunk=False).get_opcodes()
-    for _, first, last, new_first, new_last in opcodes:
-        for offset in range(new_last - new_first):
-            kept = min(first + offset, max(last, first) - 1)
-            chosen.append(ends[kept] if kept >= 0 and ends[kept] else default)
-    for place in range(len(wanted) - 2, -1, -1):
-        # A lone carriage return before an empty line would become one line end with it.
-        if chosen[place] == "\r" and not wanted[place + 1] and chosen[place + 1][0] == "\n":
-            chosen[place] = "\n"
-    return "".join(
-        text + (end if line != text else "")
-        for line, text, end in zip(new_lines, wanted, chosen, strict=True)
-    )
-
-
 def unified_diff(old: str, new: str, path: str) -> str:
     """A unified diff of two versions of a file."""
     lines = difflib.unified_diff(_lines(old), _lines(new), f"a/{path}", f"b/{path}")

@@ -17,7 +17,8 @@ def not_understood(instruction: str, selection: str) -> str:
 
     It was trained on edits of known kinds, in English; of others it makes something.
     """
-    if recognise(instruction, selection) is not None:
+    unix = selection.replace("\r\n", "\n").replace("\r", "\n")
+    if recognise(instruction, unix) is not None:
         return ""
     return (
         f"the embedded model does not understand this; it knows, in English: {UNDERSTOOD}. "

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lsp_server.documents import Document, Edit, Position, line_end
+from lsp_server.documents import Document, Edit, Position
 from lsp_server.editing.checks import checked_text
-from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff, with_line_ends_of
+from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.notes import noted_hunks
@@ -188,7 +188,7 @@ class EditProvider:
                 f"the file is held back ({request.held_back}); select the lines to change yourself"
             )
         document, settings = request.document, self._settings().edit
-        selection = _unix(code)
+        selection = code
         if not selection.strip():
             raise EditRefused("nothing is selected; select the lines to change")
         text, offset = document.text, document.offset(start)
@@ -198,8 +198,8 @@ class EditProvider:
             path=request.path,
             instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
             selection=selection,
-            before=_unix(text[max(0, offset - around) : offset]),
-            after=_unix(text[document.offset(end) :][:around]),
+            before=text[max(0, offset - around) : offset],
+            after=text[document.offset(end) :][:around],
             language=document.language,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
@@ -240,13 +240,12 @@ class EditProvider:
         return result
 
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
-        """The edit as changes of the document, in its own line ends."""
+        """The edit as changes of the document."""
         document, job = begun.request.document, begun.job
         if begun.renamed is not None and self._embedded():
             wanted = result.text
         else:
-            new = checked_text(job.selection, result, document.language, job.instruction)
-            wanted = with_line_ends_of(begun.code, new, _line_end_of(document))
+            wanted = checked_text(job.selection, result, document.language, job.instruction)
         before, base = document.text, document.offset(begun.region.start)
         after = before[:base] + wanted + before[base + len(begun.selection) :]
         return EditResult(
@@ -294,11 +293,3 @@ class EditProvider:
     def close_all(self) -> None:
         """The client has gone; its handlers are cancelled, which stops their calls."""
         self._regions.clear()
-
-
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _line_end_of(document: Document) -> str:
-    return next((end for line in document.lines if (end := line_end(line))), "\n")

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from lsp_server.editing.checks import checked_text, new_problem, with_end_of, with_indentation_of
+from lsp_server import generating
+from lsp_server.editing.checks import checked_text, new_problem
+from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
@@ -20,7 +22,7 @@ def answer(text: str, stopped_by: str = "end") -> JobResult:
 
 def test_an_answer_keeps_indentation_and_last_line_end():
     flat = "def area(self):\n    return self.width * self.b"
-    assert checked_text(METHOD, answer(flat), "python") == (
+    assert generating.answer(answer(flat), "", METHOD).text == (
         "    def area(self):\n        return self.width * self.b\n"
     )
 
@@ -46,6 +48,14 @@ def test_shifting(old, new, expected):
 )
 def test_last_line_ends(old, new, expected):
     assert with_end_of(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("a", "\n\nb", "b"), ("\na\n", "b", "\nb"), ("\n\na", "\nb\n", "\n\nb\n")],
+)
+def test_first_line_ends(old, new, expected):
+    assert with_start_of(old, new) == expected
 
 
 @pytest.mark.parametrize(

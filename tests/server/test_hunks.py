@@ -12,7 +12,6 @@ from lsp_server.editing.hunks import (
     apply_hunks,
     minimal_hunks,
     unified_diff,
-    with_line_ends_of,
 )
 
 PIECES = [
@@ -67,25 +66,6 @@ def test_equal_texts_need_no_hunk():
 
 def test_a_mark_stays_with_its_letter():
     assert minimal_hunks("ae\u0301", "ae\u0300") == [Hunk(1, 3, "e\u0300")]
-
-
-def test_kept_lines_keep_their_line_ends():
-    old = "one\r\ntwo\nthree\rfour"
-    assert with_line_ends_of(old, "one\nTWO\nmore\nthree\nfour", "\r\n") == (
-        "one\r\nTWO\nmore\nthree\rfour"
-    )
-    assert with_line_ends_of("", "a\nb", "\r\n") == "a\r\nb"
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_line_ends_change_nothing_else(seed):
-    rng = random.Random(seed)
-    old, new = random_pair(rng)
-    new = new.replace("\r\n", "\n").replace("\r", "\n")
-    fitted = with_line_ends_of(old, new, "\r\n")
-    assert fitted.replace("\r\n", "\n").replace("\r", "\n") == new, f"seed {seed}"
-    unix = old.replace("\r\n", "\n").replace("\r", "\n")
-    assert with_line_ends_of(old, unix, "\n") == old, f"seed {seed}"
 
 
 def test_a_diff_says_where_the_last_line_has_no_end():
