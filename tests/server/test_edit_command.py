@@ -60,7 +60,7 @@ def test_a_diff_is_printed_and_the_file_left_alone(engine, tmp_path, capsys):
     assert "-two" in lines
     assert "+TWO" in lines
     assert engine.jobs[0].selection == "two"
-    assert engine.jobs[0].before == "one\n"
+    assert engine.jobs[0].before == "one\r\n"
 
 
 def test_writing_keeps_mode_and_line_ends(engine, tmp_path, capsys):
@@ -72,7 +72,7 @@ def test_writing_keeps_mode_and_line_ends(engine, tmp_path, capsys):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     document = json.loads(capsys.readouterr().out)
     assert document["written"] is True
-    assert document["text"] == "ONE\nTWO\nTHREE"
+    assert document["text"] == "ONE\r\nTWO\nTHREE"
     assert document["tokens"] == 5
     assert "+TWO" in document["diff"]
     assert os.listdir(tmp_path) == ["notes.txt"]
