@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lsp_server.documents import Document, Position
+from lsp_server.editing.fitting import with_end_of
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import not_understood
@@ -20,6 +21,8 @@ from lsp_server.editing.notes import (
     rename_note,
 )
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
+from lsp_server.editing.shown_text import ShownText
+from lsp_server.editing.splice import spliced
 from lsp_server.engine_call import Call
 from lsp_server.errors import EditRefused
 from lsp_server.jobs import EditJob, JobResult
@@ -30,7 +33,7 @@ RENAMED = [Hunk(place, place + len("prices"), "items") for place in (10, OLD.rin
 
 
 class Engine:
-    """Answers with what the test says, and keeps what it was asked."""
+    """Puts in what the test says a model answers, and keeps what it was asked."""
 
     def __init__(self, answer: str) -> None:
         self.refused = ""
@@ -40,7 +43,9 @@ class Engine:
     def edit(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
         self.jobs.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        future.set_result(JobResult(self.answer, [], 9, 3, 0.1, 0.0, {}, "end"))
+        shown = ShownText(job.selection)
+        text = spliced(shown, with_end_of(shown.text, self.answer))
+        future.set_result(JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end"))
         return Call(1, urgency, future, on_spans, lambda: None)
 
 
@@ -116,9 +121,7 @@ def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
 )
 def test_code_before_an_instruction_comment_stays(text: str, seen: str, kept: str) -> None:
     edit, engine = edited(text, seen.upper(), "shout", comment=True, language="text")
-    assert engine.jobs[0].selection == seen.rstrip("\n") + "\n" * text.endswith("\n") or (
-        engine.jobs[0].selection == seen.rstrip("\n")
-    )
+    assert ShownText(engine.jobs[0].selection).text == seen.rstrip("\n")
     assert "redraft" not in engine.jobs[0].before
     after = applied(text, edit)
     assert "redraft" not in after.lower()
