@@ -9,6 +9,9 @@ from lsp_server.settings import Settings
 
 RUN_EDIT = "redraft.runEdit"
 """Has an edit made and applied by the client's own workspace/applyEdit."""
+ALLOW_FILE = "redraft.allowFile"
+HOLD_BACK_FILE = "redraft.holdBackFile"
+"""The user allows a file that is held back, or takes that back."""
 COMMANDS = [
     "redraft.reindex",
     "redraft.status",
@@ -16,6 +19,8 @@ COMMANDS = [
     "redraft.resume",
     RUN_EDIT,
     "redraft.accepted",
+    ALLOW_FILE,
+    HOLD_BACK_FILE,
 ]
 EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register

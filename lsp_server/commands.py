@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from lsp_server.capabilities import ALLOW_FILE, HOLD_BACK_FILE
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.editing.results import (
     LABEL,
@@ -41,6 +42,8 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
         return _accepted(ls, first)
+    if params.command in (ALLOW_FILE, HOLD_BACK_FILE):
+        return _allow(ls, first, params.command == ALLOW_FILE)
     raise RedraftError(f"unknown command {params.command}")
 
 
@@ -51,6 +54,16 @@ def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
     if taken is not None and ls.counts_uri_elsewhere(taken[0].document):
         ls.completion.accepted(*taken)
     ls.status.changed()
+
+
+def _allow(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict[str, Any]:
+    """``redraft.allowFile`` and ``redraft.holdBackFile``: ``{uri}``. Raises RedraftError."""
+    uri = told.get("uri")
+    if not isinstance(uri, str) or not uri:
+        raise RedraftError("which file? give {uri}")
+    ls.hub.allow(uri, allowed)
+    document = ls.documents.find(uri)
+    return {"reason": ls.held_back.reason(document) if document is not None else ""}
 
 
 def _reindex(ls: RedraftServer) -> None:

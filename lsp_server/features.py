@@ -160,6 +160,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         ls.settings.edit,
         embedded=not ls.settings.model.path,
         held_back=bool(ls.held_back.reason(document)),
+        allowed=document.uri in ls.hub.allowed,
     )
 
 
@@ -192,11 +193,12 @@ def prepare_edit(ls: RedraftServer, params: Any) -> None:
 
 def status(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``redraft/status``, for one document when it is named."""
-    inactive = ""
+    inactive = uri = ""
     if isinstance(params, dict) and isinstance(params.get("textDocument"), dict):
-        document = ls.documents.find(str(params["textDocument"].get("uri")))
+        uri = str(params["textDocument"].get("uri"))
+        document = ls.documents.find(uri)
         inactive = inactive_reason(ls, document) if document else "the document is not open"
-    return status_message(ls.condition(inactive))
+    return status_message(ls.condition(inactive, uri))
 
 
 async def execute_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from lsp_server.allowed_files import AllowedFiles
 from lsp_server.documents import Document, Edit
 from lsp_server.uri_paths import paths_in
 from repo_index.secret_paths import secret_path
@@ -30,11 +31,17 @@ class _Judged:
 class HeldBack:
     """Judges the open documents of one client."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: AllowedFiles) -> None:
+        self._allowed = allowed
         self._judged: dict[str, _Judged] = {}
 
     def reason(self, document: Document) -> str:
-        """Why a document is held back; empty when it is not."""
+        """Why a document is held back; empty when it is not, or when the user allows it."""
+        reason = self.secret(document)
+        return "" if reason and document.uri in self._allowed else reason
+
+    def secret(self, document: Document) -> str:
+        """Why a document seems to hold secrets, allowed or not; empty when it does not."""
         judged = self._judged_of(document)
         if judged.path_reason:
             return judged.path_reason

@@ -61,7 +61,7 @@ class RedraftServer(LanguageServer):
         self.performance = Performance()
         self.last_reason = ""
         self.progresses: dict[str | int, Progress] = {}
-        self.held_back = HeldBack()
+        self.held_back = HeldBack(hub.allowed)
         self.ignored = IgnoredPaths()
         self._open_files = OpenFiles(self.documents, self.folders, self.counts_elsewhere)
         self.completion = CompletionProvider(
@@ -169,6 +169,12 @@ class RedraftServer(LanguageServer):
             self.model_notice.engine_changed(engine, self.features)
             self.status.changed()
 
+    def allowance_changed(self, uri: str) -> None:
+        """The hub tells that the user allows a file, or does not any more."""
+        self.completion.close(uri)
+        self.feed_buffer(uri)
+        self.status.changed()
+
     def index_changed(self, folder: str, what: str) -> None:
         """The hub tells that a datastore is further."""
         if folder in self.folders.paths:
@@ -176,8 +182,13 @@ class RedraftServer(LanguageServer):
             if what != "written":
                 self.status.changed()
 
-    def condition(self, inactive: str = "") -> Condition:
-        """What the status is made from."""
+    def held_back_documents(self) -> dict[str, str]:
+        """Open documents that are held back, by URI, each with the reason."""
+        reasons = {one.uri: self.held_back.reason(one) for one in self.documents}
+        return {uri: reason for uri, reason in reasons.items() if reason}
+
+    def condition(self, inactive: str = "", document: str = "") -> Condition:
+        """What the status is made from; ``document``: the URI of the one it is about."""
         model = self.settings.model.path
         states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
         return Condition(
@@ -189,6 +200,8 @@ class RedraftServer(LanguageServer):
             acceptance=self.hub.acceptance.by_language(),
             reason=self.last_reason,
             inactive=inactive,
+            held_back=self.held_back_documents(),
+            document=document,
         )
 
     # Open documents, as the index sees them
@@ -220,9 +233,9 @@ class RedraftServer(LanguageServer):
         return document is not None and self.counts_elsewhere(document)
 
     def counts_elsewhere(self, document: Document) -> bool:
-        """Whether other documents may be completed from this one's text: none that is held back,
-        and none that is ignored unless the user wants it."""
-        if self.held_back.reason(document):
+        """Whether other documents may be completed from this one's text: none that seems to hold
+        secrets, allowed or not, and none that is ignored unless the user wants it."""
+        if self.held_back.secret(document):
             return False
         index = self.settings.index
         place = self.folders.place(document.uri)

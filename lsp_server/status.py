@@ -18,6 +18,7 @@ _REMEDIES = {
     "error": "check the setting redraft.model.path, or run: redraft doctor",
     "paused": "run the command redraft.resume",
 }
+_REMEDY_OF_HELD_BACK = "if it holds no secrets, run the command redraft.allowFile"
 
 
 @dataclass(slots=True)
@@ -66,6 +67,10 @@ class Condition:
     """Why the last request had nothing to show."""
     inactive: str = ""
     """Why there are no suggestions in the document asked about."""
+    held_back: dict[str, str] = field(default_factory=dict)
+    """Open documents that hold secrets: URI and reason."""
+    document: str = ""
+    """URI of the document asked about."""
 
 
 def status_message(condition: Condition) -> dict[str, Any]:
@@ -76,6 +81,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
     faster = condition.engine.speedup or performance.speedup
     failure = condition.engine.failure if state == "error" else None
     remedy = failure.remedy if failure is not None else ""
+    if state == "inactive" and condition.document in condition.held_back:
+        remedy = _REMEDY_OF_HELD_BACK
     return {
         "state": state,
         "message": message,
@@ -95,6 +102,9 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "queue": condition.engine.queue_length,
         "stopping": condition.engine.stopping,
         "reason": condition.inactive or condition.reason,
+        "heldBack": [
+            {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())
+        ],
     }
 
 

@@ -50,4 +50,5 @@ def _page(status: dict[str, Any]) -> str:
     for language, known in status["acceptance"].items():
         percent, count = 100 * known["rate"], known["shown"]
         lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
+    lines += [f"held back {uri}: {reason}" for uri, reason in status["held_back"].items()]
     return "\n".join(lines)

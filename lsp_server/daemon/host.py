@@ -166,6 +166,7 @@ def main(path: Path) -> int:
 
     start_log("daemon")
     logger.info("daemon %s starts", os.getpid())
+    from lsp_server.allowed_files import AllowedFiles, allowed_file
     from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
     from lsp_server.connection import warm_up
     from lsp_server.daemon.hub import Hub
@@ -173,7 +174,12 @@ def main(path: Path) -> int:
     warm_up()
 
     async def serve() -> None:
-        await Host(path, Hub(acceptance=AcceptanceRates(acceptance_file()))).run()
+        await Host(
+            path,
+            Hub(
+                acceptance=AcceptanceRates(acceptance_file()), allowed=AllowedFiles(allowed_file())
+            ),
+        ).run()
 
     asyncio.run(serve())
     lock.release()

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.engine_client import EngineClient
 from lsp_server.engine_key import EngineKey
+from lsp_server.errors import RedraftError
 from lsp_server.indexer_client import IndexerClient
 from lsp_server.log import log_folder
 from lsp_server.settings import Settings
@@ -31,14 +33,23 @@ class Client(Protocol):
     def engine(self) -> EngineClient: ...
     def engine_changed(self, engine: EngineClient) -> None: ...
     def index_changed(self, folder: str, what: str) -> None: ...
+    def held_back_documents(self) -> dict[str, str]: ...
+    def allowance_changed(self, uri: str) -> None: ...
 
 
 class Hub:
     """Engines and indexes, shared. Windows that ask for different models get different engines."""
 
-    def __init__(self, in_thread: bool = False, acceptance: AcceptanceRates | None = None) -> None:
-        """``in_thread``: no child processes; ``acceptance``: as it was learnt before."""
+    def __init__(
+        self,
+        in_thread: bool = False,
+        acceptance: AcceptanceRates | None = None,
+        allowed: AllowedFiles | None = None,
+    ) -> None:
+        """``in_thread``: no child processes; ``acceptance``: as it was learnt before; ``allowed``:
+        the files that the user allowed before."""
         self.acceptance = acceptance or AcceptanceRates()
+        self.allowed = allowed or AllowedFiles()
         self.clients: set[Client] = set()
         self.started = time.monotonic()
         self._in_thread = in_thread
@@ -84,6 +95,19 @@ class Hub:
             self.indexer.close_workspace(folder)
             for engine in self._engines.values():
                 engine.close_workspace(folder)
+
+    def allow(self, uri: str, allowed: bool) -> None:
+        """The user allows a file that is held back, or takes that back. Raises RedraftError."""
+        try:
+            (self.allowed.allow if allowed else self.allowed.hold_back)(uri)
+        except OSError as error:
+            raise RedraftError(
+                f"{allowed_file()} cannot be written ({error.strerror}); the choice holds until "
+                "the server ends"
+            ) from error
+        finally:
+            for client in list(self.clients):
+                client.allowance_changed(uri)
 
     def _tell_busy(self) -> None:
         """Keep the indexer out of the way of requests."""
@@ -136,6 +160,11 @@ class Hub:
             ],
             "indexer_pid": self.indexer.pid,
             "acceptance": self.acceptance.by_language(),
+            "held_back": {
+                uri: reason
+                for client in self.clients
+                for uri, reason in client.held_back_documents().items()
+            },
         }
 
     def _engine_changed(self, key: EngineKey) -> None:

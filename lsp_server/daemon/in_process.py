@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 
+from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.connection import serve_connection, warm_up
 from lsp_server.daemon.hub import Hub
 from lsp_server.log import start_log
@@ -49,7 +50,7 @@ def pass_output(connection: socket.socket) -> None:
 
 
 async def _serve(connection: socket.socket) -> None:
-    hub = Hub(in_thread=True)
+    hub = Hub(in_thread=True, allowed=AllowedFiles(allowed_file()))
     reader, writer = await asyncio.open_connection(sock=connection)
     watching = asyncio.ensure_future(hub.watch())
     await serve_connection(reader, writer, hub)

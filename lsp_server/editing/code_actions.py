@@ -7,7 +7,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.capabilities import EDIT_COMMAND, RUN_EDIT
+from lsp_server.capabilities import ALLOW_FILE, EDIT_COMMAND, HOLD_BACK_FILE, RUN_EDIT
 from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document
 from lsp_server.editing.instruction_comments import block_of, instruction_comment
@@ -34,12 +34,43 @@ def code_actions(
     *,
     embedded: bool = True,
     held_back: bool = False,
+    allowed: bool = False,
 ) -> list[types.CodeAction]:
     """Everything that can be offered for a range. Edits are made when one is chosen.
 
     ``embedded``: the model is the embedded one, which knows few edits. ``held_back``: the document
-    holds secrets, and only what the user selected is edited.
+    holds secrets, and only what the user selected is edited; ``allowed``: the user allows it.
     """
+    actions = _edits(where, features, settings, embedded=embedded, held_back=held_back)
+    if features.unresolved_actions:
+        actions = [_as_command(action) for action in actions] if features.apply_edit else []
+    if features.generated_tag:
+        for action in actions:
+            action.tags = [types.CodeActionTag.LlmGenerated]
+    if (held_back or allowed) and _wanted(where, types.CodeActionKind.RefactorRewrite):
+        actions.append(_allowance(where, allowed))
+    return actions
+
+
+def _allowance(where: Where, allowed: bool) -> types.CodeAction:
+    """Allows a document that is held back, or takes that back."""
+    title = "Redraft: hold this file back again" if allowed else "Redraft: allow this file"
+    command = HOLD_BACK_FILE if allowed else ALLOW_FILE
+    return types.CodeAction(
+        title=title,
+        kind=types.CodeActionKind.RefactorRewrite,
+        command=types.Command(title, command, arguments=[{"uri": where.document.uri}]),
+    )
+
+
+def _edits(
+    where: Where,
+    features: ClientFeatures,
+    settings: EditSettings,
+    *,
+    embedded: bool,
+    held_back: bool,
+) -> list[types.CodeAction]:
     actions: list[types.CodeAction] = []
     if held_back and where.range.start == where.range.end:
         return actions
@@ -58,11 +89,6 @@ def code_actions(
     # The embedded model fixes nothing: it knows edits of a few kinds.
     if not (embedded or held_back) and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
-    if features.unresolved_actions:
-        actions = [_as_command(action) for action in actions] if features.apply_edit else []
-    if features.generated_tag:
-        for action in actions:
-            action.tags = [types.CodeActionTag.LlmGenerated]
     return actions
 
 

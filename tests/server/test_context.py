@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lsp_server.allowed_files import AllowedFiles
 from lsp_server.completion import cross_file
 from lsp_server.completion.context import MOST_FILES, OpenFiles
 from lsp_server.completion.cross_file import CrossFile
@@ -216,7 +217,7 @@ def opened(**texts: str) -> tuple[Documents, OpenFiles]:
     for name, text in texts.items():
         documents.open(f"file:///w/{name}.py", "python", 1, text)
     documents.open("file:///w/other.lua", "lua", 1, "function f() end\n")
-    held_back = HeldBack()
+    held_back = HeldBack(AllowedFiles())
     return documents, OpenFiles(
         documents, Folders(), lambda document: not held_back.reason(document)
     )

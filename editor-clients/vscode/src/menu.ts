@@ -2,14 +2,14 @@
 
 import * as vscode from "vscode";
 
-import type { State } from "./protocol";
+import type { StatusItem } from "./status";
 
 interface Entry extends vscode.QuickPickItem {
   command: string;
   values?: unknown[];
 }
 
-export async function showMenu(state: State, summary: string): Promise<void> {
+export async function showMenu({ state, summary, heldBack }: StatusItem): Promise<void> {
   const pause: Entry =
     state === "paused"
       ? { label: "$(debug-start) Resume here", command: "redraft.resumeHere" }
@@ -17,6 +17,9 @@ export async function showMenu(state: State, summary: string): Promise<void> {
   const entries: Entry[] = [
     { label: "$(edit) Edit with instruction…", command: "redraft.editWithInstruction" },
     pause,
+    ...(heldBack
+      ? [{ label: "$(unlock) Allow this file, which is held back", command: "redraft.allowThisFile" }]
+      : []),
     { label: "$(sync) Reindex the workspace", command: "redraft.reindexWorkspace" },
     { label: "$(output) Show log", command: "redraft.showLog" },
     { label: "$(pulse) Run doctor", command: "redraft.runDoctor" },

@@ -51,6 +51,8 @@ export interface Status {
   tokensPerForward?: number | null;
   speedup?: number | null;
   reason?: string;
+  /** Open documents that seem to hold secrets. */
+  heldBack?: { uri: string; reason: string }[];
 }
 
 export const editRequest = new RequestType<EditParams, EditResult, void>("redraft/edit");

@@ -34,6 +34,14 @@ export class StatusItem implements vscode.Disposable {
     return this.latest.state;
   }
 
+  /** Whether the document in front seems to hold secrets, so that nothing is suggested in it. */
+  get heldBack(): boolean {
+    const document = vscode.window.activeTextEditor?.document.uri;
+    if (!document || !this.client) return false;
+    const uri = this.client.code2ProtocolConverter.asUri(document);
+    return this.latest.heldBack?.some((one) => one.uri === uri) ?? false;
+  }
+
   attach(client: LanguageClient): vscode.Disposable {
     this.client = client;
     return vscode.Disposable.from(
@@ -98,6 +106,7 @@ function tooltip(status: Status): vscode.MarkdownString {
     ["State", status.message ? `${status.state}: ${status.message}` : status.state],
     ["Why", status.reason],
     ["What to do", status.remedy],
+    ["Held back", status.heldBack?.length ? `${status.heldBack.length} files that may hold secrets` : undefined],
     ["Model", status.model],
     ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],
     ["Last answer", withUnit(status.lastLatencyMs, " ms", 0)],

@@ -57,6 +57,8 @@ M.actions = {
   reindex = of_server('redraft.reindex'),
   pause = of_server('redraft.pause'),
   resume = of_server('redraft.resume'),
+  allow = of_server('redraft.allowFile'),
+  hold_back = of_server('redraft.holdBackFile'),
   log = show_log,
   restart = function()
     require('redraft.restart').restart()
