@@ -17,6 +17,9 @@ from urllib.parse import unquote
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _BORDERS = re.compile(r"[?#&=;,|\"'<>(){}\[\]]|!/|::")
+_INSIDE = re.compile(r"!/|::")
+_OLD_VERSION = re.compile(r"(.*)/\.git//[^/]*/(.*)")
+"""Fugitive's name of a file in a commit."""
 MOST_ENCODINGS = 4
 """Percent signs are themselves encoded by a scheme around a scheme."""
 LONGEST_URI = 16_384
@@ -25,22 +28,27 @@ LONGEST_URI = 16_384
 def paths_in(uri: str) -> list[str]:
     """Every path in a URI, decoded, with ``/`` between its parts. Each stands once."""
     found: dict[str, None] = {}
-    text = uri[:LONGEST_URI]
-    for _ in range(MOST_ENCODINGS):
-        for part in _parts(text):
-            found.update(dict.fromkeys(_paths_of(part)))
-        decoded = unquote(text)
-        if decoded == text:
-            break
-        text = decoded
+    waiting = [(uri[:LONGEST_URI], 0)]
+    while waiting:
+        text, decodings = waiting.pop()
+        for part in dict.fromkeys(_parts(text)):
+            decoded = unquote(part)
+            if decoded != part and decodings < MOST_ENCODINGS:
+                waiting.append((decoded, decodings + 1))
+            else:
+                found.update(dict.fromkeys(_paths_of(part)))
     return list(found)
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The whole, what stands before its query and fragment, and everything in those."""
-    yield text
+    """What stands before the query and the fragment, and everything in those."""
     path, *rest = re.split(r"[?#]", text, maxsplit=1)
-    yield path
+    if '"' not in path:
+        yield path
+    # An archive and a repository have paths of their own inside.
+    yield from ("/" + inside for inside in _INSIDE.split(path)[1:])
+    if (version := _OLD_VERSION.fullmatch(path)) is not None:
+        yield f"{version[1]}/{version[2]}"
     for query in rest:
         yield from _strings_of(query)
     yield from _BORDERS.split(text)

@@ -75,9 +75,7 @@ _SOURCE = (
     "css scss less sql proto graphql tf bicep ipynb"
 )
 _SOURCE_ENDINGS = tuple(f".{ending}" for ending in _SOURCE.split())
-_COPIES = re.compile(
-    r"^(?:\.#|#|\.(?=.*\.sw[a-p]$))|(?:~|#|\.(?:bak|old|orig|save|backup|copy|tmp|sw[a-p]))$"
-)
+_COPIES = re.compile(r"^\.?#|(?:~|#|\.(?:bak|old|orig|save|backup|copy|tmp|sw[a-p]))$")
 """What editors and people add to the name of a copy."""
 
 _ANY_NAME = re.compile("|".join(translate(pattern) for pattern in _NAMES))
@@ -137,12 +135,20 @@ def _own_homes(home: str) -> tuple[str, ...]:
 
 
 def _secret_name(path: str, name: str) -> str:
-    while (shorter := _COPIES.sub("", name)) != name and shorter:
-        name = shorter
-    if name.endswith(_HARMLESS_ENDINGS) or _HARMLESS_NAMES.fullmatch(name):
-        return ""
     if path.endswith(_ENDS_OF_PATHS):
         return f"secret: the name is {'/'.join(path.split('/')[-2:])}"
+    copy = name
+    while (shorter := _COPIES.sub("", copy)) != copy and shorter:
+        copy = shorter
+    if copy == name:
+        return _reason_of_name(path, name)
+    # Vim puts a dot before the name of a copy.
+    return _reason_of_name(path, copy) or _reason_of_name(path, copy.removeprefix("."))
+
+
+def _reason_of_name(path: str, name: str) -> str:
+    if name.endswith(_HARMLESS_ENDINGS) or _HARMLESS_NAMES.fullmatch(name):
+        return ""
     if _STORES.fullmatch(name) and not _INNOCENT_STORES.search(path):
         return f"secret: the name is {name}"
     # A source file may have any name; what it holds decides.
