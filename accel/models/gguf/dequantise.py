@@ -20,6 +20,9 @@ Blocks: TypeAlias = NDArray[np.uint8]
 Values: TypeAlias = NDArray[np.float32]
 """[blocks, values of a block], or of parts of blocks"""
 
+_PIECE = 1 << 16
+"""Values that are worked out at a time: what is made on the way stays in the processor's cache."""
+
 _LEVELS = np.array(
     [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32
 )
@@ -41,9 +44,14 @@ def dequantise(data: NDArray[np.uint8], kind: BlockType) -> Values:
             f"weights of type {kind.name} are not known; take a file in Q8_0, Q4_0 or Q4_K_M"
         )
     blocks = np.ascontiguousarray(data).reshape(-1, kind.nbytes)
+    found = np.empty((len(blocks), kind.values), np.float32)
+    step = max(_PIECE // kind.values, 1)
     # What a damaged file holds may be infinite: the caller sees it, numpy need not warn.
     with np.errstate(invalid="ignore", over="ignore"):
-        return _READERS[kind.name](blocks).reshape(len(data), -1)
+        for start in range(0, len(blocks), step):
+            piece = slice(start, start + step)
+            found[piece] = _READERS[kind.name](blocks[piece])
+    return found.reshape(len(data), -1)
 
 
 def _f32(blocks: Blocks) -> Values:

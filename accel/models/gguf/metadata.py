@@ -63,8 +63,10 @@ class Metadata:
         return self._refuse(key, "a number")
 
     def texts(self, key: str) -> list[str] | None:
-        """A list of strings, None without."""
+        """A list of strings, None without. An empty list may be of any kind."""
         value = self._values.get(key)
+        if isinstance(value, np.ndarray) and not len(value):
+            return []
         if value is None or isinstance(value, list):
             return value
         return self._refuse(key, "a list of strings")

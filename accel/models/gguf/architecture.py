@@ -1,0 +1,168 @@
+"""What the decoder in a GGUF file is built like, as far as our forward has such parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.header import shown
+from accel.models.gguf.metadata import Metadata
+
+ADVICE = "run it with llama.cpp, or give the model's folder with safetensors"
+
+_Number = TypeVar("_Number", int, float)
+
+_MOST = 1 << 24
+"""No size of a decoder is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What models of one ``general.architecture`` have in common."""
+
+    turns_neighbours: bool
+    """Rows of Q and K lie so that neighbours are turned together. Our forward turns the first half
+    of a head with the second."""
+    norms_heads: bool = False
+    """Each head of Q and K has a norm of its own."""
+    is_scaled: bool = False
+    """Embedding, attention, what layers add and logits are multiplied by numbers of the file."""
+
+
+FAMILIES = {
+    "llama": Family(turns_neighbours=True),
+    "qwen2": Family(turns_neighbours=False),
+    "qwen3": Family(turns_neighbours=False, norms_heads=True),
+    "granite": Family(turns_neighbours=True, is_scaled=True),
+}
+"""SmolLM and Mistral call themselves ``llama``."""
+
+_FOREIGN = {
+    "attn_logit_softcapping": "bends its attention",
+    "final_logit_softcapping": "bends its logits",
+    "attention.max_alibi_bias": "has other positions (ALiBi)",
+    "attention.clamp_kqv": "clamps its attention",
+    "attention.temperature_scale": "scales its attention by position",
+    "attention.layer_norm_epsilon": "has other norms",
+    "rope.scaling.yarn_log_multiplier": "turns positions in another way",
+    "ssm.state_size": "is a hybrid with a recurrent state",
+}
+"""Keys that say what our forward has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Sizes and constants of a decoder."""
+
+    family: Family
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    kv_heads: int
+    depth: int
+    """Width of a head."""
+    vocabulary: int
+    positions: int
+    """Tokens of the longest text."""
+    eps: float
+    attention_scale: float = 1.0
+    """Factor of the scores."""
+    added_scale: float = 1.0
+    """Factor of what attention and feed-forward add. A stream of states that begins with scaled
+    embeddings is kept divided by that scale: norms undo it, and embedding and head stay one."""
+    logit_scale: float = 1.0
+    """Factor of the logits."""
+
+
+class _Keys:
+    """The keys of one architecture, of which most have to be there."""
+
+    def __init__(self, metadata: Metadata, name: str) -> None:
+        self._metadata = metadata
+        self._name = name
+
+    def has(self, key: str) -> bool:
+        return f"{self._name}.{key}" in self._metadata
+
+    def integer(self, key: str, default: int | None = None, least: int = 1) -> int:
+        found = self._metadata.integer(f"{self._name}.{key}", least, _MOST)
+        return self._found(key, default if found is None else found)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        found = self._metadata.number(f"{self._name}.{key}")
+        found = self._found(key, default if found is None else found)
+        if found <= 0:
+            raise BrokenModel(
+                f"{self._metadata.path}: {self._name}.{key} is {found}; fetch it again"
+            )
+        return found
+
+    def _found(self, key: str, value: _Number | None) -> _Number:
+        if value is None:
+            raise BrokenModel(f"{self._metadata.path} lacks {self._name}.{key}; fetch it again")
+        return value
+
+
+def read_architecture(file: GgufFile) -> Architecture:
+    """Raises BrokenModel, or UnsupportedModel where a model has parts that our forward has not."""
+    path = file.path
+    name = file.metadata.text("general.architecture")
+    if name is None:
+        raise BrokenModel(f"{path} names no architecture; fetch it again")
+    family = FAMILIES.get(name)
+    if family is None:
+        known = ", ".join(FAMILIES)
+        raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {known}; {ADVICE}")
+    keys = _Keys(file.metadata, name)
+    embedding = file.tensors.get("token_embd.weight")
+    if embedding is None:
+        raise BrokenModel(f"{path} lacks token_embd.weight; fetch it again")
+    width, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
+    found = Architecture(
+        family=family,
+        layers=keys.integer("block_count"),
+        width=width,
+        inner=keys.integer("feed_forward_length"),
+        heads=heads,
+        kv_heads=keys.integer("attention.head_count_kv", heads),
+        depth=keys.integer("attention.key_length", max(width // heads, 1)),
+        vocabulary=embedding.shape[0],
+        positions=keys.integer("context_length"),
+        eps=keys.number("attention.layer_norm_rms_epsilon"),
+    )
+    found = replace(found, attention_scale=found.depth**-0.5)
+    _refuse_foreign(found, keys, path)
+    return _scaled(found, keys) if family.is_scaled else found
+
+
+def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
+    """Raises UnsupportedModel for what our forward has not."""
+    reasons = [what for key, what in _FOREIGN.items() if keys.has(key)]
+    if keys.integer("expert_count", 0, least=0):
+        reasons.append("is a mixture of experts")
+    if 0 < keys.integer("attention.sliding_window", 0, least=0) < found.positions:
+        reasons.append("looks back through a sliding window")
+    if keys.integer("rope.dimension_count", found.depth, least=0) != found.depth:
+        reasons.append("turns a part of each head only")
+    if keys.integer("attention.value_length", found.depth) != found.depth or found.depth % 2:
+        reasons.append("has heads of other widths")
+    if found.heads % found.kv_heads:
+        reasons.append("shares heads unevenly")
+    if reasons:
+        raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here; {ADVICE}")
+
+
+def _scaled(found: Architecture, keys: _Keys) -> Architecture:
+    """Granite's numbers. Source: its modelling in transformers; ``logit_scale`` divides."""
+    embedding = keys.number("embedding_scale", 1.0)
+    return replace(
+        found,
+        eps=found.eps / embedding**2,
+        attention_scale=keys.number("attention.scale", found.attention_scale),
+        added_scale=keys.number("residual_scale", 1.0) / embedding,
+        logit_scale=1 / keys.number("logit_scale", 1.0),
+    )

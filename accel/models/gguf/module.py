@@ -1,0 +1,199 @@
+"""A GGUF file's decoder as a module of torch: the parts that our forwards are made of, and a slow
+forward that they are compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import silu, softmax
+
+from accel.models.gguf.architecture import Architecture, read_architecture
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.rotation import Rotation, read_rotation
+from accel.models.gguf.vocabulary import read_vocabulary
+from accel.models.gguf.weights import EMBEDDING, HEAD, Weights
+
+
+def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
+    """The decoder of a file, dequantised, on the CPU. Raises BrokenModel or UnsupportedModel."""
+    with GgufFile(path) as file:
+        architecture = read_architecture(file)
+        vocabulary = read_vocabulary(file.metadata)
+        weights = Weights(file, architecture)
+        rotation = read_rotation(file, architecture)
+        module = Decoder(architecture, rotation, weights, dtype)
+    module.config.eos_token_id = sorted(vocabulary.end_tokens)
+    return module
+
+
+class Decoder(nn.Module):
+    """Parts by the names of transformers. Its own forward is for comparison alone: without a cache,
+    in float32, one operation after another."""
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        rotation: Rotation,
+        weights: Weights,
+        dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.config = _Config(architecture)
+        read = _Reader(weights, dtype)
+        embedding = read.tensor(EMBEDDING)
+        self.model = _holding(
+            embed_tokens=nn.Embedding.from_pretrained(embedding),
+            layers=nn.ModuleList(
+                _layer(read, f"model.layers.{place}", architecture)
+                for place in range(architecture.layers)
+            ),
+            norm=_Norm(read.tensor("model.norm.weight"), architecture.eps),
+            rotary_emb=_Rotary(rotation),
+        )
+        self.lm_head = _linear(read.tensor(HEAD) if HEAD in weights else embedding)
+
+    def get_output_embeddings(self) -> Any:
+        """The head, as transformers calls it."""
+        return self.lm_head
+
+    def forward(self, input_ids: Tensor, **_options: object) -> Any:
+        """Logits [1, tokens, vocabulary] of [1, tokens] under ``logits``."""
+        base: Any = self.model
+        angles = torch.outer(
+            torch.arange(input_ids.shape[1]).float(), base.rotary_emb.inv_freq.float()
+        )
+        scale = base.rotary_emb.attention_scaling
+        turning = angles.cos() * scale, angles.sin() * scale
+        x = base.embed_tokens.weight[input_ids[0]].float()
+        for layer in base.layers:
+            x = x + _attention(layer.self_attn, layer.input_layernorm(x), turning)
+            h = layer.post_attention_layernorm(x)
+            mlp = layer.mlp
+            x = x + _product(
+                mlp.down_proj, silu(_product(mlp.gate_proj, h)) * _product(mlp.up_proj, h)
+            )
+        return SimpleNamespace(logits=_product(self.lm_head, base.norm(x))[None])
+
+
+def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
+    """What attention adds to rows [tokens, width]."""
+    tokens, depth = len(h), part.head_dim
+    query, key, value = (
+        _product(projection, h).view(tokens, -1, depth)
+        for projection in (part.q_proj, part.k_proj, part.v_proj)
+    )
+    if hasattr(part, "q_norm"):
+        query, key = part.q_norm(query), part.k_norm(key)
+    query, key = _turned(query, *turning), _turned(key, *turning)
+    group = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
+    scores = torch.einsum("qhd,khd->hqk", query, key) * part.scaling
+    later = torch.ones(tokens, tokens).triu(1).bool()
+    weights = softmax(scores.masked_fill(later, float("-inf")), -1)
+    return _product(part.o_proj, torch.einsum("hqk,khd->qhd", weights, value).reshape(tokens, -1))
+
+
+def _turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The first half of each head's values turned with the second [tokens, heads, depth]."""
+    first, second = heads.chunk(2, -1)
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+
+def _product(linear: Any, x: Tensor) -> Tensor:
+    found = x @ linear.weight.float().T
+    return found if linear.bias is None else found + linear.bias.float()
+
+
+class _Norm(nn.Module):
+    """Root mean square norm over the last dimension."""
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.variance_epsilon = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x over its length."""
+        length = (x.float().square().mean(-1, keepdim=True) + self.variance_epsilon).sqrt()
+        return x.float() / length * self.weight.float()
+
+
+class _Rotary(nn.Module):
+    rope_type = "default"
+
+    def __init__(self, rotation: Rotation) -> None:
+        super().__init__()
+        self.inv_freq = torch.from_numpy(rotation.frequencies)
+        self.attention_scaling = rotation.scale
+
+
+class _Config(SimpleNamespace):
+    """What our forwards ask a config of transformers for."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__(
+            max_position_embeddings=architecture.positions,
+            hidden_act="silu",
+            sliding_window=None,
+            eos_token_id=None,
+        )
+
+    def get_text_config(self) -> _Config:
+        """Itself: there is no other part."""
+        return self
+
+
+class _Reader:
+    """Weights as tensors of one dtype."""
+
+    def __init__(self, weights: Weights, dtype: torch.dtype) -> None:
+        self._weights = weights
+        self._dtype = dtype
+
+    def tensor(self, name: str) -> Tensor:
+        return torch.from_numpy(self._weights.values(name)).to(self._dtype)
+
+    def linear(self, name: str) -> nn.Linear:
+        bias = f"{name}.bias"
+        return _linear(
+            self.tensor(f"{name}.weight"), self.tensor(bias) if bias in self._weights else None
+        )
+
+
+def _layer(read: _Reader, name: str, architecture: Architecture) -> nn.Module:
+    projections = ("q_proj", "k_proj", "v_proj", "o_proj")
+    attention = _holding(**{each: read.linear(f"{name}.self_attn.{each}") for each in projections})
+    attention.head_dim = architecture.depth
+    attention.scaling = architecture.attention_scale
+    if architecture.family.norms_heads:
+        for each in ("q_norm", "k_norm"):
+            weight = read.tensor(f"{name}.self_attn.{each}.weight")
+            attention.add_module(each, _Norm(weight, architecture.eps))
+    gated = ("gate_proj", "up_proj", "down_proj")
+    mlp = _holding(**{each: read.linear(f"{name}.mlp.{each}") for each in gated})
+    mlp.act_fn = nn.SiLU()
+    norms = {
+        each: _Norm(read.tensor(f"{name}.{each}.weight"), architecture.eps)
+        for each in ("input_layernorm", "post_attention_layernorm")
+    }
+    return _holding(self_attn=attention, mlp=mlp, **norms)
+
+
+def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
+    made = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+    made.weight = nn.Parameter(weight, requires_grad=False)
+    if bias is not None:
+        made.bias = nn.Parameter(bias, requires_grad=False)
+    return made
+
+
+def _holding(**parts: nn.Module) -> Any:
+    made: Any = nn.Module()
+    for name, part in parts.items():
+        made.add_module(name, part)
+    return made

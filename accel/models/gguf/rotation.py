@@ -1,0 +1,89 @@
+"""How fast each pair of a head's values is turned from one position to the next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.models.gguf.architecture import ADVICE, Architecture
+from accel.models.gguf.dequantise import dequantise
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.header import shown
+
+FACTORS = "rope_freqs.weight"
+"""The tensor of numbers that Llama 3 divides frequencies by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """Radians a position for each pair, and what cosines and sines are multiplied by."""
+
+    frequencies: NDArray[np.float32]
+    scale: float
+
+
+def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
+    """Plain, linear (Chen et al. 2023) or YaRN (Peng et al. 2023, section 3.4) frequencies.
+
+    Raises BrokenModel or UnsupportedModel.
+    """
+    metadata, path = file.metadata, file.path
+    prefix = f"{metadata.text('general.architecture')}.rope"
+    base = metadata.number(f"{prefix}.freq_base") or 10_000.0
+    if base <= 1:
+        raise BrokenModel(f"{path}: {prefix}.freq_base is {base}; fetch the file again")
+    places = np.arange(0, found.depth, 2, dtype=np.float64)
+    plain = base ** -(places / found.depth) / _factors(file, found)
+    factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
+        f"{prefix}.scale_linear"
+    )
+    kind = metadata.text(f"{prefix}.scaling.type") or "linear"
+    scale = metadata.number(f"{prefix}.scaling.attn_factor") or 1.0
+    if metadata.flag(f"{prefix}.scaling.finetuned") is False and found.family.is_scaled:
+        raise UnsupportedModel(f"{path} has no positions, which is not known here; {ADVICE}")
+    if kind == "none" or not factor:
+        return Rotation(plain.astype(np.float32), scale)
+    if factor < 0:
+        raise BrokenModel(f"{path}: {prefix}.scaling.factor is {factor}; fetch the file again")
+    if kind == "linear":
+        return Rotation((plain / factor).astype(np.float32), scale)
+    if kind != "yarn":
+        raise UnsupportedModel(f"{path} scales positions by {shown(kind)}; {ADVICE}")
+    original = metadata.integer(f"{prefix}.scaling.original_context_length", 1, 1 << 30)
+    turned = [
+        metadata.number(f"{prefix}.scaling.yarn_beta_{name}") or default
+        for name, default in (("fast", 32.0), ("slow", 1.0))
+    ]
+    kept = _kept(found.depth, base, original or found.positions, turned)
+    mixed = plain * kept + plain / factor * (1 - kept)
+    return Rotation(mixed.astype(np.float32), scale * (1 + 0.1 * math.log(factor)))
+
+
+def _kept(depth: int, base: float, original: int, turned: list[float]) -> NDArray[np.float64]:
+    """How far each pair keeps its frequency: wholly where it turns more often than ``turned[0]``
+    times in the original context, not at all below ``turned[1]`` times, in between by steps."""
+    if min(turned) <= 0:
+        return np.zeros(depth // 2)
+    first, last = (
+        depth * math.log(original / (times * 2 * math.pi)) / (2 * math.log(base))
+        for times in turned
+    )
+    low, high = max(math.floor(first), 0), min(math.ceil(last), depth - 1)
+    ramp = (np.arange(depth // 2) - low) / max(high - low, 0.001)
+    return 1 - ramp.clip(0, 1)
+
+
+def _factors(file: GgufFile, found: Architecture) -> NDArray[np.float32]:
+    tensor = file.tensors.get(FACTORS)
+    if tensor is None:
+        return np.ones(1, np.float32)
+    if tensor.shape != (found.depth // 2,):
+        raise BrokenModel(f"{file.path}: {FACTORS} has the wrong size; fetch the file again")
+    factors = dequantise(file.read(FACTORS), tensor.type)[0]
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise BrokenModel(f"{file.path}: {FACTORS} has values that cannot be; fetch the file again")
+    return factors

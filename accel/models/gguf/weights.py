@@ -1,0 +1,126 @@
+"""The weights of a decoder in a GGUF file, by the names and in the order of rows of our forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.models.gguf.architecture import ADVICE, Architecture
+from accel.models.gguf.block_types import BlockType
+from accel.models.gguf.dequantise import dequantise
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.header import shown
+from accel.models.gguf.rotation import FACTORS
+
+HEAD = "lm_head.weight"
+EMBEDDING = "model.embed_tokens.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A weight of our forward and where it comes from."""
+
+    tensor: str
+    """Its name in the file."""
+    shape: tuple[int, ...]
+    scale: float = 1.0
+    """What its values are multiplied by."""
+    turned_heads: int = 0
+    """Heads whose rows lie in Llama's order, 0 for rows in our order."""
+    is_needed: bool = True
+
+
+class Weights:
+    """The weights of one file, by the names of transformers (``model.layers.0.mlp.up_proj``)."""
+
+    def __init__(self, file: GgufFile, architecture: Architecture) -> None:
+        """Raises BrokenModel for weights that are missing or of another size, UnsupportedModel for
+        such that our forward has no place for."""
+        self._file = file
+        self.parts: dict[str, Part] = {}
+        for name, part in _parts(architecture):
+            tensor = file.tensors.get(part.tensor)
+            if tensor is None and not part.is_needed:
+                continue
+            if tensor is None:
+                raise BrokenModel(f"{file.path} lacks {part.tensor}; fetch it again")
+            if tensor.shape != part.shape:
+                raise BrokenModel(
+                    f"{file.path}: {part.tensor} is {_by(tensor.shape)} where {_by(part.shape)} "
+                    "belongs; fetch it again"
+                )
+            self.parts[name] = part
+        left = set(file.tensors) - {part.tensor for part in self.parts.values()} - {FACTORS}
+        if left:
+            raise UnsupportedModel(
+                f"{file.path} has weights such as {shown(min(left))} that are not known here; "
+                f"{ADVICE}"
+            )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
+
+    def rows(self, name: str) -> tuple[NDArray[np.uint8], BlockType]:
+        """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
+        not in them. Raises BrokenModel when the file has become shorter."""
+        part, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
+        data = self._file.read(part.tensor)
+        if not part.turned_heads:
+            return data, kind
+        if len(part.shape) == 1 and kind.values > 1:
+            raise UnsupportedModel(f"{self._file.path}: {part.tensor} is quantised; {ADVICE}")
+        # A bias is as many rows of one value.
+        by_pairs = data.reshape(part.turned_heads, part.shape[0] // part.turned_heads // 2, 2, -1)
+        return np.ascontiguousarray(by_pairs.swapaxes(1, 2)).reshape(data.shape), kind
+
+    def values(self, name: str) -> NDArray[np.float32]:
+        """Values, scaled, in their shape. Raises BrokenModel for such that are not finite, too."""
+        part = self.parts[name]
+        data, kind = self.rows(name)
+        found = dequantise(data, kind)
+        if part.scale != 1:
+            found *= np.float32(part.scale)
+        if not np.isfinite(found).all():
+            raise BrokenModel(
+                f"{self._file.path}: {part.tensor} has values that are no numbers; fetch it again"
+            )
+        return found.reshape(part.shape)
+
+
+def _parts(found: Architecture) -> Iterator[tuple[str, Part]]:
+    """Everything that a decoder of this architecture may have."""
+    width, scale = found.width, found.added_scale
+    yield EMBEDDING, Part("token_embd.weight", (found.vocabulary, width))
+    yield "model.norm.weight", Part("output_norm.weight", (width,), found.logit_scale)
+    yield HEAD, Part("output.weight", (found.vocabulary, width), is_needed=False)
+    queries, keys = found.heads * found.depth, found.kv_heads * found.depth
+    turned = (found.heads, found.kv_heads) if found.family.turns_neighbours else (0, 0)
+    for layer in range(found.layers):
+        ours, theirs = f"model.layers.{layer}", f"blk.{layer}"
+        yield f"{ours}.input_layernorm.weight", Part(f"{theirs}.attn_norm.weight", (width,))
+        yield f"{ours}.post_attention_layernorm.weight", Part(f"{theirs}.ffn_norm.weight", (width,))
+        for name, tensor, rows, columns, factor, heads in (
+            ("self_attn.q_proj", "attn_q", queries, width, 1.0, turned[0]),
+            ("self_attn.k_proj", "attn_k", keys, width, 1.0, turned[1]),
+            ("self_attn.v_proj", "attn_v", keys, width, 1.0, 0),
+            ("self_attn.o_proj", "attn_output", width, queries, scale, 0),
+            ("mlp.gate_proj", "ffn_gate", found.inner, width, 1.0, 0),
+            ("mlp.up_proj", "ffn_up", found.inner, width, 1.0, 0),
+            ("mlp.down_proj", "ffn_down", width, found.inner, scale, 0),
+        ):
+            matrix = Part(f"{theirs}.{tensor}.weight", (rows, columns), factor, heads)
+            yield f"{ours}.{name}.weight", matrix
+            bias = Part(f"{theirs}.{tensor}.bias", (rows,), factor, heads, is_needed=False)
+            yield f"{ours}.{name}.bias", bias
+        if found.family.norms_heads:
+            for name, tensor in (("q_norm", "attn_q_norm"), ("k_norm", "attn_k_norm")):
+                part = Part(f"{theirs}.{tensor}.weight", (found.depth,))
+                yield f"{ours}.self_attn.{name}.weight", part
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return " by ".join(map(str, shape))
