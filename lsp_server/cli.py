@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lsp_server.user_folders import settle, told
 from lsp_server.version import VERSION
 
 
@@ -135,6 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     module.add_arguments(parser)
     try:
+        if replaced := settle():
+            print(f"redraft: {told(replaced)}", file=sys.stderr)
         return int(module.run(parser.parse_args(arguments[len(words) :])))
     except KeyboardInterrupt:
         return 130

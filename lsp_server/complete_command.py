@@ -130,6 +130,8 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+    if not text:
+        raise RedraftError(f"{path} is empty; write the first words")
     document = Document(path.as_uri(), "", 0, text)
     if not 0 <= args.line <= document.end().line or args.character < 0:
         raise RedraftError(
@@ -141,12 +143,16 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
     return CompletionJob(
         workspace=str(workspace),
         path=str(path.relative_to(workspace) if inside else path),
-        prefix=text[:offset],
-        suffix=text[offset:],
+        prefix=_unix(text[:offset]),
+        suffix=_unix(text[offset:]),
         max_tokens=args.max_tokens,
         single_line=args.single_line,
         plain=args.plain,
     )
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _show(console: Console, result: JobResult) -> None:

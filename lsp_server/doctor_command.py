@@ -104,8 +104,9 @@ def _processor_flags() -> set[str]:
 
 
 def _memory() -> Finding:
-    pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    free = pages * size
+    import psutil
+
+    free = psutil.virtual_memory().available
     remedy = "close other programs or choose a smaller model" if free < LOW_MEMORY_BYTES else ""
     return Finding("free memory", f"{free / 2**30:.1f} GiB", remedy)
 
@@ -136,9 +137,14 @@ def _watches() -> Finding:
 def _model(model: str | None) -> Finding:
     from accel.engine import Engine
     from accel.errors import AccelError
+    from lsp_server.errors import ModelUnavailable
+    from lsp_server.models import check_model
 
     try:
+        check_model(model)
         engine = Engine.load(model)
+    except ModelUnavailable as error:
+        return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
     return Finding("model", f"{engine.name}, {engine.dtype}")

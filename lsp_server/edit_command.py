@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = _read(path)
+    if not text:
+        raise RedraftError(f"{args.file} is empty; there is nothing to edit")
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
     console = Console(stderr=True)

@@ -24,6 +24,10 @@ class UnsafeSocketFolder(RedraftError):
     """The folder of the daemon's socket could be written by somebody else."""
 
 
+class NoUserFolder(RedraftError):
+    """Neither the home nor the folder for temporary files can be written to."""
+
+
 class EngineUnavailable(RedraftError):
     """The engine process is not running, or it died while it worked on the request."""
 
@@ -44,6 +48,10 @@ class EngineFailed(RedraftError):
         super().__init__(message)
         self.kind = kind
         """Class name of the error in the engine process."""
+
+
+class NothingToContinue(RedraftError):
+    """A completion is asked for where there is no text at all."""
 
 
 class EditRefused(RedraftError):

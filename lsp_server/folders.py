@@ -23,6 +23,8 @@ class Folders:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
+        self._real: dict[str, str] = {}
+        """Each folder with the links in its path followed."""
 
     def add(self, uri: str) -> str | None:
         """Add a folder by URI; its path when it is new and on disk."""
@@ -30,6 +32,7 @@ class Folders:
         if path is None or path in self.paths:
             return None
         self.paths.append(path)
+        self._real[path] = os.path.realpath(path)
         return path
 
     def remove(self, uri: str) -> str | None:
@@ -38,21 +41,25 @@ class Folders:
         if path is None or path not in self.paths:
             return None
         self.paths.remove(path)
+        del self._real[path]
         return path
 
     def place(self, uri: str) -> Place:
-        """Where a document stands: in the innermost folder that holds it, by components."""
+        """Where a document stands: in the innermost folder that holds it, by components.
+
+        Folder and document may be on different sides of a link: editors follow links in the one
+        and not in the other.
+        """
         absolute = to_fs_path(uri.split("#", 1)[0]) or ""
         if not absolute or "\0" in absolute:
             return Place("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")
         absolute = os.path.normpath(absolute)
-        best = ""
-        for folder in self.paths:
-            if _holds(folder, absolute) and len(folder) > len(best):
-                best = folder
-        if not best:
+        found = _innermost({folder: folder for folder in self.paths}, absolute)
+        if found is None and self.paths:
+            found = _innermost(self._real, os.path.realpath(absolute))
+        if found is None:
             return Place("", os.path.basename(absolute), absolute)
-        return Place(best, os.path.relpath(absolute, best).replace(os.sep, "/"), absolute)
+        return Place(*found, absolute)
 
 
 def folder_path(uri: str) -> str | None:
@@ -62,6 +69,16 @@ def folder_path(uri: str) -> str | None:
         return None
     path = os.path.normpath(path)
     return path if os.path.isdir(path) else None
+
+
+def _innermost(folders: dict[str, str], path: str) -> tuple[str, str] | None:
+    """The folder (and the path in it, with slashes) that is the innermost around a path. The
+    places of the folders are the values."""
+    around = [folder for folder, place in folders.items() if _holds(place, path)]
+    if not around:
+        return None
+    best = max(around, key=lambda folder: len(folders[folder]))
+    return best, os.path.relpath(path, folders[best]).replace(os.sep, "/")
 
 
 def _holds(folder: str, path: str) -> bool:

@@ -13,6 +13,7 @@ from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_st
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.editing.splice import spliced
+from lsp_server.errors import NothingToContinue
 from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 from lsp_server.spans import SpanBuilder
 
@@ -40,11 +41,12 @@ PROBED_ROWS = 128
 
 
 def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet]) -> Prompt:
-    """The prompt of a completion, with text of other files. Raises AccelError."""
+    """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
+    (``accel.errors``)."""
     from accel.prompts import fim_prompt
 
     context = context_tokens(engine, job)
-    return fim_prompt(
+    prompt = fim_prompt(
         engine.tokenizer,
         sound(job.prefix),
         sound(job.suffix),
@@ -54,6 +56,9 @@ def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet
         snippet_budget=context,
         order=engine.fim_order,
     )
+    if not len(prompt.tokens):
+        raise NothingToContinue("there is no text to go on from; write the first words")
+    return prompt
 
 
 def context_tokens(engine: Engine, job: CompletionJob) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -147,7 +148,7 @@ def circumstances(*, model: str, dtype: str, seed: int, cases: Path) -> dict[str
 
 def machine() -> dict[str, Any]:
     """The machine in words and numbers."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = psutil.virtual_memory().total
     return {
         "system": platform.system(),
         "processor": _processor(),

@@ -105,7 +105,7 @@ def lsp_range(
 
 def _unix(text: str) -> str:
     """Line ends as the model knows them; editors put in the document's own."""
-    return text.replace("\r\n", "\n") if "\r" in text else text
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _cells_before(server: RedraftServer, document: Document) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lsp_server import complete_command
 from lsp_server.cli import COMMANDS, Command, main
 
 
@@ -87,3 +89,23 @@ def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
         )  # fmt: skip
         assert ended.returncode == 1
         assert "outside of" in ended.stderr
+
+
+def test_complete_says_of_an_empty_file_that_it_is_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty.py"
+    path.write_bytes(b"")
+    assert main(["complete", str(path), "--line", "0", "--character", "0"]) == 1
+    assert capsys.readouterr().err == f"redraft: {path} is empty; write the first words\n"
+
+
+def test_complete_takes_lone_carriage_returns_as_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "old.py"
+    path.write_bytes(b"def f(x):\r    return x\r\ny = f(\r")
+    arguments = ["complete", str(path), "--line", "2", "--character", "6"]
+    parser = argparse.ArgumentParser()
+    complete_command.add_arguments(parser)
+    job = complete_command._job(parser.parse_args(arguments[1:]), path, tmp_path)
+    assert job.prefix == "def f(x):\n    return x\ny = f("
+    assert job.suffix == "\n"

@@ -121,6 +121,30 @@ def test_blank_lines_binary_files_and_missing_ones(engine, tmp_path, capsys):
     assert len(capsys.readouterr().err.strip().splitlines()) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "lines", "expected"),
+    [
+        (b"one\rtwo\rthree\r", "2:2", b"one\rTWO\rthree\r"),
+        (b"one\rtwo\rthree", "3:3", b"one\rtwo\rTHREE"),
+        (b"one\rtwo\nthree\r\nfour\r", "1:4", b"ONE\rTWO\nTHREE\r\nFOUR\r"),
+        (b"one\r\rthree\r", "1:3", b"ONE\r\rTHREE\r"),
+    ],
+)
+def test_lone_carriage_returns_end_lines(engine, tmp_path, text, lines, expected):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(text)
+    assert edit(path, "--lines", lines, "--write") == 0
+    assert path.read_bytes() == expected
+    assert "\r" not in engine.jobs[0].before + engine.jobs[0].selection + engine.jobs[0].after
+
+
+def test_an_empty_file_is_told_as_one(engine, tmp_path, capsys):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"")
+    assert edit(path, "--lines", "1:1") != 0
+    assert capsys.readouterr().err == f"redraft: {path} is empty; there is nothing to edit\n"
+
+
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch):
     path = tmp_path / "notes.txt"
     path.write_text("one")

@@ -1,0 +1,43 @@
+"""``redraft doctor`` on systems that know less of themselves than this one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+from breaking import with_config
+
+from lsp_server import doctor_command
+
+
+def found(name: str, model: str | None) -> doctor_command.Finding:
+    return next(one for one in doctor_command.examine(model) if one.what == name)
+
+
+@pytest.mark.parametrize("missing", ["the name", "the function"])
+def test_free_memory_is_found_without_sysconf(
+    missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def unknown(name: str) -> int:
+        raise ValueError(f"unrecognized configuration name {name}")
+
+    # It asks for other names when it is imported; that is of this system alone.
+    assert psutil.virtual_memory().available
+    if missing == "the name":
+        monkeypatch.setattr(os, "sysconf", unknown)
+    else:
+        monkeypatch.delattr(os, "sysconf")
+    monkeypatch.setattr(doctor_command, "_processor_flags", set)
+    finding = found("free memory", str(tmp_path / "nothing"))
+    assert finding.found.endswith(" GiB")
+    assert not finding.fatal
+
+
+def test_the_models_fault_is_told_with_its_own_remedy(tmp_path: Path) -> None:
+    model = with_config(tmp_path, num_hidden_layers=3)
+    finding = found("model", model)
+    assert finding.fatal
+    assert "lacks the weights of layer 2" in finding.found
+    assert finding.remedy == "fetch the whole model"
