@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -119,6 +120,10 @@ class Document:
         self.uri = uri
         self.language = language
         self.version = version
+        self.opened = uuid.uuid4().hex
+        """Of this opening alone: a document that is opened again is another one, whatever its
+        version says."""
+        self.is_open = True
         self.lines = split_lines(_join_surrogates(text))
         self._text: str | None = None
 
@@ -266,13 +271,16 @@ class Documents:
 
     def open(self, uri: str, language: str, version: int, text: str) -> Document:
         """A document was opened; a second opening replaces the first."""
+        self.close(uri)
         document = Document(uri, language, version, text)
         self._open[uri] = document
         return document
 
     def close(self, uri: str) -> None:
         """A document was closed. Unknown ones are ignored."""
-        self._open.pop(uri, None)
+        document = self._open.pop(uri, None)
+        if document is not None:
+            document.is_open = False
 
     def get(self, uri: str) -> Document:
         """The open document. Raises UnknownDocument: files are never read in its place."""

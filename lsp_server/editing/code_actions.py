@@ -128,6 +128,7 @@ def _ready_made(
     data: dict[str, Any] = {
         "uri": where.document.uri,
         "version": where.document.version,
+        "opened": where.document.opened,
         "range": span or where.range,
         "instruction": instruction,
         "withComment": comment,

@@ -159,6 +159,10 @@ class EditProvider:
         else:
             result = await self._generate(begun.job, on_text)
         document, region = begun.request.document, begun.region
+        if not document.is_open:
+            raise StaleDocument(
+                "the document was closed or opened again while it was edited; edit again"
+            )
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
         edit = self._fitted(begun, result)

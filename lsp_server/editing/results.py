@@ -35,6 +35,8 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         raise StaleDocument(
             f"the edit is for version {version} and the document is at {document.version}"
         )
+    if params.get("opened", document.opened) != document.opened:
+        raise StaleDocument("the document was closed and opened again; edit again")
     try:
         span = params["range"]
         ends = [(int(span[end]["line"]), int(span[end]["character"])) for end in ("start", "end")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,7 @@ def environment() -> Iterator[dict[str, str]]:
         (hooks / "sitecustomize.py").write_text(RECORDER)
         made = private_environment(
             Path(folder),
-            PYTHONPATH=str(hooks),
+            PYTHONPATH=os.pathsep.join([str(hooks), str(REPOSITORY)]),
             REDRAFT_TEST_NOTES=str(Path(folder) / "network"),
         )
         yield made
