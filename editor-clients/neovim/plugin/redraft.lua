@@ -29,7 +29,12 @@ vim.keymap.set('n', '<Plug>(redraft-edit)', '<Cmd>Redraft edit<CR>', { desc = 'R
 vim.keymap.set('x', '<Plug>(redraft-edit)', ':Redraft edit<CR>', { desc = 'Redraft: edit these lines' })
 
 local function highlights()
-  local links = { RedraftGhost = 'ComplHint', RedraftAdd = 'DiffAdd', RedraftDelete = 'DiffDelete' }
+  local links = {
+    RedraftGhost = 'ComplHint',
+    RedraftAdd = 'DiffAdd',
+    RedraftDelete = 'DiffDelete',
+    RedraftNote = 'DiagnosticVirtualTextWarn',
+  }
   if vim.fn.hlexists('ComplHint') == 0 then
     links.RedraftGhost = 'Comment'
   end

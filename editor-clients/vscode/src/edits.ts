@@ -78,7 +78,8 @@ export class Edits implements vscode.Disposable {
     const items = session.pending.map((hunk) => {
       const [before, after] = session.linesOf(hunk);
       const label = `Line ${hunk.range.start.line + 1}`;
-      return { label, description: after || "(removed)", detail: before || "(new)", picked: true, hunk };
+      const description = (hunk.note ? `⚠ ${hunk.note}: ` : "") + (after || "(removed)");
+      return { label, description, detail: before || "(new)", picked: !hunk.note, hunk };
     });
     const chosen = await vscode.window.showQuickPick(items, {
       canPickMany: true,

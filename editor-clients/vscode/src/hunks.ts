@@ -15,6 +15,8 @@ export interface Hunk {
   readonly range: Span;
   readonly oldText: string;
   readonly newText: string;
+  /** What the user should look at: that the change is more than was asked for. */
+  readonly note?: string;
 }
 
 /** `range` of the document, as it was before the change, became `text`. */

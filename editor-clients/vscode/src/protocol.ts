@@ -15,6 +15,8 @@ export interface ServerHunk {
   range: Range;
   oldText: string;
   newText: string;
+  /** What the user should look at: that the change is more than was asked for; empty for nothing. */
+  note?: string;
 }
 
 export interface EditStatistics {

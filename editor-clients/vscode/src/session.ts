@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import type { Change, Hunk } from "./hunks";
 import { hunkAtLine, lineOfHunk, sameText, shiftHunks } from "./hunks";
+import { showNotes } from "./notes";
 import { isPreviewTab, type Previews } from "./preview";
 import type { EditResult } from "./protocol";
 
@@ -27,6 +28,7 @@ export class EditSession implements vscode.Disposable {
     this.region = { range: region, oldText: document.getText(region), newText: "" };
     this.listeners = [
       vscode.workspace.onDidChangeTextDocument((event) => this.documentChanged(event)),
+      vscode.window.onDidChangeVisibleTextEditors(() => showNotes(this.proposal, this.hunks)),
       vscode.window.tabGroups.onDidChangeTabs((event) => {
         if (event.closed.some((tab) => isPreviewTab(tab, this.proposal))) this.dispose();
       }),
@@ -60,7 +62,7 @@ export class EditSession implements vscode.Disposable {
   /** Takes the server's proposal, brought in line with what was typed meanwhile. */
   finish(result: EditResult): void {
     this.region = undefined;
-    this.hunks = result.hunks.map(({ range, oldText, newText }) => ({ range, oldText, newText }));
+    this.hunks = result.hunks.map(({ range, oldText, newText, note }) => ({ range, oldText, newText, note }));
     for (const { version, changes } of this.changesByVersion) {
       if (version > result.version) this.hunks = shiftHunks(this.hunks, changes);
     }
@@ -122,6 +124,7 @@ export class EditSession implements vscode.Disposable {
   }
 
   private documentChanged(event: vscode.TextDocumentChangeEvent): void {
+    if (event.document.uri.toString() === this.proposal.toString()) showNotes(this.proposal, this.hunks);
     if (event.document !== this.document || event.contentChanges.length === 0) return;
     this.changesByVersion.push({ version: event.document.version, changes: event.contentChanges });
     if (this.region) [this.region] = shiftHunks([this.region], event.contentChanges);

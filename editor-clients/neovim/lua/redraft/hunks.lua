@@ -5,6 +5,7 @@ local text = require('redraft.text')
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('redraft.hunks')
+local note_namespace = vim.api.nvim_create_namespace('redraft.notes')
 
 --- Where a hunk lies now.
 ---@param bufnr integer
@@ -108,6 +109,13 @@ local function draw(bufnr, hunk, row, col, end_row, end_col)
     local drawn = vim.api.nvim_create_namespace('redraft.added')
     vim.api.nvim_buf_set_extmark(bufnr, drawn, shown_row, shown_col, vim.tbl_extend('force', added, { id = mark }))
   end
+  if hunk.note ~= '' then
+    vim.api.nvim_buf_set_extmark(bufnr, note_namespace, math.min(row, rows - 1), 0, {
+      id = mark,
+      virt_text = { { '⚠ ' .. hunk.note, 'RedraftNote' } },
+      virt_text_pos = 'eol',
+    })
+  end
   return mark
 end
 
@@ -129,6 +137,7 @@ function M.place(bufnr, proposed, moved_rows, encoding)
       mark = 0,
       old_text = text.with_newlines(one.oldText),
       new_text = text.with_newlines(one.newText),
+      note = one.note or '',
     }
     local row, col, end_row, end_col
     if from.line >= rows then
@@ -160,6 +169,7 @@ function M.remove(bufnr, hunks)
   for _, hunk in ipairs(hunks) do
     vim.api.nvim_buf_del_extmark(bufnr, namespace, hunk.mark)
     vim.api.nvim_buf_del_extmark(bufnr, drawn, hunk.mark)
+    vim.api.nvim_buf_del_extmark(bufnr, note_namespace, hunk.mark)
   end
 end
 

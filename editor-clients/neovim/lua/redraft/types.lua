@@ -55,6 +55,7 @@
 ---@field range redraft.Range
 ---@field oldText string
 ---@field newText string
+---@field note? string what the user should look at: that the change is more than was asked for
 
 ---@class redraft.EditResult
 ---@field hunks redraft.ServerHunk[]
