@@ -7,7 +7,6 @@ one stands is refused with its line, as is a target that cannot be a name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsp_server.editing.hunks import Hunk, apply_hunks
@@ -48,10 +47,6 @@ class Where:
         """The part."""
         return self.text[self.start : self.end]
 
-    def holds(self, span: Span) -> bool:
-        """Whether a span lies in the part."""
-        return self.start <= span[0] and span[1] <= self.end
-
 
 def line_of(text: str, offset: int) -> int:
     """The number of the line that holds a character, from 1."""
@@ -75,10 +70,14 @@ def rename_changes(instruction: str, where: Where, *, strict: bool) -> list[Hunk
         tree = None
     try:
         _refuse_names(wording.old, wording.new)
-        places = _places(wording, where, tree)
+        code = _code_places(wording, where, tree)
+        places = sorted({*code, *_places_beside_code(wording, where, tree)})
+        if not places:
+            raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
         hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
-        _refuse_no_name(wording, hunks, where, tree)
-        _refuse_collision(wording, places, where, tree)
+        if tree is not None:
+            _refuse_no_name(wording, hunks, code, where, tree)
+        _refuse_collision(wording, code, where, tree)
     except _Collides:
         raise
     except EditRefused:
@@ -101,52 +100,48 @@ def _refuse_names(old: str, new: str) -> None:
         raise EditRefused(f"{old[:40]} has that name already; nothing changes")
 
 
-def _places(wording: RenameWording, where: Where, tree: SyntaxTree | None) -> list[Span]:
-    """Where the name is to change, in order. Raises EditRefused where there is no such place."""
-    old = wording.old
+def _code_places(wording: RenameWording, where: Where, tree: SyntaxTree | None) -> list[Span]:
+    """Where the name stands in the code, in order. Raises EditRefused where that is not clear."""
     if tree is None:
-        found = [span for span in _words(old, where.text) if where.holds(span)]
-    else:
-        scope = None
-        if wording.within:
-            scope = function_named(tree, wording.within, where.start, where.end)
-            if scope is None:
-                raise EditRefused(
-                    f"there is no function {wording.within[:40]} in the selected lines"
-                )
-        found = [
-            span
-            for span in _code_places(tree, old, where)
-            if scope is None or scope.start <= span[0] < scope.end
-        ]
-        for wanted, pieces in (
-            (wording.comments, tree.comments),
-            (wording.strings, tree.strings),
-        ):
-            if wanted:
-                found += _words_in(old, where, pieces())
-    if not found:
-        raise EditRefused(f"there is no name {old[:40]} in the selected lines; select its lines")
-    return sorted(set(found))
+        return _words(wording.old, where)
+    found = _identifiers(tree, wording.old, where)
+    if not wording.within:
+        return found
+    scope = function_named(tree, wording.within, where.start, where.end)
+    if scope is None:
+        raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
+    return [span for span in found if scope.start <= span[0] < scope.end]
 
 
-def _words(name: str, text: str) -> list[Span]:
-    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    return [found.span() for found in word.finditer(text)]
-
-
-def _words_in(name: str, where: Where, pieces: Sequence[Span]) -> list[Span]:
+def _places_beside_code(
+    wording: RenameWording, where: Where, tree: SyntaxTree | None
+) -> list[Span]:
+    """Where the name stands in comments and strings, as far as they are meant."""
+    meant = {
+        role
+        for role, is_meant in ((Role.COMMENT, wording.comments), (Role.STRING, wording.strings))
+        if is_meant
+    }
+    if tree is None or not meant:
+        return []
+    pieces = [one for one in tree.pieces(where.start, where.end) if one.role in meant]
     return [
         span
-        for span in _words(name, where.text)
-        if where.holds(span) and any(start <= span[0] < end for start, end in pieces)
+        for span in _words(wording.old, where)
+        if any(piece.start <= span[0] < piece.end for piece in pieces)
     ]
 
 
-def _code_places(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
+def _words(name: str, where: Where) -> list[Span]:
+    """Where a name stands as a word in the part."""
+    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    return [found.span() for found in word.finditer(where.text, where.start, where.end)]
+
+
+def _identifiers(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
     names of other things, as are lifetimes in Rust, unless there is nothing else of that name."""
-    found = [span for span in tree.identifiers(name) if where.holds(span)]
+    found = tree.identifiers(name, where.start, where.end)
     _refuse_unread(tree, name, found, where)
     if tree.grammar == "rust":
         return [span for span in found if where.text[span[0] - 1 : span[0]] != "'"] or found
@@ -167,11 +162,8 @@ def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: Where)
         return
     unread = [
         span
-        for span in _words(name, where.text)
-        if where.holds(span)
-        and span not in found
-        and tree.role_at(span[0]) is Role.CODE
-        and _is_near_error(tree, span)
+        for span in _words(name, where)
+        if span not in found and tree.role_at(span[0]) is Role.CODE and _is_near_error(tree, span)
     ]
     if unread:
         line = line_of(where.text, unread[0][0])
@@ -242,15 +234,11 @@ def _is_key(tree: SyntaxTree, span: Span) -> bool:
 
 
 def _refuse_collision(
-    wording: RenameWording, places: list[Span], where: Where, tree: SyntaxTree | None
+    wording: RenameWording, code: list[Span], where: Where, tree: SyntaxTree | None
 ) -> None:
     """Raises EditRefused with the line where the new name stands for something else already."""
     new = wording.new
-    if tree is None:
-        taken = [span for span in _words(new, where.text) if where.holds(span)]
-    else:
-        code = set(tree.identifiers(wording.old))
-        taken = _colliding(tree, [span for span in places if span in code], new)
+    taken = _words(new, where) if tree is None else _colliding(tree, code, new)
     if taken:
         line = line_of(where.text, taken[0][0])
         raise _Collides(
@@ -302,24 +290,26 @@ def _meets(new: _Scopes, old: _Scopes, all_old: set[_Scopes], all_new: set[_Scop
 
 
 def _refuse_no_name(
-    wording: RenameWording, hunks: list[Hunk], where: Where, tree: SyntaxTree | None
+    wording: RenameWording, hunks: list[Hunk], code: list[Span], where: Where, tree: SyntaxTree
 ) -> None:
     """Raises EditRefused where the new name is no identifier of the language, as a keyword is."""
-    if tree is None:
-        return
     refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")
     if is_keyword(wording.new, tree.grammar):
         raise refusal
-    code = set(tree.identifiers(wording.old))
-    text = where.text[: where.start] + apply_hunks(where.code, hunks) + where.text[where.end :]
-    renamed = SyntaxTree.of(text, where.language, where.path)
-    assert renamed is not None
-    found, moved = set(renamed.identifiers(wording.new)), 0
+    before, start = tree, where.start
+    part = SyntaxTree.of(where.code, where.language, where.path)
+    if part is not None and not part.has_errors:
+        # The part is read as well alone, which is quicker.
+        before, start = part, 0
+    text = before.text[:start] + apply_hunks(where.code, hunks)
+    after = SyntaxTree.of(text + before.text[start + len(where.code) :], where.language, where.path)
+    assert after is not None
+    found, moved, places = set(after.identifiers(wording.new, start, len(text))), start, set(code)
     for hunk in hunks:
-        start = where.start + hunk.start
-        named = (start + moved, start + moved + len(wording.new)) in found
-        if (start, where.start + hunk.end) in code and not named:
+        at = hunk.start + moved
+        is_code = (hunk.start + where.start, hunk.end + where.start) in places
+        if is_code and (at, at + len(wording.new)) not in found:
             raise refusal
         moved += len(wording.new) - len(wording.old)
-    if renamed.has_errors and not tree.has_errors:
+    if after.has_errors and not before.has_errors:
         raise refusal

@@ -91,19 +91,25 @@ class SyntaxTree:
         """Where strings are, with their quotes and without code inside of them."""
         return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
 
-    def identifiers(self, name: str) -> list[tuple[int, int]]:
-        """Where ``name`` stands as an identifier: in code, whole, and not a keyword.
+    def identifiers(
+        self, name: str, start: int = 0, end: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Where ``name`` stands as an identifier between two offsets: in code, whole, and not a
+        keyword.
 
         The sigil of a language (``$name``, ``@name``, ``:name``) is no part of the name. Where the
         grammar leaves code unread (the body of a C macro), words count.
         """
+        end = len(self.text) if end is None else end
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-        found = [at.span() for at in word.finditer(self.text)] if name else []
+        found = [at.span() for at in word.finditer(self.text, start, end)] if name else []
         if not found:
             return []
-        pieces = self.pieces()
+        pieces = self.pieces(found[0][0], found[-1][1])
         code = [span for span in found if not _any_overlaps(pieces, span)]
-        inner = islands(self._tree.root_node, self.grammar, self._offsets)
+        inner = islands(
+            self._tree.root_node, self.grammar, self._offsets, found[0][0], found[-1][1]
+        )
         named: list[tuple[int, int]] = []
         for span in code:
             inside = any(island.start <= span[0] < island.end for island in inner)
@@ -112,8 +118,9 @@ class SyntaxTree:
         for island in inner:
             tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
             if tree is not None:
-                named += [(at + island.start, to + island.start)
-                          for at, to in tree.identifiers(name)]  # fmt: skip
+                own = tree.identifiers(name)
+                named += [(at + island.start, to + island.start) for at, to in own
+                          if start <= at + island.start and to + island.start <= end]  # fmt: skip
             else:
                 named += [span for span in code if island.start <= span[0] < island.end]
         return sorted(named)

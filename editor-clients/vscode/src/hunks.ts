@@ -16,7 +16,7 @@ export interface Hunk {
   readonly oldText: string;
   readonly newText: string;
   /** What the user should look at: that the change is more than was asked for. */
-  readonly note?: string;
+  readonly note?: string | undefined;
 }
 
 /** `range` of the document, as it was before the change, became `text`. */

@@ -1,0 +1,101 @@
+"""Renames through the real server: exactly the expected text, or a refusal, in every language."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rename_programs import INDENTATIONS, TEMPLATES, rename_program
+
+from .client import Driver
+from .test_edits import applied
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[..., Driver]
+
+
+def play(driver: Driver, workspace: Path, rounds: int, most: int = len(INDENTATIONS)) -> None:
+    """Renames of programs by chance; at least 95 % of each language and indentation come exact.
+
+    ``most``: so many kinds of indentation, chosen by chance for each language.
+    """
+    seed = random.randrange(1 << 30)
+    refused: Counter[tuple[str, str]] = Counter()
+    for language in TEMPLATES:
+        chosen = random.Random(f"{seed}/{language}").sample(sorted(INDENTATIONS), most)
+        for indentation in chosen:
+            for number in range(rounds):
+                case = f"{seed}/{language}/{indentation}/{number}"
+                program = rename_program(language, indentation, random.Random(case))
+                uri = (workspace / case.replace("/", "_").replace(" ", "_")).as_uri()
+                driver.open(uri, program.text, language)
+                end = {"line": program.text.count("\n") + 1, "character": 0}
+                params = {
+                    "textDocument": {"uri": uri, "version": 1},
+                    "range": {"start": {"line": 0, "character": 0}, "end": end},
+                    "instruction": program.instruction,
+                }
+                answer = driver.answer(driver.start("redraft/edit", params))
+                driver.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+                if "error" in answer:
+                    print(case, answer["error"]["message"])
+                    refused[language, indentation] += 1
+                    continue
+                got = applied(program.text, answer["result"]["hunks"])
+                assert got == program.wanted, f"{case}: {program.instruction}"
+                assert not any(hunk["note"] for hunk in answer["result"]["hunks"])
+    assert all(count <= rounds * 0.05 for count in refused.values()), (seed, refused)
+
+
+def test_renames_through_the_server(connect: Connect, workspace: Path) -> None:
+    play(connect(), workspace, rounds=1, most=1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_five_hundred_renames_through_the_server(connect: Connect, workspace: Path) -> None:
+    play(connect(), workspace, rounds=9)
+
+
+def test_an_instruction_comment_behind_code_keeps_the_code(
+    connect: Connect, workspace: Path
+) -> None:
+    driver, uri = connect(), (workspace / "behind.py").as_uri()
+    text = "def f(price):  # redraft: rename price to cost\n\treturn price\n\n\ny = 1\n"
+    driver.open(uri, text)
+    where = {"start": {"line": 0, "character": 2}, "end": {"line": 0, "character": 2}}
+    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
+    actions = driver.request("textDocument/codeAction", params)
+    action = next(one for one in actions if "rename price" in one["title"])
+    resolved = driver.request("codeAction/resolve", action)
+    (changes,) = resolved["edit"]["documentChanges"]
+    hunks = [{**one, "oldText": ""} for one in changes["edits"]]
+    assert applied(text, hunks) == "def f(cost):\n\treturn cost\n\n\ny = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "reason"),
+    [
+        ("rename price to tax", "tax exists in line 1 already"),
+        ("rename price to tax and cost", "is no name"),
+        ("rename prize to cost", "there is no name prize"),
+        ("füge einen Docstring hinzu", "it knows, in English"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_applied(
+    connect: Connect, workspace: Path, instruction: str, reason: str
+) -> None:
+    driver, uri = connect(), (workspace / "refused.py").as_uri()
+    driver.open(uri, "def f(price, tax):\n\treturn price * tax\n")
+    lines = {"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 0}}
+    argument = {"uri": uri, "version": 1, "range": lines, "instruction": instruction}
+    edit = driver.answer(driver.start("redraft/edit", argument))
+    command = {"command": "redraft.runEdit", "arguments": [argument]}
+    run = driver.answer(driver.start("workspace/executeCommand", command))
+    assert reason in edit["error"]["message"]
+    assert reason in run["error"]["message"]
+    assert driver.applied == []
