@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.complete_command import workspace_of
 from lsp_server.documents import line_end, split_lines
-from lsp_server.editing.checks import checked_text
+from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import Where, rename_changes
@@ -102,7 +102,11 @@ def run(args: argparse.Namespace) -> int:
         if not args.model:
             refuse_not_understood(job.instruction, job.selection)
         result = _generated(args, job, workspace, console)
-        new = checked_text(job.selection, result, job.language, job.instruction)
+        # What is written at once is not previewed.
+        strict = args.write or not args.model
+        new = checked_text(job.selection, result, job.language, job.instruction, strict=strict)
+        if doubt := doubt_about(job.selection, new, job.language, job.instruction):
+            console.print(f"note: {doubt}", style="yellow", highlight=False, markup=False)
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:

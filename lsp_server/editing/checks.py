@@ -1,7 +1,8 @@
 """What a model's answer must be like before it is offered as an edit.
 
-Cut-off answers, empty ones, those that no longer parse where the text did, and those that break the
-rule of a known kind of instruction (``rules``) are refused.
+Cut-off answers and empty ones are refused. Those that no longer parse where the text did, and those
+that break the rule of a known kind of instruction (``rules``), are refused from the embedded model,
+which makes such mistakes; of another model they are shown with a warning.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from lsp_server.errors import EditRefused
 from lsp_server.jobs import JobResult
 
 
-def checked_text(old: str, result: JobResult, language: str, instruction: str = "") -> str:
+def checked_text(
+    old: str, result: JobResult, language: str, instruction: str = "", *, strict: bool = True
+) -> str:
     """The text that ``old`` becomes, which is the result's.
 
-    ``language`` as in the protocol (``python``). Raises EditRefused with the reason.
+    ``language`` as in the protocol (``python``). ``strict``: what is in doubt is refused, too.
+    Raises EditRefused with the reason.
     """
     if result.stopped_by == "cancelled":
         raise EditRefused("the edit was stopped")
@@ -28,16 +32,20 @@ def checked_text(old: str, result: JobResult, language: str, instruction: str = 
         raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
     if old.strip() and not result.text.strip():
         raise EditRefused("the model answered with nothing; say the instruction differently")
-    before, after = _as_parsed(old), _as_parsed(result.text)
-    problem = new_problem(before, after, language)
-    if problem:
-        raise EditRefused(
-            f"the model's answer does not parse ({problem}); edit again or select more"
-        )
-    broken = broken_rule(instruction, before, after, language)
-    if broken:
-        raise EditRefused(f"the model's answer is not what was asked: {broken}; edit again")
+    if strict and (doubt := doubt_about(old, result.text, language, instruction)):
+        raise EditRefused(f"{doubt}; edit again")
     return result.text
+
+
+def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
+    """Why an answer may not be what was asked for: it does not parse where ``old`` did, or breaks
+    the rule of a known kind of instruction. Empty for nothing."""
+    before, after = _as_parsed(old), _as_parsed(new)
+    if problem := new_problem(before, after, language):
+        return f"the model's answer does not parse ({problem})"
+    if broken := broken_rule(instruction, before, after, language):
+        return f"the model's answer is not what was asked: {broken}"
+    return ""
 
 
 def _as_parsed(text: str) -> str:

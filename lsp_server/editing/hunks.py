@@ -40,6 +40,29 @@ def minimal_hunks(old: str, new: str) -> list[Hunk]:
     return [hunk for hunk in hunks if hunk.start != hunk.end or hunk.text]
 
 
+def line_by_line(old: str, hunk: Hunk) -> list[Hunk]:
+    """A hunk of several lines as one for each line that changes, where as many lines stay and each
+    keeps most of itself; else the hunk as it is."""
+    start = max(old.rfind(end, 0, hunk.start) for end in "\r\n") + 1
+    end = hunk.end + len(_lines(old[hunk.end :] + "\n")[0].rstrip("\r\n"))
+    before = _lines(old[start:end])
+    after = _lines(old[start : hunk.start] + hunk.text + old[hunk.end : end])
+    if len(before) != len(after) or len(before) < 2:
+        return [hunk]
+    found: list[Hunk] = []
+    place = start
+    for line, new in zip(before, after, strict=True):
+        left = _common_start(line, new)
+        right = _common_end(line[left:], new[left:])
+        if 2 * (left + right) < max(len(line), len(new)):
+            return [hunk]
+        if line != new:
+            text = new[left : len(new) - right]
+            found.append(Hunk(place + left, place + len(line) - right, text))
+        place += len(line)
+    return found
+
+
 def apply_hunks(old: str, hunks: list[Hunk]) -> str:
     """The old text with the hunks put in."""
     parts, place = [], 0

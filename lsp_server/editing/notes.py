@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from accel.instructions import recognise
-from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
+from lsp_server.editing.hunks import Hunk, apply_hunks, line_by_line, minimal_hunks
 
 ONLY_WHITE_SPACE = "only white space"
 NOT_ASKED_FOR = "not part of the instruction"
@@ -72,7 +72,7 @@ def noted_hunks(
 
     renamed: the changes of the rename that the instruction is; None where it is no rename.
     """
-    hunks = minimal_hunks(old, new)
+    hunks = [one for hunk in minimal_hunks(old, new) for one in line_by_line(old, hunk)]
     if renamed is not None:
         return [replace(one, note=rename_note(old, one, renamed)) for one in hunks]
     expected = places_asked_for(instruction, old, language)

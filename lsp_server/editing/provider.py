@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lsp_server.documents import Document, Edit, Position
-from lsp_server.editing.checks import checked_text
+from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import refuse_not_understood
@@ -246,10 +246,11 @@ class EditProvider:
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document."""
         document, job = begun.request.document, begun.job
-        if begun.renamed is not None and self._embedded():
-            wanted = result.text
-        else:
-            wanted = checked_text(job.selection, result, document.language, job.instruction)
+        embedded, language, instruction = self._embedded(), document.language, job.instruction
+        wanted = checked_text(
+            job.selection, result, language, instruction, strict=embedded and begun.renamed is None
+        )
+        doubt = "" if embedded else doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(begun.region.start)
         after = before[:base] + wanted + before[base + len(begun.selection) :]
         return EditResult(
@@ -257,7 +258,7 @@ class EditProvider:
             changes=self._changes(begun, wanted),
             text=wanted,
             diff=unified_diff(before, after, job.path),
-            warning=hidden_warning(begun.selection, wanted),
+            warning="; ".join(filter(None, [hidden_warning(begun.selection, wanted), doubt])),
             result=result,
         )
 

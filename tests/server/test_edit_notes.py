@@ -158,3 +158,24 @@ def test_the_embedded_model_says_what_it_understands() -> None:
         assert len(not_understood(instruction, OLD)) < 300
         assert edited(OLD, OLD + "x\n", instruction)[1].jobs[0].instruction == instruction
     assert not_understood("please remove all the comments", OLD) == ""
+
+
+def test_of_other_models_what_is_in_doubt_is_shown_with_a_warning() -> None:
+    wrong = OLD.replace("prices)", "items)").replace("sum(items", "max(items")
+    for answer, told in ((wrong, "more than the name"), (OLD[:-7] + "(\n", "does not parse")):
+        edit, _ = edited(OLD, answer, "rename prices to items")
+        assert told in edit.warning
+        assert NOT_OF_THE_RENAME in [one.note for one in edit.changes]
+
+
+def test_a_rename_of_the_embedded_model_needs_no_answer() -> None:
+    edit, engine = edited(OLD, "nonsense", "rename prices to items", embedded=True)
+    assert applied(OLD, edit) == OLD.replace("prices", "items")
+    assert engine.jobs == []
+
+
+def test_lines_of_one_hunk_are_noted_each_by_itself() -> None:
+    answer = OLD.replace("prices", "items").replace("    # Sum.", "    # Sum of all.")
+    edit, _ = edited(OLD, answer.replace("    tax", "     tax"), "rename prices to items")
+    notes = {(change.start.line, change.note) for change in edit.changes}
+    assert notes == {(0, ""), (1, NOT_OF_THE_RENAME), (2, ONLY_WHITE_SPACE), (4, "")}

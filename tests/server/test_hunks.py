@@ -10,6 +10,7 @@ import pytest
 from lsp_server.editing.hunks import (
     Hunk,
     apply_hunks,
+    line_by_line,
     minimal_hunks,
     unified_diff,
 )
@@ -73,3 +74,18 @@ def test_a_diff_says_where_the_last_line_has_no_end():
     assert diff.startswith("--- a/x.py\n+++ b/x.py\n")
     assert diff.count("\\ No newline at end of file\n") == 2
     assert unified_diff("a", "a", "x.py") == ""
+
+
+def test_line_by_line_makes_the_same_text() -> None:
+    seed = random.randrange(1 << 30)
+    rng = random.Random(seed)
+    words = ["name", "other", " ", "\t", "é", "e\u0301", "=", "\r\n", "\n", "\r"]
+    split = 0
+    for _ in range(2000):
+        old = "".join(rng.choices(words, k=rng.randrange(30)))
+        new = "".join(rng.choice(words) if rng.random() < 0.1 else piece for piece in old)
+        whole = minimal_hunks(old, new.replace("name", "label"))
+        hunks = [one for hunk in whole for one in line_by_line(old, hunk)]
+        assert apply_hunks(old, hunks) == new.replace("name", "label"), f"seed {seed}"
+        split += len(hunks) > len(whole)
+    assert split, f"seed {seed}"
