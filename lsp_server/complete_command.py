@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.documents import Document
 from lsp_server.errors import RedraftError
 from lsp_server.generating import CONTEXT_TOKENS
+from lsp_server.held_back import file_reason
 from lsp_server.jobs import CompletionJob, JobResult, Span
 from lsp_server.output import add_json_argument, write_json
 
@@ -139,6 +140,8 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
             f"which has {document.end().line + 1} lines"
         )
     offset = document.offset(document.position(args.line, args.character, "utf-16"))
+    if reason := file_reason(args.file, text):
+        raise RedraftError(f"{args.file} may hold secrets ({reason}) and is not read")
     inside = path.is_relative_to(workspace)
     return CompletionJob(
         workspace=str(workspace),

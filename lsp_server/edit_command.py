@@ -17,6 +17,7 @@ from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.errors import RedraftError
+from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.jobs import EditJob, JobResult, kept
 from lsp_server.output import add_json_argument, write_json
 
@@ -212,13 +213,18 @@ def _job(
     if not selection.strip():
         raise RedraftError(f"lines {args.lines} are blank; select the lines to change")
     inside = path.is_relative_to(workspace)
+    around = AROUND_CHARACTERS
+    if reason := file_reason(args.file, text):
+        # The model is told nothing of such a file but the lines that the user named.
+        around = 0
+        print(f"redraft: {held_back_warning(reason)}", file=sys.stderr)
     return EditJob(
-        workspace="" if args.no_index else str(workspace),
+        workspace="" if args.no_index or not around else str(workspace),
         path=str(path.relative_to(workspace) if inside else path),
         instruction=args.instruction,
         selection=selection,
-        before=text[max(0, start - AROUND_CHARACTERS) : start],
-        after=text[end:][:AROUND_CHARACTERS],
+        before=text[max(0, start - around) : start],
+        after=text[end:][:around],
         language=LANGUAGES.get(path.suffix, ""),
         max_tokens=args.max_tokens,
         temperature=args.temperature,

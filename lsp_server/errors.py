@@ -6,6 +6,9 @@ from __future__ import annotations
 class RedraftError(Exception):
     """Base of our errors. The message is one line and says what to do next."""
 
+    private = False
+    """The message may quote a document that is held back: it is for the user, not for the log."""
+
 
 class ProtocolError(RedraftError):
     """A peer sent bytes that are no message of the protocol."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from lsp_server.allowed_files import AllowedFiles
+from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.documents import Document, Edit
 from lsp_server.uri_paths import paths_in
 from repo_index.secret_paths import secret_path
@@ -70,6 +71,17 @@ class HeldBack:
             judged = _Judged(document, path_reason(document.uri))
             self._judged[document.uri] = judged
         return judged
+
+
+def file_reason(path: Path, text: str) -> str:
+    """Why a file is held back; empty when it is not, or when the user allows it."""
+    document = Document(path.absolute().as_uri(), "", 0, text)
+    return HeldBack(AllowedFiles(allowed_file())).reason(document)
+
+
+def held_back_warning(reason: str) -> str:
+    """What the user is told of an edit in such a document."""
+    return f"the file is held back ({reason}); the model on this machine read the selection"
 
 
 def path_reason(uri: str) -> str:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from lsp_server.folders import Place
 from repo_index.files import FileRules
+from repo_index.source_tree import IGNORE_FILES
+
+LOOK_AGAIN_S = 2.0
 
 
 class IgnoredPaths:
@@ -14,22 +20,54 @@ class IgnoredPaths:
     def __init__(self) -> None:
         self._rules: dict[tuple[str, str], FileRules] = {}
         self._known: dict[tuple[str, str, str], str] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._next_look = 0.0
 
     def reason(self, place: Place, exclude: list[str]) -> str:
         """Why a path is left out; empty when it counts. ``exclude``: the user's own patterns."""
         if not place.folder:
             return ""
         patterns = "\n".join(exclude)
+        self._look_again(time.monotonic())
         key = place.folder, place.path, patterns
         if key not in self._known:
             rules = self._rules.get((place.folder, patterns))
             if rules is None:
                 rules = FileRules(Path(place.folder), patterns=patterns)
                 self._rules[place.folder, patterns] = rules
+            for file in _ignore_files(place.folder, place.path):
+                self._stamps.setdefault(file, _stamp(file))
             self._known[key] = rules.ignored(place.path)
         return self._known[key]
+
+    def _look_again(self, now: float) -> None:
+        """Forget everything when an ignore file changed, which is looked for now and then."""
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_AGAIN_S
+        if any(_stamp(file) != stamp for file, stamp in self._stamps.items()):
+            self.forget()
 
     def forget(self) -> None:
         """Ignore files may have changed."""
         self._rules.clear()
         self._known.clear()
+        self._stamps.clear()
+
+
+def _ignore_files(folder: str, path: str) -> Iterator[str]:
+    """Ignore files that may say something about a path."""
+    yield os.path.join(folder, ".git", "info", "exclude")
+    parts = path.split("/")
+    for depth in range(len(parts)):
+        for name in IGNORE_FILES:
+            yield os.path.join(folder, *parts[:depth], name)
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Changes with the file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size

@@ -203,7 +203,7 @@ class RedraftProtocol(LanguageServerProtocol):
             self._send_response(msg_id, result=future.result())
         elif isinstance(error, RedraftError):
             code = CONTENT_MODIFIED if isinstance(error, StaleDocument) else REQUEST_FAILED
-            logger.info("request refused: %s", error)
+            logger.info("request refused: %s", type(error).__name__ if error.private else error)
             self.refuse(msg_id, code, _one_line(error))
         elif isinstance(error, JsonRpcException):
             self.refuse(msg_id, error.code or INTERNAL_ERROR, _one_line(error))

@@ -144,6 +144,7 @@ class RedraftServer(LanguageServer):
             for folder in self.folders.paths:
                 self.hub.use_workspace(folder, self.settings)
             self.completion.close_all()
+            self.feed_buffers()
             if self.settings.enabled:
                 in_background(self._load_engine())
             self.status.changed()
@@ -205,6 +206,11 @@ class RedraftServer(LanguageServer):
         )
 
     # Open documents, as the index sees them
+
+    def feed_buffers(self) -> None:
+        """Which open documents count for others may have changed."""
+        for document in self.documents:
+            self.feed_buffer(document.uri)
 
     def feed_buffer(self, uri: str, opened: bool = False) -> None:
         """An open document changed; lookups see its text with the next request."""

@@ -48,7 +48,10 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
         last = edit
     document.version = params.text_document.version
     ls.feed_buffer(document.uri)
-    if last is not None and not inactive_reason(ls, document):
+    if ls.held_back.reason(document):
+        # What was to be computed would be of the text as it is now.
+        ls.completion.close(document.uri)
+    elif last is not None and not inactive_reason(ls, document):
         ls.completion.rest(document.uri, lambda: ask_after(ls, document, last))
 
 
@@ -172,6 +175,7 @@ def _refresh(ls: RedraftServer, uris: Iterable[str]) -> None:
     uris = list(uris)
     if any(uri.rpartition("/")[2] in IGNORE_FILES for uri in uris):
         ls.ignored.forget()
+        ls.feed_buffers()
     for uri in uris:
         place = ls.folders.place(uri)
         if place.folder and to_fs_path(uri):

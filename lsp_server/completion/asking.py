@@ -71,7 +71,7 @@ def cursor_at(
     ask = Ask(
         document=document.uri,
         path=where.path,
-        workspace=where.folder if server.settings.index.enabled else "",
+        workspace=where.folder if _drafts_from_workspace(server, document) else "",
         language=document.language,
         prefix=_unix(prefix),
         suffix=_unix(
@@ -80,6 +80,12 @@ def cursor_at(
         invoked=invoked,
     )
     return Cursor(ask, lsp_range(server, document, start, end), kept)
+
+
+def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
+    """Whether a document is completed from its workspace, which then learns what was written. It
+    does not learn from a document with secrets that the user allows."""
+    return server.settings.index.enabled and not server.held_back.secret(document)
 
 
 def ask_after(server: RedraftServer, document: Document, edit: Edit) -> Ask:

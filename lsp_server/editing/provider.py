@@ -23,7 +23,8 @@ from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.engine_call import Call
 from lsp_server.engine_client import EngineClient
 from lsp_server.engine_loop import EDIT, PREFILL
-from lsp_server.errors import EditRefused, EngineUnavailable, StaleDocument
+from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
+from lsp_server.held_back import held_back_warning
 from lsp_server.hidden import hidden_warning
 from lsp_server.jobs import EditJob, JobResult, Span, kept
 from lsp_server.settings import Settings
@@ -136,9 +137,13 @@ class EditProvider:
         comment = comment_span(selection) if request.with_comment else (0, 0)
         code = selection[: comment[0]] + selection[comment[1] :]
         job = self._job(request, code, start, end)
-        renamed = self._renamed(request, code, document.offset(start), len(selection))
-        if self._embedded() and renamed is None:
-            refuse_not_understood(job.instruction, job.selection)
+        try:
+            renamed = self._renamed(request, code, document.offset(start), len(selection))
+            if self._embedded() and renamed is None:
+                refuse_not_understood(job.instruction, job.selection)
+        except RedraftError as error:
+            error.private = bool(request.held_back)
+            raise
         region = TrackedRegion(start, end)
         begun = Begun(request, job, region, selection, comment, renamed)
         regions = self._regions.setdefault(document.uri, [])
@@ -153,6 +158,17 @@ class EditProvider:
 
         Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
         """
+        try:
+            edit = await self._finished(begun, on_text)
+        except RedraftError as error:
+            error.private = bool(begun.request.held_back)
+            raise
+        if reason := begun.request.held_back:
+            told = held_back_warning(reason)
+            edit.warning = f"{told}; {edit.warning}" if edit.warning else told
+        return edit
+
+    async def _finished(self, begun: Begun, on_text: OnText | None) -> EditResult:
         if begun.renamed is not None and self._embedded():
             # Syntax tells what a rename makes of the code: a small model could only spoil it.
             result = kept(apply_hunks(begun.code, begun.renamed))
@@ -165,11 +181,7 @@ class EditProvider:
             )
         if region.touched or document.between(region.start, region.end) != begun.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        edit = self._fitted(begun, result)
-        if reason := begun.request.held_back:
-            told = f"the file is held back ({reason}); the model on this machine read the selection"
-            edit.warning = f"{told}; {edit.warning}" if edit.warning else told
-        return edit
+        return self._fitted(begun, result)
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""

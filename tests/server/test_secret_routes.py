@@ -1,0 +1,308 @@
+"""Secrets in open documents reach neither the engine process nor an answer, by any message.
+
+Everything that the server writes is looked through: frames to the engine (prompts, buffers of the
+index, what was accepted) and messages to the editor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from planted_secrets import SECRET_PATHS, schemes_of, token, word
+
+from lsp_server.allowed_files import AllowedFiles
+from lsp_server.connection import converter
+from lsp_server.daemon.hub import Hub
+from lsp_server.engine_client import EngineClient
+from lsp_server.jobs import JobResult, Span
+from lsp_server.server import RedraftServer
+from lsp_server.settings import read_settings
+
+
+class EngineProcess:
+    """Stands for the engine process: keeps every frame and answers at once."""
+
+    alive, pid, back_off_s, deaths = True, 1, 0.0, 0
+
+    def __init__(self, engine: EngineClient) -> None:
+        self.frames: list[dict[str, Any]] = []
+        self._engine = engine
+
+    def send(self, frame: dict[str, Any]) -> bool:
+        self.frames.append(json.loads(json.dumps(frame)))
+        if frame["op"] in ("complete", "edit", "prefill"):
+            text = frame["job"].get("selection", "value").replace("A=1", "C=1")
+            result = asdict(JobResult(text, [Span(text, "model")], 1, 1, 0.1, 0.0, {}, "stop"))
+            answer = {"event": "result", "id": frame["id"], "result": result, "forward_s": 0.0}
+            asyncio.get_running_loop().call_soon(self._engine._receive, answer)
+        return True
+
+    def forgive(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Indexer:
+    """Stands for the indexer process."""
+
+    pid = None
+    workspaces: ClassVar[dict[Any, Any]] = {}
+
+    def find(self, folder: str, model: str) -> None: ...
+    def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None: ...
+    def close_workspace(self, folder: str) -> None: ...
+    def refresh(self, folder: str, paths: list[str]) -> None: ...
+    def set_busy(self, busy: bool) -> None: ...
+
+
+class Editor:
+    """One editor on a server whose processes are stood for."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any] | None = None) -> None:
+        self.folder = folder
+        self.written = b""
+        hub = Hub(allowed=AllowedFiles(folder.parent / "allowed.json"))
+        hub.indexer = Indexer()  # type: ignore[assignment]
+        engine = hub.engine(read_settings(settings).settings)
+        engine.state = "ready"
+        self.engine = EngineProcess(engine)
+        engine._child = self.engine  # type: ignore[assignment]
+        self._server = RedraftServer(hub, converter)
+        self._server.protocol.set_writer(self)  # type: ignore[arg-type]
+        self._ids = 0
+        self._settings = settings or {}
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None: ...
+
+    async def start(self) -> None:
+        uri = self.folder.as_uri()
+        capabilities = {"textDocument": {"inlineCompletion": {}, "codeAction": {
+            "codeActionLiteralSupport": {"codeActionKind": {"valueSet": [""]}},
+            "resolveSupport": {"properties": ["edit"]}, "dataSupport": True}}}  # fmt: skip
+        await self.ask("initialize", {
+            "processId": None, "rootUri": uri, "capabilities": capabilities,
+            "workspaceFolders": [{"uri": uri, "name": "w"}],
+            "initializationOptions": {"settings": self._settings}})  # fmt: skip
+        self.tell("initialized", {})
+        await asyncio.sleep(0.01)
+
+    def tell(self, method: str, params: Any) -> None:
+        self._receive({"method": method, "params": params})
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        self._server.protocol.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def ask(self, method: str, params: Any) -> Any:
+        """The result, or the error's message."""
+        self._ids += 1
+        seen = len(self.written)
+        self._receive({"id": self._ids, "method": method, "params": params})
+        for _ in range(500):
+            for part in self.written[seen:].split(b"Content-Length: ")[1:]:
+                message = json.loads(part.partition(b"\r\n\r\n")[2])
+                if message.get("id") == self._ids and "method" not in message:
+                    return message.get("result", message.get("error", {}).get("message"))
+            await asyncio.sleep(0.001)
+        raise AssertionError(f"{method} was not answered")
+
+    def open(self, uri: str, text: str, language: str = "python") -> None:
+        item = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self.tell("textDocument/didOpen", {"textDocument": item})
+
+    def insert(self, uri: str, line: int, text: str, version: int = 2) -> None:
+        place = {"line": line, "character": 0}
+        change = {"range": {"start": place, "end": place}, "text": text}
+        identifier = {"uri": uri, "version": version}
+        self.tell(
+            "textDocument/didChange", {"textDocument": identifier, "contentChanges": [change]}
+        )
+
+    def shut(self, uri: str) -> None:
+        self.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    async def complete(self, uri: str, line: int = 0) -> list[Any]:
+        place = {"line": line, "character": 0}
+        params = {"textDocument": {"uri": uri}, "position": place, "context": {"triggerKind": 1}}
+        answer = await self.ask("textDocument/inlineCompletion", params)
+        return list(answer["items"])
+
+    async def edit(self, uri: str, end: int, **more: Any) -> Any:
+        span = {"start": {"line": 0, "character": 0}, "end": {"line": end, "character": 0}}
+        params = {"uri": uri, "range": span, "instruction": "rename A to C", **more}
+        return await self.ask("redraft/edit", params)
+
+    @property
+    def sent(self) -> str:
+        return json.dumps(self.engine.frames)
+
+
+def secret_lines(value: str) -> list[str]:
+    return [line for line in value.splitlines() if not line.startswith("-----")]
+
+
+async def plant(editor: Editor, generator: random.Random) -> list[str]:
+    """Open one document with a secret, use it in every way, and close it. Gives the secret."""
+    work = editor.folder.as_posix()
+    if generator.random() < 0.5:
+        path = generator.choice(SECRET_PATHS).format(work=work)
+        uri = generator.choice(list(schemes_of(path)))
+        value = f"plum{word(generator, 20)}"
+        editor.open(uri, f"a = 1\nseed = {value}\n\n")
+    else:
+        uri = f"file://{work}/src/m{word(generator, 8)}.py"
+        value = token(generator)[1]
+        if generator.random() < 0.5:
+            editor.open(uri, f"a = 1\nkey = '''{value}'''\n\n")
+        else:
+            editor.open(uri, "a = 1\n\n\n")
+            assert await editor.complete(uri, 2)
+            editor.insert(uri, 1, f"key = '''{value}'''\n")
+    assert await editor.complete(uri, 0) == [], uri
+    place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 0}}
+    assert "held back" in await editor.ask("redraft/explain", place)
+    assert "select the lines" in await editor.edit(uri, 0)
+    editor.tell("redraft/prepareEdit", {"textDocument": {"uri": uri}, "range": span})
+    actions = {"textDocument": {"uri": uri}, "range": span, "context": {"diagnostics": []}}
+    titles = [one["title"] for one in await editor.ask("textDocument/codeAction", actions)]
+    assert titles[-1] == "Redraft: allow this file"
+    status = await editor.ask("redraft/status", {"textDocument": {"uri": uri}})
+    assert uri in [one["uri"] for one in status["heldBack"]]
+    assert "allowFile" in status["remedy"]
+    assert await editor.complete(f"file://{work}/shown.py", 1)
+    editor.insert(f"file://{work}/shown.py", 0, f"# {word(generator, 12)}\n")
+    editor.shut(uri)
+    return secret_lines(value)
+
+
+async def plant_many(folder: Path, count: int, seed: int) -> None:
+    generator = random.Random(seed)
+    editor = Editor(folder, {"log": {"level": "debug", "sourceText": True}})
+    await editor.start()
+    editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+    editor.open(f"{folder.as_uri()}/helper.py", "def pears_for_all():\n    return 1\n")
+    values: list[str] = []
+    for _ in range(count):
+        values += await plant(editor, generator)
+    assert "pears_for_all" in editor.sent, "open files reach prompts"
+    told = editor.written.decode()
+    assert [value for value in values if value in editor.sent or value in told] == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def planted_and_logged(folder: Path, caplog: pytest.LogCaptureFixture, count: int) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    caplog.set_level("DEBUG")
+    asyncio.run(plant_many(folder, count, seed))
+    assert [one for one in caplog.records if "plum" in one.getMessage()] == []
+
+
+def test_forty_planted_secrets_are_found_nowhere(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    planted_and_logged(folder, caplog, 40)
+
+
+@pytest.mark.long
+def test_five_hundred_planted_secrets_are_found_nowhere(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    planted_and_logged(folder, caplog, 500)
+
+
+def test_an_edit_of_a_secret_is_told_the_selection_alone_and_warns(folder: Path) -> None:
+    async def scene() -> None:
+        editor = Editor(folder, {"model": {"path": "/models/other"}})
+        await editor.start()
+        uri = f"{folder.as_uri()}/.env"
+        editor.open(uri, "A=1\nB=plumsecret\n", "dotenv")
+        answer = await editor.edit(uri, 1, instruction="make it better")
+        assert answer["text"] == "C=1"
+        assert "held back" in answer["warning"]
+        (asked,) = (one["job"] for one in editor.engine.frames if one["op"] == "edit")
+        assert "A=1" in asked["selection"]
+        assert "plumsecret" not in editor.sent
+        assert "select" in await editor.edit(uri, 1, withComment=True)
+
+    asyncio.run(scene())
+
+
+def test_an_allowed_file_is_completed_and_stays_out_of_others(folder: Path) -> None:
+    async def scene() -> None:
+        editor = Editor(folder)
+        await editor.start()
+        uri = f"{folder.as_uri()}/.env"
+        editor.open(uri, "A=1\nB=plumsecret\n")
+        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+        command = {"command": "redraft.allowFile", "arguments": [{"uri": uri}]}
+        assert await editor.ask("workspace/executeCommand", command) == {"reason": ""}
+        assert await editor.complete(uri, 2)
+        asked = [one for one in editor.engine.frames if one["op"] == "complete"]
+        assert "plumsecret" in asked[-1]["job"]["prefix"]
+        assert asked[-1]["job"]["workspace"] == ""
+        editor.engine.frames.clear()
+        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+        assert "plumsecret" not in editor.sent
+        back = {"command": "redraft.holdBackFile", "arguments": [{"uri": uri}]}
+        assert "secret" in (await editor.ask("workspace/executeCommand", back))["reason"]
+        assert await editor.complete(uri, 2) == []
+        assert "which file" in await editor.ask(
+            "workspace/executeCommand", {"command": "redraft.allowFile", "arguments": []}
+        )
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_an_ignored_file_counts_for_itself_alone(folder: Path, wanted: bool) -> None:
+    async def scene() -> None:
+        editor = Editor(folder, {"index": {"ignoredOpenFiles": wanted}})
+        (folder / ".gitignore").write_text("build/\n")
+        await editor.start()
+        uri = f"{folder.as_uri()}/build/x.py"
+        editor.open(uri, "def plum_of_build():\n    return 1\n\n")
+        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+        assert ("plum_of_build" in editor.sent) is wanted
+        assert await editor.complete(uri, 2)
+        asked = [one for one in editor.engine.frames if one["op"] == "complete"]
+        assert "plum_of_build" in asked[-1]["job"]["prefix"]
+
+    asyncio.run(scene())
+
+
+def test_a_file_that_becomes_ignored_leaves_the_others(folder: Path) -> None:
+    async def scene() -> None:
+        editor = Editor(folder)
+        await editor.start()
+        uri = f"{folder.as_uri()}/build/x.py"
+        editor.open(uri, "def plum_of_build():\n    return 1\n\n")
+        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+        assert "plum_of_build" in editor.sent
+        (folder / ".gitignore").write_text("build/\n")
+        saved = {"textDocument": {"uri": f"{folder.as_uri()}/.gitignore"}}
+        editor.tell("textDocument/didSave", saved)
+        editor.engine.frames.clear()
+        editor.insert(f"{folder.as_uri()}/shown.py", 0, "import other\n")
+        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+        assert {"op": "set_buffer", "folder": str(folder), "path": "build/x.py", "text": ""} in (
+            editor.engine.frames
+        )
+        assert "plum_of_build" not in editor.sent
+
+    asyncio.run(scene())
