@@ -132,7 +132,7 @@ def _generated(
     try:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
-            if not args.no_index:
+            if job.workspace:
                 service.index_workspace(str(workspace))
         with console.status("editing"):
             return service.edit(job)

@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from planted_secrets import LETTERS, SECRET_PATHS, token, word
 
 from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer
@@ -16,12 +17,6 @@ from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
-
-_LETTERS = string.ascii_letters + string.digits
-
-
-def word(generator: random.Random, length: int, alphabet: str = _LETTERS) -> str:
-    return "".join(generator.choices(alphabet, k=length))
 
 
 def planted(generator: random.Random) -> tuple[str, str]:
@@ -51,9 +46,9 @@ def planted(generator: random.Random) -> tuple[str, str]:
         ),
         "vault": f"hvs.{word(generator, 24)}",
         "pem": "-----BEGIN RSA PRIVATE KEY-----\n"
-        + "\n".join(word(generator, 64, _LETTERS + "+/") for _ in range(12))
+        + "\n".join(word(generator, 64, LETTERS + "+/") for _ in range(12))
         + "\n-----END RSA PRIVATE KEY-----",
-        "password": word(generator, 18, _LETTERS + "!#%&*+-.:;?@^~"),
+        "password": word(generator, 18, LETTERS + "!#%&*+-.:;?@^~"),
         "hex": word(generator, 40, hexadecimal),
         "base64": base64.b64encode(generator.randbytes(30)).decode(),
         "url": f"postgres://admin:{word(generator, 16)}@db.internal:5432/app",
@@ -184,3 +179,56 @@ def test_no_secret_reaches_the_store(
         wanted = tokenizer.encode([f"t = '{value}'"])[0].tolist()[2:8]
         assert not any(ids[i : i + 6] == wanted for i in range(len(ids)))
     assert segment.token_count == len(tokenizer.encode(["a = 1\n"])[0])
+
+
+def plant_in_a_folder(folder: Path, generator: random.Random, count: int) -> list[str]:
+    """Files with secrets, by their path or by what they hold. Gives what must not be stored."""
+    inside = [path for path in SECRET_PATHS if path.startswith("{work}/") and "/x/.." not in path]
+    values = []
+    for number in range(count):
+        if number % 2:
+            path = folder / f"d{number}" / generator.choice(inside).removeprefix("{work}/")
+            value = f"plum{word(generator, 20)}"
+        else:
+            path = folder / f"d{number}.py"
+            _, value = token(generator)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"a = 1\nseed = '''{value}'''\n")
+        values += [line for line in value.splitlines() if not line.startswith("-----")]
+    return values
+
+
+def nothing_is_stored(folder: Path, tokenizer: TextTokenizer, count: int) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    work, store = folder / "work", folder / "store"
+    values = plant_in_a_folder(work, random.Random(seed), count)
+    (work / "fine.py").write_text("pear = 1\n")
+    indexer = Indexer.open(FolderTree(work), store, tokenizer)
+    indexer.refresh()
+    # The watcher names files one by one.
+    indexer.refresh(path.relative_to(work).as_posix() for path in work.rglob("*"))
+    indexer.close()
+    stored = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    parts = Datastore.open(store, tokenizer.sha256).snapshot().parts
+    ids = [token for part in parts for token in part.segment.tokens.astype(int).tolist()]
+    assert _runs(ids, tokenizer, "pear = 1")
+    found = [one for one in values if _runs(ids, tokenizer, one) or one.encode() in stored]
+    assert found == []
+
+
+def _runs(ids: list[int], tokenizer: TextTokenizer, text: str) -> bool:
+    """Whether the middle of a text's tokens stands somewhere in ``ids``."""
+    wanted = tokenizer.encode([text])[0].tolist()[1:-1][:6]
+    return any(ids[i : i + len(wanted)] == wanted for i in range(len(ids)))
+
+
+def test_forty_planted_files_are_not_stored(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+    nothing_is_stored(tmp_path, tokenizer, 40)
+
+
+@pytest.mark.long
+def test_five_hundred_planted_files_are_not_stored(
+    tmp_path: Path, tokenizer: TextTokenizer
+) -> None:
+    nothing_is_stored(tmp_path, tokenizer, 500)

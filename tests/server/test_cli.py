@@ -109,3 +109,13 @@ def test_complete_takes_lone_carriage_returns_as_line_ends(tmp_path: Path) -> No
     job = complete_command._job(parser.parse_args(arguments[1:]), path, tmp_path)
     assert job.prefix == "def f(x):\n    return x\ny = f("
     assert job.suffix == "\n"
+
+
+@pytest.mark.parametrize("name", [".env", "notes.py"])
+def test_complete_reads_no_file_with_secrets(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text("key = 'ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K'\n")
+    assert main(["complete", str(path), "--line", "0", "--character", "0"]) == 1
+    assert "may hold secrets" in capsys.readouterr().err

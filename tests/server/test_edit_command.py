@@ -165,3 +165,14 @@ def test_a_link_is_followed(tmp_path):
     write_atomically(link, b"two")
     assert link.is_symlink()
     assert target.read_text() == "two"
+
+
+def test_of_a_file_with_secrets_the_model_is_told_the_lines_alone(engine, tmp_path, capsys):
+    path = tmp_path / ".env"
+    path.write_text("A=one\nB=two\nC=three\n")
+    assert main(["edit", str(path), "--instruction", "loud", "--model", "m", "--lines", "2:2"]) == 0
+    (job,) = engine.jobs
+    assert (job.before, job.after, job.workspace) == ("", "", "")
+    shown = capsys.readouterr()
+    assert "+B=TWO" in shown.out
+    assert "held back" in shown.err

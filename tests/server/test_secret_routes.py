@@ -306,3 +306,30 @@ def test_a_file_that_becomes_ignored_leaves_the_others(folder: Path) -> None:
         assert "plum_of_build" not in editor.sent
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("secret", [False, True])
+def test_the_prompt_that_is_computed_when_the_cursor_rests_holds_no_secret(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, secret: bool
+) -> None:
+    monkeypatch.setattr("lsp_server.completion.provider.REST_S", 0.02)
+    value = f"ghp_{word(random.Random(7), 36)}"
+
+    async def scene() -> None:
+        editor = Editor(folder)
+        await editor.start()
+        uri, other = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/b.py"
+        editor.open(uri, "a = 1\n\n")
+        editor.open(other, "b = 1\n\n")
+        editor.insert(uri, 1, "b = 2\n")
+        editor.insert(uri, 1, f"key = '{value if secret else 'plain'}'\n", 3)
+        editor.insert(other, 1, "c = 2\n")
+        prefilled: list[str] = []
+        while "b.py" not in prefilled:
+            await asyncio.sleep(0.001)
+            frames = editor.engine.frames
+            prefilled = [one["job"]["path"] for one in frames if one["op"] == "prefill"]
+        assert prefilled == (["b.py"] if secret else ["a.py", "b.py"])
+        assert value not in editor.sent
+
+    asyncio.run(asyncio.wait_for(scene(), 20))
