@@ -9,10 +9,16 @@ from lsprotocol import types
 
 from lsp_server.capabilities import ALLOW_FILE, EDIT_COMMAND, HOLD_BACK_FILE, RUN_EDIT
 from lsp_server.client_features import ClientFeatures
-from lsp_server.documents import Document
-from lsp_server.editing.instruction_comments import block_of, instruction_comment
+from lsp_server.documents import Document, Position
+from lsp_server.editing.instruction_comments import (
+    InstructionComment,
+    block_of,
+    instruction_comment,
+)
 from lsp_server.editing.presets import presets_for
 from lsp_server.settings import EditSettings
+from lsp_server.syntax.roles import Role
+from lsp_server.syntax.tree import SyntaxTree
 
 MAX_FIXES = 3
 
@@ -149,6 +155,17 @@ def _fix(where: Where, diagnostic: types.Diagnostic) -> types.CodeAction:
     return action
 
 
+def _in_string(document: Document, line: int, comment: InstructionComment) -> bool:
+    """Whether what looks like a comment behind code is text in quotes."""
+    if comment.alone:
+        return False
+    text = document.lines[line]
+    mark = len(text) - len(text[comment.start :].lstrip())
+    tree = SyntaxTree.of(document.text, document.language)
+    offset = document.offset(Position(line, mark))
+    return tree is not None and tree.role_at(offset) is Role.STRING
+
+
 def _comments(where: Where) -> list[types.CodeAction]:
     """Instruction comments on the lines of the range; each is about the block that it stands at."""
     lines = where.document.lines
@@ -156,8 +173,10 @@ def _comments(where: Where) -> list[types.CodeAction]:
     found = []
     for number in range(max(0, first), last + 1):
         comment = instruction_comment(lines[number])
-        end = None if comment is None else block_of(lines, number, comment)
-        if comment is not None and end is not None:
+        if comment is None or _in_string(where.document, number, comment):
+            continue
+        end = block_of(lines, number, comment)
+        if end is not None:
             span = types.Range(types.Position(number, 0), types.Position(end + 1, 0))
             title = f"Redraft: {comment.instruction[:60]}"
             found.append(_ready_made(where, title, comment.instruction, span=span, comment=True))

@@ -78,6 +78,7 @@ def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
         ('x = "redraft: use a loop"', None),
         ("x = 'redraft: use a loop'", None),
         ("premium redraft: use a loop", None),
+        ('x = """a  # redraft: use a loop\nb"""', None),
         ("# redraft:", None),
         ("redraft: use a loop", None),
     ],
