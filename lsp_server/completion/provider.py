@@ -29,6 +29,7 @@ from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.jobs import CompletionJob, JobResult, Snippet
 from lsp_server.log import redacted
 from lsp_server.settings import Settings
+from lsp_server.syntax.kept import KeptSyntax
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ AHEAD_S = 0.02
 """So long after an answer the next one is asked for: time to send it, and to see it superseded."""
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
+KEPT_DOCUMENTS = 64
+"""Documents whose syntax is kept; the one that was seen first goes first."""
 
 _DIVERGED = "\0diverged"
 """The text that was being written is not what the user types."""
@@ -81,6 +84,7 @@ class CompletionProvider:
         self._ahead: dict[str, Running] = {}
         self._newest: dict[str, object] = {}
         self._resting: dict[str, asyncio.TimerHandle] = {}
+        self._syntax: dict[tuple[str, str], KeptSyntax | None] = {}
 
     async def complete(self, ask: Ask) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile.
@@ -106,19 +110,34 @@ class CompletionProvider:
                 return Answer(reason=str(error))
             if text is None:
                 return None
-        shown = shown_text(text, ask.prefix, ask.suffix)
+        shown = self._shown(text, ask)
         others = await self._alternatives(ask, shown) if ask.invoked else []
         self._fetch_ahead_soon(ask, shown)
         texts = [shown, *others] if shown else others
         return Answer(texts, "" if texts else "the model suggests nothing here")
 
     def _known(self, ask: Ask, found: Found) -> Answer:
-        shown = shown_text(found.text, ask.prefix, ask.suffix)
+        shown = self._shown(found.text, ask)
         running = self._running.get(ask.document)
         if running is not None and running.typed_since(ask) is None:
             self._stop(ask.document)
         self._fetch_ahead_soon(ask, shown)
         return Answer([shown] if shown else [], "" if shown else "nothing more to suggest", True)
+
+    def _shown(self, text: str, ask: Ask) -> str:
+        """What to show of a text."""
+        return shown_text(text, ask.prefix, ask.suffix, self._syntax_of(ask))
+
+    def _syntax_of(self, ask: Ask) -> KeptSyntax | None:
+        """The syntax of the document; None where its language has no grammar."""
+        key = (ask.document, ask.language)
+        if key not in self._syntax:
+            while len(self._syntax) >= KEPT_DOCUMENTS:
+                del self._syntax[next(iter(self._syntax))]
+            self._syntax[key] = syntax = KeptSyntax.of(ask.language, ask.path)
+            if syntax is not None:
+                syntax.around(ask.prefix + ask.suffix, 0, 0)
+        return self._syntax[key]
 
     def _running_for(self, ask: Ask) -> Running:
         """The generation that writes what the user is typing, or a new one."""
@@ -136,6 +155,8 @@ class CompletionProvider:
         call = self._engine().complete(self._job(ask), self._client, running.add, urgency)
         running.start(call)
         call.future.add_done_callback(lambda _: self._remember(running))
+        # A document is parsed once, while the model begins to write.
+        self._syntax_of(ask)
         return running
 
     def _job(self, ask: Ask) -> CompletionJob:
@@ -227,7 +248,7 @@ class CompletionProvider:
             logger.debug("wrote %s, %s", shown, running.result.stopped_by)
         text = running.text
         if running.complete:
-            text = shown_text(text, ask.prefix, ask.suffix)
+            text = self._shown(text, ask)
         if text or running.complete:
             self._cache.add(ask.document, ask.prefix, ask.suffix, text, running.complete)
         for group in (self._running, self._ahead):
@@ -272,7 +293,7 @@ class CompletionProvider:
                 raise
             except RedraftError:
                 break
-            shown = shown_text(result.text, ask.prefix, ask.suffix) if result else ""
+            shown = self._shown(result.text, ask) if result else ""
             if shown and shown != first and shown not in texts:
                 texts.append(shown)
         return texts
@@ -321,6 +342,7 @@ class CompletionProvider:
         self._stop(document)
         self._cache.forget(document)
         self._newest.pop(document, None)
+        self._syntax = {key: kept for key, kept in self._syntax.items() if key[0] != document}
 
     def close_all(self) -> None:
         """The client has gone."""

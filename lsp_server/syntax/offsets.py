@@ -24,6 +24,8 @@ class Offsets:
 
     def index(self, byte: int) -> int:
         """The character that holds ``byte``."""
+        if not self._astral:
+            return byte // 2
         units = byte // 2
         return units - bisect_left(self._astral_units, units)
 

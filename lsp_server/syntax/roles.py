@@ -35,18 +35,19 @@ PROSE = {"csv", "gitcommit", "markdown", "markdown_inline", "org", "pem", "po", 
 _COMMENT = re.compile(r"comment|^shebang|^hash_bang|^(?:pod|marginalia|haddock)$")
 _STRING = re.compile(
     r"(?:^|_)(?:string|str|char|character|rune|regexp?|charlist|sigil|heredoc|nowdoc)"
-    r"(?:_(?:literal|lit|value|expression|constant_expr|content|body|fragment|text|block|template"
-    r"|characters))?$"
+    r"(?:_(?:literal|lit|value|expression|constant_expr|body|block|template|characters))?$"
     r"|(?:^|_)quoted_(?:attribute_value|argument|element|content|key|word|word_list|atom|keyword"
     r"|symbol|template)$"
     r"|(?:^|_)quote_scalar$|^block_scalar$|^quasiquote_body$|^command_literal$"
 )
 _NO_STRING = re.compile(r"^(?:concatenated_string|bit_string|info_string)$|^unquoted_")
-_RUNS = re.compile(
-    r"interpol|substitut|expansion|variable|sub_expression|expression|subscript|identifier|_eval$"
-    r"|_access|^(?:scalar|array|hash|unit|inline_python)$|^template_(?:directive|for|if)"
+_RUNS = re.compile(r"interpol|substitution$|expansion$|sub_expression|_eval$|^template_directive")
+_RUNS_NOT = re.compile(r"escape|(?:_start|_quote|_end|_brace|_clause)$")
+_NAME = re.compile(
+    r"variable|identifier|expression|subscript|_access|^(?:scalar|array|hash|unit|varname)$"
 )
-_RUNS_NOT = re.compile(r"escape|(?:_start|_quote|_end|_escaped_char)$")
+_NAMES_IN_STRINGS = {"cmake", "groovy", "perl", "php", "powershell"}
+"""Grammars whose strings hold names and expressions without a node around them."""
 _NO_IDENTIFIER = re.compile(
     r"literal|number|integer|float|decimal|boolean|^bool|^(?:true|false|null|nil|none|undefined)$"
     r"|^keyword_|_keyword$|^predefined_type$|^primitive_type$|^integral_type$|_modifier$|operator"
@@ -58,6 +59,7 @@ _STRINGS = {
     "d": {"token_string"},
     "hcl": {"string_lit", "template_literal"},
     "latex": {"verbatim_environment", "source_code"},
+    "perl": {"string_content", "heredoc_content"},
     "ruby": {"string_array", "symbol_array", "delimited_symbol", "subshell"},
     "terraform": {"string_lit", "template_literal"},
     "typst": {"raw_span", "raw_blck"},
@@ -98,14 +100,21 @@ def role_of_kind(grammar: str, kind: str) -> Role | None:
         return Role.COMMENT
     if _STRING.search(name) and not _NO_STRING.search(name):
         return Role.STRING
+    if _RUNS.search(name) and not _RUNS_NOT.search(name):
+        return Role.CODE
     return None
 
 
-def runs_inside_of_string(grammar: str, kind: str) -> bool:
-    """Whether a node inside of a string is code."""
+def has_names_in_strings(grammar: str) -> bool:
+    """Whether nodes inside of a string are to be looked at (:func:`is_name_in_string`)."""
+    return grammar in _NAMES_IN_STRINGS
+
+
+def is_name_in_string(grammar: str, kind: str) -> bool:
+    """Whether a node inside of a string is code, though not marked as such."""
     if role_of_kind(grammar, kind) is not None or _RUNS_NOT.search(kind):
         return False
-    return _RUNS.search(kind) is not None
+    return _NAME.search(kind) is not None
 
 
 def may_be_identifier(kind: str) -> bool:
@@ -122,8 +131,8 @@ def is_quoted(text: str) -> bool:
 def role_query(grammar: str) -> Query:
     """The question for all nodes of a grammar that have a role of their own.
 
-    Captures are named ``comment``, ``string``, ``text`` and ``literal`` (a string where it stands
-    in quotes).
+    Captures are named ``comment``, ``string``, ``text``, ``code`` (what runs inside of a string)
+    and ``literal`` (a string where it stands in quotes).
     """
     from tree_sitter import Query
 

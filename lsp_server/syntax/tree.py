@@ -11,16 +11,17 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.syntax.islands import islands
+from lsp_server.syntax.islands import Island, islands
 from lsp_server.syntax.languages import grammar_of, load_grammar
 from lsp_server.syntax.offsets import Offsets, encoded
 from lsp_server.syntax.roles import (
     PROSE,
     Role,
+    has_names_in_strings,
+    is_name_in_string,
     is_quoted,
     may_be_identifier,
     role_query,
-    runs_inside_of_string,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ class SyntaxTree:
     def of(cls, text: str, language_id: str, path: str = "") -> SyntaxTree | None:
         """Parse a text; None where neither the language id nor the path has a grammar."""
         grammar = grammar_of(language_id, path)
-        if not grammar:
-            return None
+        return cls.parsed(text, grammar) if grammar else None
+
+    @classmethod
+    def parsed(cls, text: str, grammar: str) -> SyntaxTree:
+        """Parse a text by a grammar that there is (:func:`grammar_of`)."""
         from tree_sitter import Parser
 
         tree = Parser(load_grammar(grammar)).parse(encoded(text), encoding="utf16le")
@@ -91,6 +95,10 @@ class SyntaxTree:
         """Where strings are, with their quotes and without code inside of them."""
         return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
 
+    def islands(self, start: int = 0, end: int | None = None) -> list[Island]:
+        """Where texts of other languages are that touch a range of offsets."""
+        return islands(self._tree.root_node, self.grammar, self._offsets, start, end)
+
     def identifiers(
         self, name: str, start: int = 0, end: int | None = None
     ) -> list[tuple[int, int]]:
@@ -107,9 +115,7 @@ class SyntaxTree:
             return []
         pieces = self.pieces(found[0][0], found[-1][1])
         code = [span for span in found if not _any_overlaps(pieces, span)]
-        inner = islands(
-            self._tree.root_node, self.grammar, self._offsets, found[0][0], found[-1][1]
-        )
+        inner = self.islands(found[0][0], found[-1][1])
         named: list[tuple[int, int]] = []
         for span in code:
             inside = any(island.start <= span[0] < island.end for island in inner)
@@ -164,14 +170,15 @@ class SyntaxTree:
         cursor = QueryCursor(role_query(self.grammar))
         cursor.set_byte_range(offsets.byte(start), offsets.byte(end))
         marks: list[tuple[int, int, Role]] = []
+        names = has_names_in_strings(self.grammar)
         for name, nodes in cursor.captures(self._tree.root_node).items():
             for node in nodes:
                 role = self._role_of(name, node)
                 if role is not None:
                     at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
                     marks.append((at, to, role))
-                    if role is Role.STRING:
-                        marks += self._code_inside(node)
+                    if role is Role.STRING and names:
+                        marks += self._names_inside(node)
         for island in islands(self._tree.root_node, self.grammar, offsets, start, end):
             marks.append((island.start, island.end, Role.CODE))
             tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
@@ -182,10 +189,10 @@ class SyntaxTree:
                 ]
         return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
 
-    def _code_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
+    def _names_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
         """What runs inside of a string."""
         for child in string.named_children:
-            if runs_inside_of_string(self.grammar, child.type):
+            if is_name_in_string(self.grammar, child.type):
                 at, to = self._offsets.index(child.start_byte), self._offsets.index(child.end_byte)
                 yield at, to, Role.CODE
 
