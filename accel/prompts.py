@@ -13,6 +13,7 @@ from accel.chat import chat_tokens
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.excerpts import Excerpt, excerpts
+from accel.fences import fence_for
 from accel.formats import EditFormat, FillFormat, Order, edit_format, file_separator, fill_format
 from accel.instructions import as_trained
 from accel.marking import cut, cut_at, middle_place
@@ -50,7 +51,7 @@ class Prompt:
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """What an answer is expected to have behind the code, before it ends."""
     fence: str = ""
-    """When set, the answer is code up to a line that begins with this fence (``code_in``)."""
+    """When set, the answer is code up to the line of this fence, see ``fences.code_in``."""
 
     def __post_init__(self) -> None:
         if not len(self.text):
@@ -75,14 +76,9 @@ def fim_prompt(
     The prompt stops at a border between tokens: the rest of what is typed becomes
     ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
     the user types, so that the KV cache can be reused. Without a suffix the prompt is the text
-    itself. Raises UnsupportedPrompt when there is a suffix and the vocabulary has no tokens for it.
+    itself, and so it is where the vocabulary has no tokens for a suffix.
     """
     form = fill_format(tokenizer)
-    if suffix and form is None:
-        raise UnsupportedPrompt(
-            "the model has no fill-in-the-middle tokens; use a code model that has, or leave the "
-            "text after the cursor out"
-        )
     share = budget // 4 if snippet_budget is None else snippet_budget
     head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
     room = budget - len(head) - 3
@@ -90,7 +86,7 @@ def fim_prompt(
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
     prefix, typed = back_off(tokenizer, prefix)
     after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
-    alone = not suffix or order == Order.PREFIX_ALONE
+    alone = not suffix or form is None or order == Order.PREFIX_ALONE
     before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
     if form is not None and not alone:
         body = around_hole(tokenizer, form, order or form.order, before, after)
@@ -135,7 +131,7 @@ def edit_prompt(
         parts, changes = as_trained(instruction, selection)
         prompt = _instructed(tokenizer, form, parts, Excerpt(selection, tuple(changes)))
     elif tokenizer.chat_template is not None:
-        fence = _fence_for(selection)
+        fence = fence_for(selection, before, after, instruction)
         original = tokenizer.encode(selection)
         room = max(budget - len(original) - 256, 0) // 2
         question = _question(
@@ -217,12 +213,6 @@ def _expected(tokenizer: Tokenizer, instruction: str, selection: str) -> TokenAr
     """The selection after the edit by rule, None where there is no rule for it."""
     changes = as_trained(instruction, selection)[1]
     return tokenizer.encode(apply(selection, changes)[0]) if changes else None
-
-
-def code_in(answer: str, fence: str) -> str:
-    """The code of a fenced answer whose opening fence stood in the prompt."""
-    end = re.search(rf"^{re.escape(fence)}", answer, re.MULTILINE)
-    return answer[: end.start()] if end else answer
 
 
 def back_off(tokenizer: Tokenizer, prefix: str) -> tuple[str, str]:
@@ -327,12 +317,6 @@ def _snippets(
             break
         parts += [separator, body]
     return _joined(*parts, separator, tokenizer.encode(f"{path}\n")) if parts else NOTHING
-
-
-def _fence_for(code: str) -> str:
-    """A fence longer than any that stands in the code."""
-    longest = max((len(found) for found in re.findall(r"`+", code)), default=0)
-    return "`" * max(3, longest + 1)
 
 
 def _question(

@@ -51,6 +51,8 @@ class EngineClient:
         """Why there was no model at the last try."""
         self.model = key.model or "embedded"
         self.dtype = key.dtype
+        self.fills = True
+        """Whether the model reads the text after the cursor."""
         self.on_busy: Callable[[], None] = lambda: None
         """Told when the first request begins and when the last one ends."""
         self.last_used = time.monotonic()
@@ -318,6 +320,7 @@ class EngineClient:
         if event == "state":
             self.model = frame.get("model", self.model)
             self.dtype = frame.get("dtype", self.dtype)
+            self.fills = frame.get("fills", self.fills)
             if frame["state"] == "failed":
                 self._fail(frame["message"], frame["remedy"], frame["lasting"])
                 return

@@ -18,6 +18,7 @@ from lsp_server.compiling import compile_at_once
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
 from lsp_server.completion.fitting import LineFitter
+from lsp_server.editing.loops import LoopWatch
 from lsp_server.framing import Frame
 from lsp_server.garbage import settle
 from lsp_server.generating import (
@@ -214,11 +215,12 @@ class EngineService:
                 results.append(kept(text))
                 yield results[-1].spans
                 continue
-            request = self._request(job, prompt, EDIT_NODES, cancelled)
+            watch = LoopWatch(text, cancelled)
+            request = self._request(job, prompt, EDIT_NODES, watch.cancelled)
             request.max_tokens = answer_tokens(self.engine, job, prompt)
-            if prompt.fence:
-                request.stop_rule = stopping.fence(prompt.fence)
-            result = yield from self._generate(EDIT_KEY, request, job.plain, self._reuse)
+            request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+            steps = self._generate(EDIT_KEY, request, job.plain, self._reuse)
+            result = yield from watch.over(steps)
             results.append(answer(result, prompt.fence, text))
             if result.stopped_by in CUT:
                 break
@@ -227,8 +229,7 @@ class EngineService:
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
         tokenizer = self.engine.tokenizer
-        chats = tokenizer.chat_template is not None
-        limit = self.engine.max_positions // 4 if chats else PIECE_TOKENS
+        limit = self.engine.max_positions // 4 if tokenizer.chat_template else PIECE_TOKENS
         return len(tokenizer.encode(sound(selection))) <= limit
 
     def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
@@ -334,14 +335,15 @@ class EngineService:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Model, dtype and memory of the KV caches."""
-        if self._engine is None:
+        """Model, dtype, memory of the KV caches, and whether it can fill in the middle."""
+        if (engine := self._engine) is None:
             return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
         return {
-            "model": self._engine.name,
-            "dtype": self._engine.dtype,
+            "model": engine.name,
+            "dtype": engine.dtype,
             "kv_bytes": sum(session.nbytes for session in self._sessions),
-            "tokenizer": self._engine.tokenizer.sha256,
+            "tokenizer": engine.tokenizer.sha256,
+            "fills": engine.fim_order is not None,
             "workspaces": self.indexes.folders,
         }
 

@@ -34,7 +34,7 @@ CONTEXT_STEP = 64
 LONGEST_ANSWER = 2
 ANSWER_TOKENS = 256
 """An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
-CUT = ("cancelled", "length")
+CUT = ("cancelled", "length", "loop")
 """How an answer ended that is not whole."""
 PROBED_ROWS = 128
 """Rows of the forward from whose time the speed of a prefill is taken."""
@@ -170,7 +170,7 @@ def result_of(
 def answer(result: JobResult, fence: str, original: str) -> JobResult:
     """The code of an answer, ending as the original ends."""
     if fence:
-        from accel.prompts import code_in
+        from accel.fences import code_in
 
         result.text = code_in(result.text, fence)
     if result.stopped_by not in CUT:

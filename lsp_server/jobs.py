@@ -78,7 +78,8 @@ class JobResult:
     prefill_seconds: float
     sources: dict[str, int]
     stopped_by: str
-    """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit) or ``cancelled``."""
+    """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit), ``loop`` (the text
+    repeats itself) or ``cancelled``. The last three are no whole answers."""
     plain_seconds: float = 0.0
     """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
     where that is not known."""

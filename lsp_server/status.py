@@ -14,6 +14,10 @@ from lsp_server.jobs import JobResult
 SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""
 
+NO_FILLING = (
+    "the model has no fill-in-the-middle tokens: it completes from the text before the cursor "
+    "alone; a code model that has them reads both sides"
+)
 _REMEDIES = {
     "error": "check the setting redraft.model.path, or run: redraft doctor",
     "paused": "run the command redraft.resume",
@@ -101,7 +105,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "acceptance": condition.acceptance,
         "queue": condition.engine.queue_length,
         "stopping": condition.engine.stopping,
-        "reason": condition.inactive or condition.reason,
+        "reason": condition.inactive or condition.reason or _hint(condition.engine),
         "heldBack": [
             {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())
         ],
@@ -129,7 +133,12 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "ready", f"without index: {failed[0].message}"
     if troubled := [one.message for one in condition.workspaces if one.message]:
         return "ready", troubled[0]
-    return "ready", engine.message if engine.state == "idle" else ""
+    return "ready", engine.message if engine.state == "idle" else _hint(engine)
+
+
+def _hint(engine: EngineClient) -> str:
+    """What the user should know of a model that works."""
+    return "" if engine.fills else NO_FILLING
 
 
 class StatusReporter:

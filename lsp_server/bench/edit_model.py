@@ -10,9 +10,10 @@ from typing import Protocol
 
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
+from accel.fences import code_in
 from accel.generation import GenerationRequest
 from accel.peers.hf_generate import HfGenerate, Mode, set_threads
-from accel.prompts import Prompt, code_in, edit_prompt
+from accel.prompts import Prompt, edit_prompt
 from accel.sampling import Sampling
 from accel.sources.protocol import ContinuationIndex, DraftRequest
 from accel.statistics import Statistics

@@ -39,7 +39,9 @@ class LineFitter:
 
         if job.temperature > 0 or not is_between_lines(job.suffix):
             return False
-        return self._engine.takes_trees and self._search.seconds() <= MOST_S
+        if self._engine.fim_order is None or not self._engine.takes_trees:
+            return False
+        return self._search.seconds() <= MOST_S
 
     def line(
         self,

@@ -25,14 +25,9 @@ def single_line(text: str) -> int | None:
 
 def fence(mark: str) -> StopRule:
     """Cut before the line that closes a code block opened with ``mark``."""
+    from accel.fences import closing_place
 
-    def rule(text: str) -> int | None:
-        if text.startswith(mark):
-            return 0
-        found = text.find("\n" + mark)
-        return found + 1 if found >= 0 else None
-
-    return rule
+    return lambda text: closing_place(text, mark)
 
 
 def block(prefix: str) -> StopRule:

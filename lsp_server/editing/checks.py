@@ -30,6 +30,8 @@ def checked_text(
         raise EditRefused("the edit was stopped")
     if result.stopped_by == "length":
         raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
+    if result.stopped_by == "loop":
+        raise EditRefused("the model repeated itself and was stopped; select fewer lines")
     if old.strip() and not result.text.strip():
         raise EditRefused("the model answered with nothing; say the instruction differently")
     if strict and (doubt := doubt_about(old, result.text, language, instruction)):

@@ -13,7 +13,7 @@ from tiny_models import byte_tokenizer
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.formats import Order, fill_format
 from accel.loading import DEFAULT_MODEL
-from accel.prompts import back_off, code_in, edit_prompt, fim_prompt
+from accel.prompts import back_off, edit_prompt, fim_prompt
 from accel.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
@@ -102,12 +102,11 @@ def test_a_vocabulary_without_a_middle_token() -> None:
     assert tokens == [257, *tokenizer.encode("b"), 256, *tokenizer.encode("a\n")]
 
 
-def test_without_special_tokens_a_suffix_is_refused() -> None:
+@pytest.mark.parametrize("suffix", ["", "\n", "\r\n", "\n\n  \n", "x = 1\n"])
+def test_without_special_tokens_the_prompt_is_the_text_before_the_cursor(suffix: str) -> None:
     tokenizer = Tokenizer(byte_tokenizer())
     assert fill_format(tokenizer) is None
-    with pytest.raises(UnsupportedPrompt, match="fill-in-the-middle"):
-        fim_prompt(tokenizer, "a", "b")
-    prompt = fim_prompt(tokenizer, "abc = def", "")
+    prompt = fim_prompt(tokenizer, "abc = def", suffix)
     assert tokenizer.decode_bytes(prompt.tokens) + prompt.required_prefix == b"abc = def"
 
 
@@ -254,12 +253,6 @@ def test_models_for_completion_only_refuse_edits() -> None:
     tokenizer = Tokenizer(byte_tokenizer(specials=["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]))
     with pytest.raises(UnsupportedPrompt, match="instruct"):
         edit_prompt(tokenizer, "a", "b")
-
-
-def test_code_in_a_fenced_answer() -> None:
-    assert code_in("x = 1\n```\nThat is it.", "```") == "x = 1\n"
-    assert code_in("x = '```'\n````\n", "````") == "x = '```'\n"
-    assert code_in("x = 1\n", "```") == "x = 1\n"
 
 
 @pytest.mark.parametrize(

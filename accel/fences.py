@@ -1,0 +1,51 @@
+"""Fences of backticks around code in an answer (CommonMark 0.31, fenced code blocks)."""
+
+from __future__ import annotations
+
+import re
+
+_RUN = re.compile(r"`+")
+_LINE = re.compile(r"^(`{3,})([^`\n]*)(\n?)", re.MULTILINE)
+
+
+def fence_for(*texts: str) -> str:
+    """A fence longer than any that stands in the texts."""
+    runs = (len(run) for text in texts for run in _RUN.findall(text))
+    return "`" * max(3, max(runs, default=0) + 1)
+
+
+def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | None:
+    """Where the line begins that closes the block of an answer, None while there is none.
+
+    The opening fence stands in the prompt. A shorter fence is a part of the code, and so is a block
+    with a fence of its own that says its language. While the answer ``is_whole`` not, a last line
+    may still become such a block.
+    """
+    if fence not in answer:
+        return None
+    inside = False
+    for found in _LINE.finditer(answer):
+        marks, told, end = found.groups()
+        if len(marks) < len(fence):
+            continue
+        if told.strip():
+            inside = True
+        elif inside and (end or is_whole):
+            inside = False
+        elif end or is_whole:
+            return found.start()
+    return None
+
+
+def code_in(answer: str, fence: str) -> str:
+    """The code of a whole answer whose opening fence stood in the prompt.
+
+    A model may close a long fence by a short one: a last line that no other opens is no code.
+    """
+    place = closing_place(answer, fence, is_whole=True)
+    if place is None:
+        fences = [found for found in _LINE.finditer(answer.rstrip()) if not found[2].strip()]
+        opened = sum(1 for found in _LINE.finditer(answer) if found[2].strip())
+        is_last = bool(fences) and fences[-1].end() == len(answer.rstrip())
+        place = fences[-1].start() if is_last and (len(fences) - opened) % 2 else None
+    return answer if place is None else answer[:place]
