@@ -28,7 +28,8 @@ class ClientFeatures:
     edit_command: bool = False
     """The client has a command that asks for an instruction: ``redraft.editWithInstruction``."""
     choose_model: bool = False
-    """The client asks the user for another model when it is sent ``redraft/chooseModel``."""
+    """The client shows messages with buttons, and asks the user for another model when it is sent
+    ``redraft/chooseModel``."""
     unresolved_actions: bool = False
     """Code actions must come complete: the client asks for no edit when one is chosen."""
     generated_tag: bool = False
@@ -63,8 +64,7 @@ class ClientFeatures:
                 capabilities, "workspace", "did_change_watched_files", "relative_pattern_support"
             ),
             edit_command=_option(own, "editCommand"),
-            choose_model=_option(own, "chooseModel")
-            and _has(capabilities, "window", "show_message"),
+            choose_model=_option(own, "chooseModel"),
             unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
             indents_items=_indents(capabilities),

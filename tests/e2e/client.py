@@ -51,6 +51,8 @@ class Driver:
         self.asked: list[Message] = []
         self.configuration: Any = None
         self.applied: list[Any] = []
+        self.chosen: Any = None
+        """What the user presses in a message."""
         self._answers: dict[Any, queue.Queue[Message]] = {}
         self.other: queue.Queue[Message] = queue.Queue()
         self._next = 0
@@ -111,6 +113,8 @@ class Driver:
         result: Any = None
         if message["method"] == "workspace/configuration":
             result = [self.configuration for _ in message["params"]["items"]]
+        elif message["method"] == "window/showMessageRequest":
+            result = self.chosen
         elif message["method"] == "workspace/applyEdit":
             self.applied.append(message["params"])
             result = {"applied": True}

@@ -1,0 +1,241 @@
+"""A model that cannot be loaded: nobody waits, the user is told once, no process is started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from breaking import CONFIG, Broken, sound, with_config, with_file
+from broken_models import KINDS
+
+from .client import REPOSITORY, Driver, inline, private_environment, profile
+
+TEXT = "def total(prices):\n    return sum(prices)\n"
+AT_ONCE_S = 1.0
+"""On a busy machine. Only the first request looks into the model's files."""
+KEYSTROKES = 20
+
+SAMPLE = ("gguf_file", "file_address", "offline_id", "weights_file_of_a_folder", "empty_folder",
+          "torn_weights")  # fmt: skip
+
+Connect = Callable[..., Driver]
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """A home without any model of the hub. Its daemon never loads one."""
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+        made = private_environment(Path(folder), HF_HUB_CACHE=str(Path(folder) / "hub"))
+        yield made
+        command = [sys.executable, "-m", "lsp_server", "stop"]
+        subprocess.run(command, env=made, cwd=REPOSITORY, capture_output=True, check=False)
+
+
+@pytest.fixture
+def connect(environment: dict[str, str], tmp_path: Path) -> Iterator[Connect]:
+    drivers: list[Driver] = []
+
+    def make(model: str, *arguments: str, **own: Any) -> Driver:
+        driver = Driver(environment, arguments)
+        drivers.append(driver)
+        settings = {"model": {"path": model}, "index": {"enabled": False}}
+        folder = tmp_path / "work"
+        folder.mkdir(exist_ok=True)
+        driver.initialize(profile("vscode"), folder, settings=settings, redraft=own)
+        driver.open(uri(tmp_path), TEXT)
+        return driver
+
+    yield make
+    for driver in drivers:
+        if driver.process.poll() is None:
+            driver.kill()
+
+
+def uri(tmp_path: Path) -> str:
+    return (tmp_path / "work" / "total.py").as_uri()
+
+
+def ask(driver: Driver, tmp_path: Path) -> tuple[list[Any], float]:
+    """What is suggested, and how long that took."""
+    started = time.monotonic()
+    answer = driver.request("textDocument/inlineCompletion", inline(uri(tmp_path), 1, 11))
+    return answer["items"], time.monotonic() - started
+
+
+def messages(driver: Driver) -> list[str]:
+    return [
+        one["params"]["message"]
+        for one in driver.notifications
+        if one["method"] == "window/showMessage"
+    ]
+
+
+def edit_error(driver: Driver, tmp_path: Path) -> str:
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 22}}
+    params = {
+        "textDocument": {"uri": uri(tmp_path), "version": 1},
+        "range": span,
+        "instruction": "rename prices to items",
+    }
+    answer = driver.answer(driver.start("redraft/edit", params))
+    message: str = answer["error"]["message"]
+    return message
+
+
+def engine_logs(environment: dict[str, str]) -> list[Path]:
+    """An engine process writes a log as soon as it runs."""
+    return list(Path(environment["XDG_STATE_HOME"]).rglob("engine.log"))
+
+
+def made(broken: Broken, tmp_path: Path, environment: dict[str, str]) -> str:
+    folder = tmp_path / "made"
+    folder.mkdir(exist_ok=True)
+    before = os.environ.get("HF_HUB_CACHE")
+    os.environ["HF_HUB_CACHE"] = environment["HF_HUB_CACHE"]
+    try:
+        return broken.make(folder)
+    finally:
+        if before is None:
+            del os.environ["HF_HUB_CACHE"]
+        else:
+            os.environ["HF_HUB_CACHE"] = before
+
+
+def check_kind(
+    broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str], *arguments: str
+) -> None:
+    driver = connect(made(broken, tmp_path, environment), *arguments)
+    assert ask(driver, tmp_path)[0] == []
+    for _ in range(KEYSTROKES):
+        items, took_s = ask(driver, tmp_path)
+        assert items == []
+        assert took_s < AT_ONCE_S
+    status = driver.request("redraft/status", {})
+    assert status["state"] == "error"
+    assert broken.cause in status["message"]
+    assert broken.remedy in status["remedy"]
+    error = edit_error(driver, tmp_path)
+    assert error.startswith(status["message"][:200])
+    (message,) = messages(driver)
+    assert message == f"Redraft: {status['message']}; {status['remedy']}"
+    assert engine_logs(environment) == []
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_each_kind_is_told_once_and_nobody_waits(
+    name: str, connect: Connect, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    broken = next(one for one in KINDS if one.name == name)
+    check_kind(broken, connect, tmp_path, environment)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("broken", KINDS, ids=lambda broken: broken.name)
+def test_every_kind_is_told_once_and_nobody_waits(
+    broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    # A path of nothing but blanks is no path for the settings either.
+    check_kind(broken, connect, tmp_path, environment)
+
+
+def test_the_same_without_a_daemon(
+    connect: Connect, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    broken = next(one for one in KINDS if one.name == "missing_folder")
+    check_kind(broken, connect, tmp_path, environment, "--in-process")
+
+
+def test_a_changed_file_is_tried_at_once(connect: Connect, tmp_path: Path) -> None:
+    """Each repair shows the next fault, and the user is told of it."""
+    place = tmp_path / "model"
+    driver = connect(str(place))
+    steps: list[tuple[Callable[[], object], str]] = [
+        (place.mkdir, "is empty"),
+        (lambda: sound(place), ""),
+        (lambda: (place / "config.json").write_text("{"), "is no JSON"),
+        (lambda: with_config(tmp_path, num_hidden_layers=3), "layer 2"),
+        (lambda: with_file(tmp_path, "tokenizer.json", b"{}"), "no vocabulary"),
+        (lambda: shutil.rmtree(place), "nothing of that name"),
+    ]
+    assert ask(driver, tmp_path)[0] == []
+    expected = ["nothing of that name"]
+    for change, cause in steps:
+        change()
+        if not cause:
+            continue
+        assert ask(driver, tmp_path)[0] == []
+        assert ask(driver, tmp_path)[0] == []
+        expected.append(cause)
+        status = driver.request("redraft/status", {})
+        assert cause in status["message"]
+    told = messages(driver)
+    assert len(told) == len(expected), told
+    assert all(cause in message for cause, message in zip(expected, told, strict=True))
+
+
+def test_a_changed_setting_is_tried_at_once(connect: Connect, tmp_path: Path) -> None:
+    driver = connect(str(tmp_path / "first"))
+    assert ask(driver, tmp_path)[0] == []
+    for name in ("second", "first"):
+        driver.configuration = {"model": {"path": str(tmp_path / name)}}
+        driver.notify("workspace/didChangeConfiguration", {"settings": None})
+        driver.request("redraft/status", {})
+        assert ask(driver, tmp_path)[0] == []
+        assert f"/{name}:" in driver.request("redraft/status", {})["message"]
+    told = messages(driver)
+    assert [message.split(":")[1].rsplit("/", 1)[1] for message in told] == [
+        "first",
+        "second",
+        "first",
+    ]
+
+
+def test_another_window_is_told_too(connect: Connect, tmp_path: Path) -> None:
+    drivers = [connect(str(tmp_path / "nothing")) for _ in range(3)]
+    for driver in drivers:
+        assert ask(driver, tmp_path)[0] == []
+    for driver in drivers:
+        driver.request("redraft/status", {})
+        assert len(messages(driver)) == 1
+
+
+def test_clients_that_can_are_offered_to_choose_a_model(connect: Connect, tmp_path: Path) -> None:
+    driver = connect(str(tmp_path / "nothing"), chooseModel=True)
+    assert ask(driver, tmp_path)[0] == []
+    driver.chosen = {"title": "Choose Model"}
+    driver.configuration = {"model": {"path": str(tmp_path / "nothing either")}}
+    driver.notify("workspace/didChangeConfiguration", {"settings": None})
+    driver.wait_for(lambda message: message["method"] == "redraft/chooseModel")
+    asked = [one for one in driver.asked if one["method"] == "window/showMessageRequest"]
+    assert len(asked) == 2
+    assert asked[1]["params"]["actions"] == [{"title": "Choose Model"}]
+    assert messages(driver) == []
+
+
+@pytest.mark.long
+def test_a_fault_that_only_loading_finds_starts_one_process(
+    connect: Connect, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    model = with_config(tmp_path, **{**CONFIG, "intermediate_size": 4})
+    driver = connect(model)
+    driver.wait_for_state("error", timeout=240)
+    for _ in range(KEYSTROKES):
+        items, took_s = ask(driver, tmp_path)
+        assert items == []
+        assert took_s < AT_ONCE_S
+    status = driver.request("redraft/status", {})
+    assert status["state"] == "error"
+    assert status["remedy"]
+    assert edit_error(driver, tmp_path).startswith(status["message"][:100])
+    assert len(messages(driver)) == 1
+    (log,) = engine_logs(environment)
+    assert log.read_text().count("the model cannot be loaded") == 1
+    log.unlink()
