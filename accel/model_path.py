@@ -79,8 +79,8 @@ def _stamp(path: Path) -> tuple[object, ...]:
 def _check_writing(written: str) -> None:
     """What is neither a path nor an id can be told from its spelling."""
     stripped = written.strip()
-    if not stripped or "\0" in written:
-        raise ModelNotFound(f"the model's path {written!r} is none", CHECK_PATH)
+    if not stripped:
+        raise ModelNotFound("the model's path is blank", f"{CHECK_PATH}, or leave it empty")
     if stripped[0] in "\"'" and stripped[-1] == stripped[0]:
         raise ModelNotFound(
             f"the model's path {written} has quotation marks around it", f"write {stripped[1:-1]}"

@@ -73,7 +73,7 @@ def blanks_around(folder: Path) -> str:
     return sound(folder / "model") + " "
 
 
-@PATHS.add("is none", "redraft.model.path")
+@PATHS.add("is blank", "leave it empty")
 def blank_path(folder: Path) -> str:
     return "  "
 

@@ -14,7 +14,7 @@ export function makeClient(command: string, output: vscode.LogOutputChannel, bac
     documentSelector: DOCUMENTS,
     outputChannel: output,
     // The server asks for the section by resource; what only the extension reads is none of its business.
-    initializationOptions: () => ({ redraft: { editCommand: true }, settings: serverSettings() }),
+    initializationOptions: () => ({ redraft: { chooseModel: true, editCommand: true }, settings: serverSettings() }),
     errorHandler: {
       error: () => ({ action: ErrorAction.Continue }),
       closed: async () => {

@@ -12,7 +12,9 @@ import { makePrivateEnvironment, offerPrivateEnvironment, privateCommand } from 
 import { InstructionBox } from "./instruction";
 import { showLog } from "./log";
 import { showMenu } from "./menu";
+import { chooseModel } from "./model";
 import { Previews } from "./preview";
+import { chooseModelNotification } from "./protocol";
 import { findServer, ServerMissing } from "./server";
 import { serverPath } from "./settings";
 import { StatusItem } from "./status";
@@ -51,6 +53,7 @@ class Extension implements vscode.Disposable {
       "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
       "redraft.allowThisFile": () => this.ask("redraft.allowFile"),
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
+      "redraft.chooseModel": () => chooseModel(),
       "redraft.restartServer": () => this.restart(),
       "redraft.showLog": () => showLog(this.command, this.output),
       "redraft.runDoctor": () => this.runDoctor(),
@@ -123,7 +126,11 @@ class Extension implements vscode.Disposable {
     this.output.info(`starting ${command} serve`);
     const client = makeClient(command, this.output, this.backOff);
     this.client = client;
-    this.attachments = [this.status.attach(client), this.edits.attach(client)];
+    this.attachments = [
+      this.status.attach(client),
+      this.edits.attach(client),
+      client.onNotification(chooseModelNotification, () => void chooseModel()),
+    ];
     await client.start();
     this.retrying = false;
   }

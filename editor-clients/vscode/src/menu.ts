@@ -21,6 +21,7 @@ export async function showMenu({ state, summary, heldBack }: StatusItem): Promis
       ? [{ label: "$(unlock) Allow this file, which is held back", command: "redraft.allowThisFile" }]
       : []),
     { label: "$(sync) Reindex the workspace", command: "redraft.reindexWorkspace" },
+    { label: "$(package) Choose model…", command: "redraft.chooseModel" },
     { label: "$(output) Show log", command: "redraft.showLog" },
     { label: "$(pulse) Run doctor", command: "redraft.runDoctor" },
     { label: "$(debug-restart) Restart server", command: "redraft.restartServer" },

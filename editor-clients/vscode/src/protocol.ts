@@ -59,6 +59,8 @@ export interface Status {
 
 export const editRequest = new RequestType<EditParams, EditResult, void>("redraft/edit");
 export const statusRequest = new RequestType<{ textDocument?: TextDocumentIdentifier }, Status, void>("redraft/status");
+/** The user pressed *Choose Model* in a message of the server. */
+export const chooseModelNotification = new NotificationType<object>("redraft/chooseModel");
 export const prepareEdit = new NotificationType<{ textDocument: TextDocumentIdentifier; range: Range }>(
   "redraft/prepareEdit",
 );
