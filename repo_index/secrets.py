@@ -30,6 +30,9 @@ _VALUE = re.compile(
 )
 
 
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~:%-]{15,}")
+_SPACED_MARKS = frozenset({"PRIVATE-TOKEN"})
+"""Tokens that stand apart from what they are known by."""
 _FOLDED_MARKS = frozenset((*PASSWORDS, *_WORDS))
 _MARKS = (*KEY_BLOCKS, *TOKENS, "://", *PASSWORDS, *_WORDS)
 
@@ -83,8 +86,18 @@ def secret_place(text: str, *, compiled: bool = True) -> tuple[int, str] | None:
 
 
 def _found_in(text: str, folded: str) -> Iterator[str]:
-    """The marks that stand in a text, in the order of the others."""
-    return (mark for mark in _MARKS if mark in (text if mark not in _FOLDED_MARKS else folded))
+    """The marks that stand in a text, in the order of the others. Those of tokens are looked for
+    where a word is long enough for one."""
+    words = "\n".join(_LONG_WORD.findall(text))
+    for mark in _MARKS:
+        if mark in _FOLDED_MARKS:
+            place = folded
+        elif mark in TOKENS and mark not in _SPACED_MARKS:
+            place = words
+        else:
+            place = text
+        if mark in place:
+            yield mark
 
 
 def _key_place(text: str, mark: str) -> tuple[int, str] | None:

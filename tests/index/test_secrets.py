@@ -232,3 +232,20 @@ def test_five_hundred_planted_files_are_not_stored(
     tmp_path: Path, tokenizer: TextTokenizer
 ) -> None:
     nothing_is_stored(tmp_path, tokenizer, 500)
+
+
+def test_a_search_without_compiled_code_finds_the_same(library: list[str]) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    generator = random.Random(seed)
+    kinds = set()
+    for _ in range(400):
+        kind, value = token(generator)
+        kinds.add(kind)
+        text = f"{code(generator, library)}\nkey = '{value}'\n{code(generator, library)}"
+        found = secret_content(text)
+        assert found, kind
+        assert secret_content(text, compiled=False) == found
+    assert len(kinds) >= 25
+    for text in library:
+        assert secret_content(text, compiled=False) == secret_content(text)
