@@ -16,7 +16,7 @@ from lsp_server.uri_paths import paths_in
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 
-AROUND_CHARACTERS = 600
+AROUND_CHARACTERS = 1_500
 """A secret that is typed ends at most so far from where the text changes."""
 
 
