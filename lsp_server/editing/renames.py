@@ -140,7 +140,8 @@ def _words(name: str, where: Where) -> list[Span]:
 
 def _identifiers(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
-    names of other things, as are lifetimes in Rust, unless there is nothing else of that name."""
+    names of other things, as are lifetimes in Rust, unless there is nothing else of that name or it
+    is a class's own."""
     found = tree.identifiers(name, where.start, where.end)
     _refuse_unread(tree, name, found, where)
     if tree.grammar == "rust":
@@ -150,7 +151,7 @@ def _identifiers(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     own = [
         span for span in found if _receiver(where.text, span) is None and not _is_key(tree, span)
     ]
-    if not own:
+    if not own or any(_is_of_class(tree, span) for span in own):
         return found
     called = _called_with(tree, name, [span for span in found if _is_key(tree, span)], own)
     return sorted([*own, *called])
@@ -180,6 +181,19 @@ def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
             if node.has_error:
                 return True
             node = node.parent
+    return False
+
+
+def _is_of_class(tree: SyntaxTree, span: Span) -> bool:
+    """Whether a name is given in the body of a class: a method or an attribute."""
+    node = tree.node(*span)
+    outer = node.parent if node is not None else None
+    if outer is not None and outer.type == "function_definition":
+        outer = outer.parent
+    while outer is not None and outer.type not in {"function_definition", "lambda", "argument_list"}:
+        if outer.type == "class_definition":
+            return outer.child_by_field_name("name") != node
+        outer = outer.parent
     return False
 
 

@@ -179,6 +179,14 @@ def test_attributes_and_names_of_arguments_are_other_things_in_python() -> None:
     assert renamed("rename a to b", "x.a = y.a\n", "python") == "x.b = y.b\n"
 
 
+def test_methods_and_attributes_of_a_class_are_renamed_with_their_uses() -> None:
+    text = "class A:\n    n = 1\n\n    def f(self):\n        return self.f() + self.n\n"
+    assert renamed("rename f to g", text, "python") == text.replace("f(", "g(")
+    assert renamed("rename n to m", text, "python") == text.replace("n = 1", "m = 1").replace(
+        "self.n", "self.m"
+    )
+
+
 def test_only_the_selected_lines_change() -> None:
     text = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"
     part = "def g(a):\n    return a\n"
