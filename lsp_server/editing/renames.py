@@ -31,6 +31,9 @@ _KEYS = {"property_identifier", "hash_key_symbol", "statement_identifier", "valu
 """Kinds of names that are no variables: they collide with none."""
 _KEYED = {"keyword_argument", "named_argument", "field_initializer", "keyed_element", "field"}
 
+_NOT_OF_A_CLASS = {"function_definition", "lambda", "argument_list"}
+"""What stands in a class's body in Python and has names of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -190,7 +193,7 @@ def _is_of_class(tree: SyntaxTree, span: Span) -> bool:
     outer = node.parent if node is not None else None
     if outer is not None and outer.type == "function_definition":
         outer = outer.parent
-    while outer is not None and outer.type not in {"function_definition", "lambda", "argument_list"}:
+    while outer is not None and outer.type not in _NOT_OF_A_CLASS:
         if outer.type == "class_definition":
             return outer.child_by_field_name("name") != node
         outer = outer.parent
