@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import Found, SuggestionCache
 from lsp_server.completion.imports import SCANNED_CHARACTERS
+from lsp_server.completion.kept_documents import KeptDocuments
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
@@ -29,7 +30,6 @@ from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.jobs import CompletionJob, JobResult, Snippet
 from lsp_server.log import redacted
 from lsp_server.settings import Settings
-from lsp_server.syntax.kept import KeptSyntax
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,6 @@ AHEAD_S = 0.02
 """So long after an answer the next one is asked for: time to send it, and to see it superseded."""
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
-KEPT_DOCUMENTS = 64
-"""Documents whose syntax is kept; the one that was seen first goes first."""
 
 _DIVERGED = "\0diverged"
 """The text that was being written is not what the user types."""
@@ -84,7 +82,7 @@ class CompletionProvider:
         self._ahead: dict[str, Running] = {}
         self._newest: dict[str, object] = {}
         self._resting: dict[str, asyncio.TimerHandle] = {}
-        self._syntax: dict[tuple[str, str], KeptSyntax | None] = {}
+        self._syntax = KeptDocuments()
 
     async def complete(self, ask: Ask) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile.
@@ -126,18 +124,7 @@ class CompletionProvider:
 
     def _shown(self, text: str, ask: Ask) -> str:
         """What to show of a text."""
-        return shown_text(text, ask.prefix, ask.suffix, self._syntax_of(ask))
-
-    def _syntax_of(self, ask: Ask) -> KeptSyntax | None:
-        """The syntax of the document; None where its language has no grammar."""
-        key = (ask.document, ask.language)
-        if key not in self._syntax:
-            while len(self._syntax) >= KEPT_DOCUMENTS:
-                del self._syntax[next(iter(self._syntax))]
-            self._syntax[key] = syntax = KeptSyntax.of(ask.language, ask.path)
-            if syntax is not None:
-                syntax.around(ask.prefix + ask.suffix, 0, 0)
-        return self._syntax[key]
+        return shown_text(text, ask.prefix, ask.suffix, self._syntax.syntax_of(ask))
 
     def _running_for(self, ask: Ask) -> Running:
         """The generation that writes what the user is typing, or a new one."""
@@ -156,7 +143,7 @@ class CompletionProvider:
         running.start(call)
         call.future.add_done_callback(lambda _: self._remember(running))
         # A document is parsed once, while the model begins to write.
-        self._syntax_of(ask)
+        self._syntax.syntax_of(ask)
         return running
 
     def _job(self, ask: Ask) -> CompletionJob:
@@ -342,7 +329,7 @@ class CompletionProvider:
         self._stop(document)
         self._cache.forget(document)
         self._newest.pop(document, None)
-        self._syntax = {key: kept for key, kept in self._syntax.items() if key[0] != document}
+        self._syntax.forget(document)
 
     def close_all(self) -> None:
         """The client has gone."""

@@ -15,6 +15,8 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 _BRACE = re.compile(r"[{}]")
 _BRACES_ALONE = {"bibtex", "latex"}
 """Grammars in which a round or square bracket needs no partner."""
+_NO_PAIRS = {"vim"}
+"""Grammars in which patterns stand bare, with any bracket in them."""
 _CASE_PATTERN = re.compile(r"[^\s(][^(]*\Z")
 """Before the ``)`` of a shell's ``case`` pattern: text on its line, and no bracket."""
 
@@ -35,6 +37,8 @@ class Unpaired(NamedTuple):
 
 def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
     """The brackets of a tree's text outside of ``pieces``, its comments, strings and prose."""
+    if tree.grammar in _NO_PAIRS:
+        return []
     sign = _BRACE if tree.grammar in _BRACES_ALONE else _BRACKET
     found: list[Bracket] = []
     place = 0
