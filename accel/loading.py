@@ -12,6 +12,7 @@ from accel import attention, model_path
 from accel.errors import BrokenModel, ModelNotFound, OutOfMemory
 from accel.model_folder import check_folder
 from accel.model_path import DEFAULT_MODEL, is_hub_id
+from accel.models.gguf.file import is_gguf
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -47,6 +48,8 @@ def load_module(
     folder: Path, dtype: torch.dtype, device: torch.device, implementation: str = attention.NAME
 ) -> nn.Module:
     """The module in evaluation mode. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
+    if is_gguf(folder):
+        return _load_gguf(folder, dtype, device)
     from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
@@ -79,6 +82,17 @@ def load_module(
         )
     module.requires_grad_(False)
     return module
+
+
+def _load_gguf(path: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    from accel.models.gguf.module import read_module
+
+    try:
+        return read_module(path, dtype).to(device).eval()
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"no room for {path} on {device}; use a smaller model") from error
+        raise
 
 
 def end_tokens(module: Any) -> frozenset[int]:

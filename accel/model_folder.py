@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
+from accel.models.gguf.check import check_file
+from accel.models.gguf.file import is_gguf
 from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
 
 WHOLE = "fetch the whole model"
@@ -25,7 +27,6 @@ SMALL_BYTES = 1 << 20
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _UNFINISHED = ("*.incomplete", "*.part", "*.partial", "*.crdownload", "*.aria2", "*.tmp")
 _FOREIGN = {
-    "*.gguf": "GGUF files, which are not read yet",
     "*.onnx": "weights for ONNX",
     "*.h5": "weights for TensorFlow",
     "*.msgpack": "weights for Flax",
@@ -51,10 +52,14 @@ _PACKAGES = {
 
 
 def check_folder(folder: Path) -> dict[str, Any]:
-    """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
+    """The parsed ``config.json`` of a folder that can be loaded without running foreign code;
+    nothing for a GGUF file, which is looked at, too.
 
     Raises ModelNotFound, BrokenModel or UnsupportedModel.
     """
+    if is_gguf(folder):
+        check_file(folder)
+        return {}
     try:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -242,6 +247,8 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
     inner = sorted(one for one in names if (folder / one / "config.json").is_file())
     if inner:
         return ModelNotFound(f"{folder} holds no model itself", f"give {folder / inner[0]}")
+    if files := sorted(folder.glob("*.gguf")):
+        return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
     if foreign := _foreign(folder):
         return UnsupportedModel(
             f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
@@ -280,6 +287,8 @@ def _without_weights(folder: Path) -> ModelError:
             f"{folder} holds pickled weights only, which are never loaded",
             "convert them to safetensors",
         )
+    if files := sorted(folder.glob("*.gguf")):
+        return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
     if foreign := _foreign(folder):
         return UnsupportedModel(
             f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.weights_file import kind_of
+from accel.models.gguf.file import is_gguf
 
 DEFAULT_MODEL = Path(__file__).parent / "default_model"
 
@@ -21,8 +21,8 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 def find_folder(model: str | Path | None) -> Path:
     """Folder of a model: the embedded one for None or nothing, a folder, or that of a hub id which
-    was fetched before. Never uses the network. Raises ModelNotFound, BrokenModel or
-    UnsupportedModel."""
+    was fetched before; or its GGUF file. Never uses the network. Raises ModelNotFound, BrokenModel
+    or UnsupportedModel."""
     if not model:
         return DEFAULT_MODEL
     written = str(model)
@@ -37,6 +37,8 @@ def find_folder(model: str | Path | None) -> Path:
         raise ModelNotFound(
             f"the model's path {written!r} cannot be opened ({reason})", CHECK_PATH
         ) from error
+    if is_gguf(path):
+        return path
     if not stat.S_ISDIR(mode):
         raise _about_file(path, mode)
     return _in_hub_folder(path)
@@ -171,16 +173,10 @@ def _about_file(path: Path, mode: int) -> ModelError:
     if not stat.S_ISREG(mode):
         return ModelNotFound(f"{path} is a device, not a folder", CHECK_PATH)
     try:
-        with path.open("rb") as stream:
-            start = stream.read(512)
+        path.open("rb").close()
     except OSError as error:
         return ModelNotFound(f"{path} cannot be read ({error.strerror})", "see who may read it")
-    kind, name = kind_of(start), path.name.lower()
-    if kind == "GGUF" or name.endswith(".gguf"):
-        return UnsupportedModel(
-            f"{path} is a GGUF file, which is not read yet",
-            "give the folder of the same model with config.json and *.safetensors",
-        )
+    name = path.name.lower()
     if name.endswith(".safetensors") and (path.parent / "config.json").is_file():
         return ModelNotFound(f"{path} is the weights file of a model", folder)
     if name.endswith(".safetensors"):

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from accel.llama_module import read_llama
 from accel.loading import end_tokens, load_module
 from accel.mask_tokens import FILE, MaskTokens, read_weights, sha256_of_base
 from accel.model import Capability, Model, attention_windows
+from accel.models.gguf.file import GgufFile, is_gguf
 from accel.probe import Probe
 from accel.processor import cores
 from accel.products import product_costs
@@ -117,6 +119,8 @@ def _build(rung: str, module: nn.Module) -> Model | None:
         return StaticLlama.from_module(module) if weight.device.type == "cuda" else None
     if rung == "lean":
         return LlamaModel.from_module(module)
+    if not hasattr(module, "set_attn_implementation"):
+        return None
     # Its import takes most of a second.
     from accel.transformers_model import TransformersModel
 
@@ -199,6 +203,10 @@ def _thread_counts(folder: Path) -> list[int]:
 
 
 def _weight_bytes(folder: Path) -> int:
+    """Of weights in bf16."""
+    if is_gguf(folder):
+        with GgufFile(folder) as file:
+            return sum(2 * prod(tensor.shape) for tensor in file.tensors.values())
     return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 

@@ -51,7 +51,7 @@ class Store:
 
 
 def fingerprint(folder: Path, device: str) -> str:
-    """Names a model folder as it is now, on this kind of machine with these libraries."""
+    """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
     import torch
 
     parts = [
@@ -65,9 +65,10 @@ def fingerprint(folder: Path, device: str) -> str:
         f"tiles {HAS_TILES}",
         str(os.cpu_count()),
         device,
-        hashlib.sha256((folder / "config.json").read_bytes()).hexdigest(),
     ]
-    for file in sorted(folder.glob("*.safetensors")):
+    if folder.is_dir():
+        parts.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
+    for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else [folder]:
         state = file.stat()
         parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -14,6 +14,8 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, ModelNotFound
+from accel.models.gguf.file import is_gguf
+from accel.models.gguf.folder import tokenizer_folder
 
 if TYPE_CHECKING:
     from accel.healing import ByteIndex
@@ -52,10 +54,13 @@ class Tokenizer:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Tokenizer:
-        """Read ``tokenizer.json`` of a model folder, or convert what transformers finds there.
+        """Read ``tokenizer.json`` of a model folder, or convert what transformers finds there, or
+        what a GGUF file holds.
 
         Raises ModelNotFound when the folder holds no tokenizer, BrokenModel when it is damaged.
         """
+        if is_gguf(Path(folder)):
+            folder = tokenizer_folder(Path(folder))
         file = Path(folder) / "tokenizer.json"
         if file.is_file():
             try:

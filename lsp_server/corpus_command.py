@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lsp_server.errors import RedraftError
 from lsp_server.index_progress import index_progress
-from lsp_server.models import model_folder
+from lsp_server.models import tokenizer_folder
 from lsp_server.output import add_json_argument, write_json
 from repo_index.corpus import MAX_TOKENS, Corpus, package_folders, standard_library
 from repo_index.tokens import TextTokenizer
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         folders += packages
     if not folders:
         raise RedraftError("nothing to add; give folders, --stdlib or --environment")
-    tokenizer = TextTokenizer.from_file(model_folder(args.model))
+    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
     corpus = Corpus(folders, endings=() if args.all_files else (".py", ".pyi"))
     console = Console(stderr=True)
     started = time.perf_counter()

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from lsp_server.errors import RedraftError
 from lsp_server.index_progress import index_progress
-from lsp_server.models import model_folder
+from lsp_server.models import tokenizer_folder
 from lsp_server.output import add_json_argument, write_json
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreLocked
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.folder.resolve()
     if not folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; give the folder of a workspace")
-    tokenizer = TextTokenizer.from_file(model_folder(args.model))
+    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))
     try:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsp_server.framing import Frame
-from lsp_server.models import model_folder
+from lsp_server.models import tokenizer_folder
 
 if TYPE_CHECKING:
     from repo_index.indexer import Indexer, Progress
@@ -137,7 +137,7 @@ class IndexerLoop:
         from repo_index.tokens import TextTokenizer
 
         folder = frame["folder"]
-        tokenizer = TextTokenizer.from_file(model_folder(frame["model"]))
+        tokenizer = TextTokenizer.from_file(tokenizer_folder(frame["model"]))
         store = workspace_store(Path(folder), tokenizer.sha256)
         tree = FolderTree(
             Path(folder),
@@ -224,7 +224,9 @@ class IndexerLoop:
         """The store of common code, shared by all workspaces, when it is not there yet."""
         from repo_index.corpus import build_common
 
-        if build_common(workspace.folder, str(model_folder(workspace.model)), pause=self._pause):
+        if build_common(
+            workspace.folder, str(tokenizer_folder(workspace.model)), pause=self._pause
+        ):
             self._tell("written", (workspace.folder, workspace.model))
             if (workspace.folder, workspace.model) in self._workspaces:
                 self._tell_ready(workspace)

@@ -8,7 +8,7 @@ from lsp_server.errors import ModelUnavailable
 
 
 def model_folder(model: str | Path | None) -> Path:
-    """The folder of a model; None or nothing stands for the embedded one.
+    """The folder of a model, or its GGUF file; None or nothing stands for the embedded one.
 
     Raises ModelUnavailable.
     """
@@ -17,6 +17,20 @@ def model_folder(model: str | Path | None) -> Path:
 
     try:
         return find_folder(model)
+    except ModelError as error:
+        raise ModelUnavailable(error.cause, error.remedy) from error
+
+
+def tokenizer_folder(model: str | Path | None) -> Path:
+    """The folder with the ``tokenizer.json`` of a model: its own, or, for a GGUF file, one that was
+    made of its vocabulary. Raises ModelUnavailable."""
+    from accel.errors import ModelError
+    from accel.models.gguf import folder
+    from accel.models.gguf.file import is_gguf
+
+    found = model_folder(model)
+    try:
+        return folder.tokenizer_folder(found) if is_gguf(found) else found
     except ModelError as error:
         raise ModelUnavailable(error.cause, error.remedy) from error
 

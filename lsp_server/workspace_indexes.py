@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.compiling import Part
-from lsp_server.models import model_folder
+from lsp_server.models import tokenizer_folder
 
 if TYPE_CHECKING:
     from repo_index.datastore import Datastore, Snapshot
@@ -20,7 +20,7 @@ def tokenizer_of(model: str | Path | None = None) -> TextTokenizer:
     """The tokenizer of a model as the index uses it, without the model."""
     from repo_index.tokens import TextTokenizer
 
-    return TextTokenizer.from_file(model_folder(model))
+    return TextTokenizer.from_file(tokenizer_folder(model))
 
 
 class WorkspaceIndexes:
@@ -43,7 +43,7 @@ class WorkspaceIndexes:
 
         if warming.is_compiled():
             return []
-        arguments = (str(model_folder(self._model)),)
+        arguments = (str(tokenizer_folder(self._model)),)
         return [Part("lookups", "repo_index.warming", arguments, warming.SECONDS)]
 
     def warm_up(self, vocabulary_size: int) -> None:

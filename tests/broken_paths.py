@@ -103,13 +103,13 @@ def device(folder: Path) -> str:
 # Files in place of folders
 
 
-@PATHS.add("a GGUF file", "config.json and *.safetensors")
+@PATHS.add("names no architecture", "fetch the file again")
 def gguf_file(folder: Path) -> str:
     (folder / "model.Q4_K_M.gguf").write_bytes(b"GGUF\x03\0\0\0" + bytes(64))
     return str(folder / "model.Q4_K_M.gguf")
 
 
-@PATHS.add("a GGUF file", "config.json and *.safetensors")
+@PATHS.add("names no architecture", "fetch the file again")
 def gguf_file_of_another_name(folder: Path) -> str:
     (folder / "sha256-0123").write_bytes(b"GGUF\x03\0\0\0" + bytes(64))
     return str(folder / "sha256-0123")
@@ -171,7 +171,7 @@ def folder_of_models(folder: Path) -> str:
     return str(folder)
 
 
-@PATHS.add("GGUF files", "*.safetensors")
+@PATHS.add("GGUF files", "/model.gguf")
 def folder_of_gguf(folder: Path) -> str:
     (folder / "model.gguf").write_bytes(b"GGUF" + bytes(64))
     return str(folder)

@@ -28,7 +28,7 @@ from lsp_server.bench.index_workload import (
 from lsp_server.bench.report import machine, publish, table, versions
 from lsp_server.errors import BenchError
 from lsp_server.index_progress import index_progress
-from lsp_server.models import model_folder
+from lsp_server.models import tokenizer_folder
 from repo_index.datastore import Datastore, warm_up
 from repo_index.indexer import Indexer, Refreshed
 from repo_index.ordering import stream_type
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure everything on a copy of the repository in a temporary folder."""
     if not args.repo.is_dir():
         raise BenchError(f"{args.repo} is no folder; give a repository to --repo")
-    tokenizer = TextTokenizer.from_file(model_folder(args.model))
+    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
     warm_up(tokenizer.vocabulary_size)
     with tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
         bench = _Bench(args, tokenizer, Path(folder))

@@ -96,7 +96,7 @@ def test_a_file_that_shrinks_after_it_was_opened_is_refused(tmp_path: Path) -> N
     path = write_gguf(tmp_path / "m.gguf", METADATA, TENSORS)
     with GgufFile(path) as file:
         os.truncate(path, path.stat().st_size // 2)
-        with pytest.raises(BrokenModel, match="became shorter; fetch it again"):
+        with pytest.raises(BrokenModel, match="became shorter; fetch the file again"):
             file.read("cube")
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import Metadata
+from accel.models.gguf.metadata import AGAIN, Metadata
 
 ADVICE = "run it with llama.cpp, or give the model's folder with safetensors"
 
@@ -96,14 +96,12 @@ class _Keys:
         found = self._metadata.number(f"{self._name}.{key}")
         found = self._found(key, default if found is None else found)
         if found <= 0:
-            raise BrokenModel(
-                f"{self._metadata.path}: {self._name}.{key} is {found}; fetch it again"
-            )
+            raise BrokenModel(f"{self._metadata.path}: {self._name}.{key} is {found}", AGAIN)
         return found
 
     def _found(self, key: str, value: _Number | None) -> _Number:
         if value is None:
-            raise BrokenModel(f"{self._metadata.path} lacks {self._name}.{key}; fetch it again")
+            raise BrokenModel(f"{self._metadata.path} lacks {self._name}.{key}", AGAIN)
         return value
 
 
@@ -112,15 +110,15 @@ def read_architecture(file: GgufFile) -> Architecture:
     path = file.path
     name = file.metadata.text("general.architecture")
     if name is None:
-        raise BrokenModel(f"{path} names no architecture; fetch it again")
+        raise BrokenModel(f"{path} names no architecture", AGAIN)
     family = FAMILIES.get(name)
     if family is None:
         known = ", ".join(FAMILIES)
-        raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {known}; {ADVICE}")
+        raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {known}", ADVICE)
     keys = _Keys(file.metadata, name)
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:
-        raise BrokenModel(f"{path} lacks token_embd.weight; fetch it again")
+        raise BrokenModel(f"{path} lacks token_embd.weight", AGAIN)
     width, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
     found = Architecture(
         family=family,
@@ -153,7 +151,7 @@ def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
     if found.heads % found.kv_heads:
         reasons.append("shares heads unevenly")
     if reasons:
-        raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here; {ADVICE}")
+        raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here", ADVICE)
 
 
 def _scaled(found: Architecture, keys: _Keys) -> Architecture:

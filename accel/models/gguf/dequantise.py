@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
 from accel.models.gguf.block_types import BlockType
+from accel.models.gguf.metadata import OTHER_TYPE
 
 Blocks: TypeAlias = NDArray[np.uint8]
 """[blocks, bytes of a block]"""
@@ -40,9 +41,7 @@ def dequantise(data: NDArray[np.uint8], kind: BlockType) -> Values:
     Raises UnsupportedModel for a type that is not known.
     """
     if not can_be_read(kind):
-        raise UnsupportedModel(
-            f"weights of type {kind.name} are not known; take a file in Q8_0, Q4_0 or Q4_K_M"
-        )
+        raise UnsupportedModel(f"weights of type {kind.name} are not known", OTHER_TYPE)
     blocks = np.ascontiguousarray(data).reshape(-1, kind.nbytes)
     found = np.empty((len(blocks), kind.values), np.float32)
     step = max(_PIECE // kind.values, 1)

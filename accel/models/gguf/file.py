@@ -15,11 +15,22 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, ModelNotFound
 from accel.models.gguf.header import Tensor, read_header, shown
-from accel.models.gguf.metadata import Metadata
+from accel.models.gguf.metadata import AGAIN, Metadata
 
 MOST_PARTS = 1000
 
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file, by its name or its first bytes, is a GGUF file. Nothing need be there."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            return path.suffix.lower() == ".gguf" or stream.read(4) == b"GGUF"
+    except (OSError, ValueError):
+        return False
 
 
 class GgufFile:
@@ -72,12 +83,10 @@ class GgufFile:
                 while left:
                     count = stream.readinto(left)
                     if not count:
-                        raise BrokenModel(f"{self.path} became shorter; fetch it again")
+                        raise BrokenModel(f"{self.path} became shorter", AGAIN)
                     left = left[count:]
             except OSError as error:
-                raise BrokenModel(f"{self.path} cannot be read ({error}); fetch it again") from (
-                    error
-                )
+                raise BrokenModel(f"{self.path} cannot be read ({error})", AGAIN) from (error)
         return found
 
     def _open_all(self) -> Metadata:
@@ -88,15 +97,16 @@ class GgufFile:
         if count != len(paths):
             raise BrokenModel(
                 f"{self.path} is one of {count} files by its header and of {len(paths)} by its "
-                f"name; give it the name that it had"
+                "name",
+                "give it the name that it had",
             )
         for path in paths[1:]:
             self._open(path)
         wanted = first.integer("split.tensors.count", 0, 1 << 31)
         if wanted is not None and wanted != len(self.tensors):
             raise BrokenModel(
-                f"{self.path} and its other parts hold {len(self.tensors)} of {wanted} tensors; "
-                "fetch them again"
+                f"{self.path} and its other parts hold {len(self.tensors)} of {wanted} tensors",
+                "fetch them again",
             )
         return first
 
@@ -108,16 +118,14 @@ class GgufFile:
             size = os.fstat(stream.fileno()).st_size
             metadata, tensors = read_header(stream, path, size)
         except FileNotFoundError:
-            raise ModelNotFound(f"no file {path}; give a GGUF file with all its parts") from None
+            raise ModelNotFound(f"no file {path}", "give a GGUF file with all its parts") from None
         except OSError as error:
-            raise BrokenModel(f"{path} cannot be read ({error}); fetch it again") from error
+            raise BrokenModel(f"{path} cannot be read ({error})", AGAIN) from error
         if (metadata.integer("split.no", 0, MOST_PARTS) or 0) != number:
-            raise BrokenModel(f"{path} is another part than its name says; fetch it again")
+            raise BrokenModel(f"{path} is another part than its name says", AGAIN)
         for tensor in tensors:
             if tensor.name in self.tensors:
-                raise BrokenModel(
-                    f"{path} has {shown(tensor.name)}, as another part has; fetch it again"
-                )
+                raise BrokenModel(f"{path} has {shown(tensor.name)}, as another part has", AGAIN)
             self.tensors[tensor.name] = replace(tensor, part=number)
         return metadata
 
@@ -129,7 +137,7 @@ def _paths(path: Path) -> list[Path]:
         return [path]
     count = int(found["count"])
     if not 1 <= int(found["number"]) <= count <= MOST_PARTS:
-        raise BrokenModel(f"{path} has the name of a part that cannot be; give the first part")
+        raise BrokenModel(f"{path} has the name of a part that cannot be", "give the first part")
     return [
         path.with_name(f"{found['stem']}-{number:05}-of-{count:05}.gguf")
         for number in range(1, count + 1)

@@ -17,11 +17,6 @@ from accel.models.gguf.tokenizer import VERSION, tokenizer_json
 from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary
 
 
-def is_gguf(path: Path) -> bool:
-    """Whether a path names a GGUF file, which need not be there."""
-    return path.suffix.lower() == ".gguf"
-
-
 def tokenizer_folder(path: Path) -> Path:
     """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
     with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
@@ -48,7 +43,7 @@ def kept_tokenizer(vocabulary: Vocabulary, path: Path) -> Path:
         _write(folder / "tokenizer.json", definition)
     except OSError as error:
         raise BrokenModel(
-            f"the tokenizer of {path} cannot be kept ({error}); make {folder.parent} writable"
+            f"the tokenizer of {path} cannot be kept ({error})", f"make {folder.parent} writable"
         ) from error
     return folder
 

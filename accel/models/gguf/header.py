@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.block_types import BLOCK_TYPES, BlockType
-from accel.models.gguf.metadata import Metadata, Value
+from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, Value
 
 MOST_HEADER = 1 << 27
 """Bytes of a header. One with 260,000 tokens has 20 MB."""
@@ -102,7 +102,9 @@ class _Header:
         if version not in (2, 3):
             swapped = int.from_bytes(version.to_bytes(4, "big"), "little")
             why = "is of a big-endian machine" if swapped in (2, 3) else f"has version {version}"
-            raise UnsupportedModel(f"{self._path} {why}; convert the model with today's llama.cpp")
+            raise UnsupportedModel(
+                f"{self._path} {why}", "convert the model with today's llama.cpp"
+            )
         tensors, keys = self._count(MOST_TENSORS, "tensors"), self._count(MOST_KEYS, "keys")
         values: dict[str, Value] = {}
         for _ in range(keys):
@@ -141,8 +143,8 @@ class _Header:
         number, offset = self._integer(4), self._integer(8)
         if number not in BLOCK_TYPES:
             raise UnsupportedModel(
-                f"{self._path}: {shown(name)} is of a type ({number}) that is not known here; "
-                "take a file in Q8_0, Q4_0 or Q4_K_M"
+                f"{self._path}: {shown(name)} is of a type ({number}) that is not known here",
+                OTHER_TYPE,
             )
         kind = BLOCK_TYPES[number]
         if min(shape) < 1 or prod(shape) > 1 << 62 or shape[-1] % kind.values:
@@ -222,7 +224,7 @@ class _Header:
             self._bytes += piece
 
     def _refuse(self, why: str) -> NoReturn:
-        raise BrokenModel(f"{self._path} is damaged: {why}; fetch it again")
+        raise BrokenModel(f"{self._path} is damaged: {why}", AGAIN)
 
 
 def shown(text: str) -> str:

@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
 
+AGAIN = "fetch the file again"
+OTHER_TYPE = "take a file in Q8_0, Q4_0 or Q4_K_M"
+OTHER_MODEL = "use another model, or run it with llama.cpp"
+"""What to do about a file, as messages say it."""
+
 Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[str]"
 
 
@@ -79,4 +84,4 @@ class Metadata:
         return self._refuse(key, "a list of numbers")
 
     def _refuse(self, key: str, kind: str) -> Any:
-        raise BrokenModel(f"{self.path}: {key} is not {kind}; fetch the file again")
+        raise BrokenModel(f"{self.path}: {key} is not {kind}", AGAIN)

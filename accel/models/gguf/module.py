@@ -63,9 +63,9 @@ class Decoder(nn.Module):
     def forward(self, input_ids: Tensor, **_options: object) -> Any:
         """Logits [1, tokens, vocabulary] of [1, tokens] under ``logits``."""
         base: Any = self.model
-        angles = torch.outer(
-            torch.arange(input_ids.shape[1]).float(), base.rotary_emb.inv_freq.float()
-        )
+        frequencies = base.rotary_emb.inv_freq
+        places = torch.arange(input_ids.shape[1], device=frequencies.device)
+        angles = torch.outer(places.float(), frequencies)
         scale = base.rotary_emb.attention_scaling
         turning = angles.cos() * scale, angles.sin() * scale
         x = base.embed_tokens.weight[input_ids[0]].float()
@@ -92,7 +92,7 @@ def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
     group = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
     scores = torch.einsum("qhd,khd->hqk", query, key) * part.scaling
-    later = torch.ones(tokens, tokens).triu(1).bool()
+    later = torch.ones(tokens, tokens, device=h.device).triu(1).bool()
     weights = softmax(scores.masked_fill(later, float("-inf")), -1)
     return _product(part.o_proj, torch.einsum("hqk,khd->qhd", weights, value).reshape(tokens, -1))
 
@@ -128,7 +128,8 @@ class _Rotary(nn.Module):
 
     def __init__(self, rotation: Rotation) -> None:
         super().__init__()
-        self.inv_freq = torch.from_numpy(rotation.frequencies)
+        self.inv_freq: Tensor
+        self.register_buffer("inv_freq", torch.from_numpy(rotation.frequencies))
         self.attention_scaling = rotation.scale
 
 

@@ -13,6 +13,7 @@ from accel.models.gguf.architecture import ADVICE, Architecture
 from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
+from accel.models.gguf.metadata import AGAIN
 
 FACTORS = "rope_freqs.weight"
 """The tensor of numbers that Llama 3 divides frequencies by."""
@@ -35,7 +36,7 @@ def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
     prefix = f"{metadata.text('general.architecture')}.rope"
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
-        raise BrokenModel(f"{path}: {prefix}.freq_base is {base}; fetch the file again")
+        raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
     places = np.arange(0, found.depth, 2, dtype=np.float64)
     plain = base ** -(places / found.depth) / _factors(file, found)
     factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
@@ -44,15 +45,15 @@ def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
     kind = metadata.text(f"{prefix}.scaling.type") or "linear"
     scale = metadata.number(f"{prefix}.scaling.attn_factor") or 1.0
     if metadata.flag(f"{prefix}.scaling.finetuned") is False and found.family.is_scaled:
-        raise UnsupportedModel(f"{path} has no positions, which is not known here; {ADVICE}")
+        raise UnsupportedModel(f"{path} has no positions, which is not known here", ADVICE)
     if kind == "none" or not factor:
         return Rotation(plain.astype(np.float32), scale)
     if factor < 0:
-        raise BrokenModel(f"{path}: {prefix}.scaling.factor is {factor}; fetch the file again")
+        raise BrokenModel(f"{path}: {prefix}.scaling.factor is {factor}", AGAIN)
     if kind == "linear":
         return Rotation((plain / factor).astype(np.float32), scale)
     if kind != "yarn":
-        raise UnsupportedModel(f"{path} scales positions by {shown(kind)}; {ADVICE}")
+        raise UnsupportedModel(f"{path} scales positions by {shown(kind)}", ADVICE)
     original = metadata.integer(f"{prefix}.scaling.original_context_length", 1, 1 << 30)
     turned = [
         metadata.number(f"{prefix}.scaling.yarn_beta_{name}") or default
@@ -82,8 +83,8 @@ def _factors(file: GgufFile, found: Architecture) -> NDArray[np.float32]:
     if tensor is None:
         return np.ones(1, np.float32)
     if tensor.shape != (found.depth // 2,):
-        raise BrokenModel(f"{file.path}: {FACTORS} has the wrong size; fetch the file again")
+        raise BrokenModel(f"{file.path}: {FACTORS} has the wrong size", AGAIN)
     factors = dequantise(file.read(FACTORS), tensor.type)[0]
     if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise BrokenModel(f"{file.path}: {FACTORS} has values that cannot be; fetch the file again")
+        raise BrokenModel(f"{file.path}: {FACTORS} has values that cannot be", AGAIN)
     return factors

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from accel.errors import BrokenModel, UnsupportedModel
+from accel.errors import BrokenModel
 from accel.models.gguf.header import shown
-from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
+from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.vocabulary import NAMED, TokenType, Vocabulary
 
 VERSION = 1
@@ -28,9 +28,7 @@ def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
 
     Raises BrokenModel or UnsupportedModel.
     """
-    made = (
-        _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary, path)
-    )
+    made = _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary)
     definition = {
         "version": "1.0",
         "truncation": None,
@@ -43,18 +41,14 @@ def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
         Tokenizer.from_str(text)
     except Exception as error:  # the library raises plain Exception
         raise BrokenModel(
-            f"{path}: its vocabulary makes no tokenizer ({shown(str(error))}); fetch it again"
+            f"{path}: its vocabulary makes no tokenizer ({shown(str(error))})", AGAIN
         ) from error
     return text
 
 
-def _byte_level(vocabulary: Vocabulary, path: Path) -> dict[str, Any]:
-    pre_tokenizer = PRE_TOKENIZERS.get(vocabulary.pre_tokenizer)
-    if pre_tokenizer is None:
-        raise UnsupportedModel(
-            f"{path} cuts text in a way ({shown(vocabulary.pre_tokenizer)}) that is not known "
-            "here; use another model, or run it with llama.cpp"
-        )
+def _byte_level(vocabulary: Vocabulary) -> dict[str, Any]:
+    pre_tokenizer = vocabulary.pre_tokenizer
+    assert pre_tokenizer is not None, "a byte-level vocabulary has one"
     splits = [
         {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
         for pattern in pre_tokenizer.patterns

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import Metadata
+from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata
+from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 _PREFIX = "tokenizer.ggml."
 
@@ -68,7 +69,8 @@ class Vocabulary:
 
     kind: str
     """``gpt2`` for byte-level, ``llama`` for SentencePiece."""
-    pre_tokenizer: str
+    pre_tokenizer: PreTokenizer | None
+    """Of byte-level vocabularies."""
     tokens: list[str]
     types: NDArray[np.int32]
     merges: list[str]
@@ -100,11 +102,12 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         what = "no vocabulary" if kind in (None, "none", "no_vocab") else f"a {shown(kind)} one"
         raise UnsupportedModel(
             f"{metadata.path} has {what} where a byte-level (gpt2) or SentencePiece (llama) "
-            "vocabulary is needed; use another model, or run it with llama.cpp"
+            "vocabulary is needed",
+            OTHER_MODEL,
         )
     tokens = metadata.texts(f"{_PREFIX}tokens")
     if not tokens:
-        raise BrokenModel(f"{metadata.path} has no tokens; fetch it again")
+        raise BrokenModel(f"{metadata.path} has no tokens", AGAIN)
     count = len(tokens)
 
     def listed(key: str, default: float) -> NDArray[Any]:
@@ -112,9 +115,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         if found is None:
             return np.full(count, default)
         if len(found) < count:
-            raise BrokenModel(
-                f"{metadata.path} has {len(found)} {key} for {count} tokens; fetch it again"
-            )
+            raise BrokenModel(f"{metadata.path} has {len(found)} {key} for {count} tokens", AGAIN)
         return found[:count]
 
     def token(key: str) -> int | None:
@@ -128,7 +129,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     is_sentencepiece = kind == "llama"
     return Vocabulary(
         kind=kind,
-        pre_tokenizer=metadata.text(f"{_PREFIX}pre") or "default",
+        pre_tokenizer=_pre_tokenizer(metadata) if kind == "gpt2" else None,
         tokens=tokens,
         types=types,
         merges=metadata.texts(f"{_PREFIX}merges") or [],
@@ -141,3 +142,13 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         end_tokens=frozenset(end for end in ends if end is not None),
         chat_template=metadata.text("tokenizer.chat_template"),
     )
+
+
+def _pre_tokenizer(metadata: Metadata) -> PreTokenizer:
+    name = metadata.text(f"{_PREFIX}pre") or "default"
+    if name not in PRE_TOKENIZERS:
+        raise UnsupportedModel(
+            f"{metadata.path} cuts text in a way ({shown(name)}) that is not known here",
+            OTHER_MODEL,
+        )
+    return PRE_TOKENIZERS[name]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.architecture import ADVICE, Architecture
 from accel.models.gguf.block_types import BlockType
-from accel.models.gguf.dequantise import dequantise
+from accel.models.gguf.dequantise import can_be_read, dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
+from accel.models.gguf.metadata import AGAIN, OTHER_TYPE
 from accel.models.gguf.rotation import FACTORS
 
 HEAD = "lm_head.weight"
@@ -47,18 +48,24 @@ class Weights:
             if tensor is None and not part.is_needed:
                 continue
             if tensor is None:
-                raise BrokenModel(f"{file.path} lacks {part.tensor}; fetch it again")
+                raise BrokenModel(f"{file.path} lacks {part.tensor}", AGAIN)
             if tensor.shape != part.shape:
                 raise BrokenModel(
                     f"{file.path}: {part.tensor} is {_by(tensor.shape)} where {_by(part.shape)} "
-                    "belongs; fetch it again"
+                    "belongs",
+                    AGAIN,
+                )
+            if not can_be_read(tensor.type):
+                raise UnsupportedModel(
+                    f"{file.path} has weights of type {tensor.type.name}, which are not known here",
+                    OTHER_TYPE,
                 )
             self.parts[name] = part
         left = set(file.tensors) - {part.tensor for part in self.parts.values()} - {FACTORS}
         if left:
             raise UnsupportedModel(
-                f"{file.path} has weights such as {shown(min(left))} that are not known here; "
-                f"{ADVICE}"
+                f"{file.path} has weights such as {shown(min(left))} that are not known here",
+                ADVICE,
             )
 
     def __contains__(self, name: str) -> bool:
@@ -72,7 +79,7 @@ class Weights:
         if not part.turned_heads:
             return data, kind
         if len(part.shape) == 1 and kind.values > 1:
-            raise UnsupportedModel(f"{self._file.path}: {part.tensor} is quantised; {ADVICE}")
+            raise UnsupportedModel(f"{self._file.path}: {part.tensor} is quantised", ADVICE)
         # A bias is as many rows of one value.
         by_pairs = data.reshape(part.turned_heads, part.shape[0] // part.turned_heads // 2, 2, -1)
         return np.ascontiguousarray(by_pairs.swapaxes(1, 2)).reshape(data.shape), kind
@@ -86,7 +93,7 @@ class Weights:
             found *= np.float32(part.scale)
         if not np.isfinite(found).all():
             raise BrokenModel(
-                f"{self._file.path}: {part.tensor} has values that are no numbers; fetch it again"
+                f"{self._file.path}: {part.tensor} has values that are no numbers", AGAIN
             )
         return found.reshape(part.shape)
 
