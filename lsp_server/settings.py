@@ -35,7 +35,9 @@ EMBEDDED_CONTEXT_TOKENS = 128
 class ModelSettings:
     """Which model runs and how. A change starts another engine process."""
 
-    path: str = _setting("", "Folder or id of a causal language model; empty: the embedded model.")
+    path: str = _setting(
+        "", "Folder, GGUF file or id of a causal language model; empty: the embedded model."
+    )
     dtype: str = _setting("auto", "Number format of the model.", choices=("auto", "fp32", "bf16"))
     device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)

@@ -107,7 +107,8 @@ def gguf_metadata(module: Any, **changes: Any) -> dict[str, Any]:
 
 def vocabulary_metadata(size: int) -> dict[str, Any]:
     """A byte-level vocabulary of ``size`` tokens, the last of which ends a text."""
-    controls = ["<|im_start|>", "<|im_end|>"]
+    controls = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"]
+    controls += ["<|im_start|>", "<|im_end|>"]
     left = [f"[PAD{n}]" for n in range(size - len(LETTERS) - len(controls))]
     return {
         "tokenizer.ggml.model": "gpt2",
