@@ -155,15 +155,16 @@ def _fix(where: Where, diagnostic: types.Diagnostic) -> types.CodeAction:
     return action
 
 
-def _in_string(document: Document, line: int, comment: InstructionComment) -> bool:
-    """Whether what looks like a comment behind code is text in quotes."""
+def _is_other_text(document: Document, line: int, comment: InstructionComment) -> bool:
+    """Whether what looks like a comment behind code is none in its language: text in quotes, or an
+    operator."""
     if comment.alone:
         return False
     text = document.lines[line]
     mark = len(text) - len(text[comment.start :].lstrip())
     tree = SyntaxTree.of(document.text, document.language)
     offset = document.offset(Position(line, mark))
-    return tree is not None and tree.role_at(offset) is Role.STRING
+    return tree is not None and tree.role_at(offset) is not Role.COMMENT
 
 
 def _comments(where: Where) -> list[types.CodeAction]:
@@ -173,7 +174,7 @@ def _comments(where: Where) -> list[types.CodeAction]:
     found = []
     for number in range(max(0, first), last + 1):
         comment = instruction_comment(lines[number])
-        if comment is None or _in_string(where.document, number, comment):
+        if comment is None or _is_other_text(where.document, number, comment):
             continue
         end = block_of(lines, number, comment)
         if end is not None:

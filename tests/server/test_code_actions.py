@@ -78,7 +78,6 @@ def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
         ('x = "redraft: use a loop"', None),
         ("x = 'redraft: use a loop'", None),
         ("premium redraft: use a loop", None),
-        ('x = """a  # redraft: use a loop\nb"""', None),
         ("# redraft:", None),
         ("redraft: use a loop", None),
     ],
@@ -116,22 +115,46 @@ def test_the_statement_below_a_comment(text: str, last: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "last"),
+    ("language", "text", "last"),
     [
-        ("def f(x):\n    return x  # redraft: x\n\ny = 1\n", 1),
-        ("def f(x):  # redraft: x\n    return x\n\ny = 1\n", 1),
-        ("let a = b; // redraft: x\nlet c = d;\n", 0),
-        ("if (a) { // redraft: x\n  b();\n} else {\n  c();\n}\nrest();\n", 4),
-        ("x = 1  # redraft: x", 0),
-        ("  (go) ; redraft: x\n  (rest)\n", 0),
+        ("python", "def f(x):\n    return x  # redraft: x\n\ny = 1\n", 1),
+        ("python", "def f(x):  # redraft: x\n    return x\n\ny = 1\n", 1),
+        ("python", "x = 1  # redraft: x", 0),
+        ("javascript", "let a = b; // redraft: x\nlet c = d;\n", 0),
+        ("javascript", "if (a) { // redraft: x\n  b();\n} else {\n  c();\n}\nrest();\n", 4),
+        ("c", "int a = b; /* redraft: x */\nint c;\n", 0),
+        ("rust", "let a = b; // redraft: x\nlet c = d;\n", 0),
+        ("lua", "local a = b -- redraft: x\nlocal c = d\n", 0),
+        ("ruby", "a = b # redraft: x\nc = d\n", 0),
+        ("sql", "SELECT a -- redraft: x\nFROM b\n", 0),
+        ("latex", "text % redraft: x\nmore\n", 0),
+        ("clojure", "  (go) ; redraft: x\n  (rest)\n", 0),
+        ("html", "<p>a</p> <!-- redraft: x -->\n<p>b</p>\n", 0),
+        ("shellscript", "a=b # redraft: x\nc=d\n", 0),
+        ("an unknown language", "a ; redraft: x\nb\n", 0),
     ],
 )
-def test_a_comment_behind_code_is_about_that_statement(text: str, last: int) -> None:
+def test_a_comment_behind_code_is_about_that_statement(language: str, text: str, last: int) -> None:
+    actions = offered(0, text.count("\n"), text, language=language)
+    action = next(one for one in actions if one.data and one.data["withComment"])
     number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
-    action = next(one for one in offered(number, number, text) if one.data)
     assert action.data["range"] == types.Range(
         types.Position(number, 0), types.Position(last + 1, 0)
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "a = b % redraft: x"),
+        ("python", 's = """a  # redraft: x\nb"""'),
+        ("javascript", "s = `a // redraft: x\nb`"),
+        ("c", 'char *s = "a // redraft: x\\\nb";'),
+        ("javascript", "a = b; -- redraft: x"),
+    ],
+)
+def test_operators_and_strings_are_no_comments(language: str, text: str) -> None:
+    assert not [one for one in offered(0, 0, text, language=language) if one.data]
 
 
 def test_a_comment_with_nothing_below_is_about_nothing() -> None:

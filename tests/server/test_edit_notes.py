@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document, Position
 from lsp_server.editing.fitting import with_end_of
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
@@ -21,6 +23,7 @@ from lsp_server.editing.notes import (
     rename_note,
 )
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
+from lsp_server.editing.results import edit_answer, workspace_edit
 from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced
 from lsp_server.engine_call import Call
@@ -179,3 +182,21 @@ def test_lines_of_one_hunk_are_noted_each_by_itself() -> None:
     edit, _ = edited(OLD, answer.replace("    tax", "     tax"), "rename prices to items")
     notes = {(change.start.line, change.note) for change in edit.changes}
     assert notes == {(0, ""), (1, NOT_OF_THE_RENAME), (2, ONLY_WHITE_SPACE), (4, "")}
+
+
+def test_what_goes_beyond_needs_confirmation_in_a_workspace_edit() -> None:
+    answer = OLD.replace("prices", "items").replace("tax = 1", "tax = 2")
+    edit, _ = edited(OLD, answer, "rename prices to items")
+    features = ClientFeatures(document_changes=True, change_annotations=True)
+    server: Any = SimpleNamespace(features=features)
+    document = Document("u", "python", 1, OLD)
+    made = workspace_edit(server, document, edit)
+    notes = made["changeAnnotations"]
+    asked = [notes[one["annotationId"]] for one in made["documentChanges"][0]["edits"]]
+    assert [one["needsConfirmation"] for one in asked] == [False, True, False]
+    assert NOT_OF_THE_RENAME in asked[1]["label"]
+    assert [one["note"] for one in edit_answer(server, document, edit)["hunks"]] == [
+        "",
+        NOT_OF_THE_RENAME,
+        "",
+    ]
