@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -51,8 +52,12 @@ def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
     """``redraft.accepted``: counted and learnt from here, told to nobody."""
     ls.performance.accepted += 1
     taken = ls.offers.accepted(told)
-    if taken is not None and ls.counts_uri_elsewhere(taken[0].document):
-        ls.completion.accepted(*taken)
+    document = ls.documents.find(taken[0].document) if taken is not None else None
+    if taken is not None and document is not None and not ls.held_back.reason(document):
+        ask, text = taken
+        # Nothing else is written from a text that counts for itself alone.
+        known = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
+        ls.completion.accepted(known, text)
     ls.status.changed()
 
 

@@ -233,11 +233,6 @@ class RedraftServer(LanguageServer):
         if place.folder and _is_file(uri):
             self.engine().close_buffer(place.folder, place.path)
 
-    def counts_uri_elsewhere(self, uri: str) -> bool:
-        """The same of a document by its URI; none that is not open."""
-        document = self.documents.find(uri)
-        return document is not None and self.counts_elsewhere(document)
-
     def counts_elsewhere(self, document: Document) -> bool:
         """Whether other documents may be completed from this one's text: none that seems to hold
         secrets, allowed or not, and none that is ignored unless the user wants it."""

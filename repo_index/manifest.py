@@ -11,7 +11,7 @@ from pathlib import Path
 from repo_index.errors import DamagedStore
 from repo_index.file_layer import FileLayer
 
-FORMAT = 2
+FORMAT = 3
 NAME = "manifest"
 
 

@@ -304,7 +304,8 @@ class CompletionProvider:
         # A part of it may have been taken, and the rest stays to be shown.
         if known is None or not known.text.startswith(text):
             self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
-        self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
+        if ask.workspace:
+            self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
 
     def rest(self, document: str, ask: Callable[[], Ask]) -> None:
         """The document changed: compute the prompt once the cursor rests and nobody asks."""

@@ -34,7 +34,8 @@ def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.
     document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
     where = Where(document, span, more.pop("diagnostics", []), more.pop("only", []))
-    return code_actions(where, ClientFeatures(**more), settings, embedded=embedded)
+    told = {name: more.pop(name, False) for name in ("held_back", "allowed")}
+    return code_actions(where, ClientFeatures(**more), settings, embedded=embedded, **told)
 
 
 def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
@@ -237,3 +238,20 @@ def test_clients_that_resolve_nothing_get_commands() -> None:
         assert told[0] == told[1]
         assert action.data is None
     assert offered(11, 12, unresolved_actions=True, apply_edit=False) == []
+
+
+def test_in_a_file_that_is_held_back_only_a_selection_is_edited_and_it_can_be_allowed() -> None:
+    (allow,) = offered(3, 3, held_back=True)
+    assert allow.title == "Redraft: allow this file"
+    assert allow.command is not None
+    assert allow.command.command == "redraft.allowFile"
+    assert allow.command.arguments == [{"uri": "file:///a.py"}]
+    selected = offered(0, 9, held_back=True, embedded=False)
+    assert len(selected) > 1
+    assert all(one.data is None or not one.data["withComment"] for one in selected)
+    back = offered(3, 3, allowed=True)[-1]
+    assert back.command is not None
+    assert back.command.command == "redraft.holdBackFile"
+    assert offered(3, 3, held_back=True, only=["quickfix"]) == []
+    (plain,) = offered(3, 3, held_back=True, unresolved_actions=True)
+    assert plain.command is not None
