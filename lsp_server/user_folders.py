@@ -54,19 +54,22 @@ def settle() -> list[Replaced]:
             given = ""
         wanted = Path(given or _default(name, below))
         if reason := _why_unusable(wanted):
-            used = _spare_folder() / name.split("_")[1].lower()
+            spare = _spare_folder()
+            used = spare / name.split("_")[1].lower()
             if problem := _why_unusable(used):
                 raise NoUserFolder(_no_folder(wanted, reason, used, problem))
             os.environ[name] = str(used)
-            replaced.append(Replaced(str(wanted), reason, str(used)))
+            replaced.append(Replaced(str(wanted), reason, str(spare)))
     return replaced
 
 
 def told(replaced: list[Replaced]) -> str:
     """One sentence for the user about folders that had to be replaced."""
-    wanted = " and ".join(f"{one.wanted} ({one.reason})" for one in replaced)
-    used = " and ".join(one.used for one in replaced)
-    return f"cannot use {wanted}; use {used} until HOME and the XDG folders name folders of yours"
+    wanted, reasons, used = (
+        ", ".join(dict.fromkeys(values))
+        for values in zip(*((one.wanted, one.reason, one.used) for one in replaced), strict=True)
+    )
+    return f"cannot use {wanted} ({reasons}); used instead: {used}; set HOME to a folder of yours"
 
 
 def _default(name: str, below: str) -> str:

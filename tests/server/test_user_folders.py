@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,28 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_dir, user_state_dir
 
+from lsp_server.daemon.address import socket_path
 from lsp_server.errors import NoUserFolder
-from lsp_server.user_folders import settle
+from lsp_server.log import log_folder
+from lsp_server.user_folders import settle, told
+from repo_index.store import data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 Environment = dict[str, str]
-
-PRINT = (
-    "import json, os, sys\n"
-    "from lsp_server.user_folders import settle, told\n"
-    "replaced = settle()\n"
-    "said = told(replaced) if replaced else ''\n"
-    "from pathlib import Path\n"
-    "from lsp_server.daemon.address import socket_path\n"
-    "from lsp_server.log import log_folder\n"
-    "from repo_index.store import data_folder\n"
-    "from platformdirs import user_cache_dir, user_state_dir\n"
-    "places = [socket_path().parent, log_folder(), data_folder(), user_cache_dir('redraft'),\n"
-    "          user_state_dir('redraft')]\n"
-    "print(json.dumps([said, [str(place) for place in places]]))"
-)
 
 
 def file_at(place: Path) -> str:
@@ -82,6 +70,13 @@ def link_to_nothing(place: Path) -> str:
     return str(place)
 
 
+def without_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also undoes at the end what is settled meanwhile."""
+    for name in (*NAMES, "HOME", "REDRAFT_LOG_DIR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def temporary() -> Iterator[Path]:
     """A short path: sockets have room for no long one."""
@@ -99,21 +94,29 @@ def surroundings(given: Environment, temporary: Path) -> Environment:
 
 
 @pytest.mark.parametrize("case", list(CASES))
-def test_every_folder_can_be_used_or_is_replaced(case: str, temporary: Path) -> None:
+def test_every_folder_can_be_used_or_is_replaced(
+    case: str, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = temporary / "home"
     home.mkdir()
-    given = CASES[case](home)
-    ran = subprocess.run(
-        [sys.executable, "-c", PRINT],
-        env=surroundings(given, temporary),
-        cwd=temporary,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    said, places = json.loads(ran.stdout)
-    for place in map(Path, places):
+    given = surroundings(CASES[case](home), temporary)
+    for name in set(os.environ) - set(given):
+        monkeypatch.delenv(name)
+    without_folders(monkeypatch)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.chdir(temporary)
+    replaced = settle()
+    said = told(replaced) if replaced else ""
+    places = [
+        socket_path().parent,
+        log_folder(),
+        data_folder(),
+        Path(user_cache_dir("redraft")),
+        Path(user_state_dir("redraft")),
+    ]
+    for place in places:
         assert place.is_absolute()
         place.mkdir(parents=True, exist_ok=True)
         (place / "tried").write_text("")
@@ -124,7 +127,7 @@ def test_every_folder_can_be_used_or_is_replaced(case: str, temporary: Path) -> 
     assert said.startswith("cannot use ") or not said
     if "cannot be written" in case or "file" in case or "device" in case:
         assert said
-        assert any(str(temporary / "redraft-home-") in place for place in places)
+        assert any(str(temporary / "redraft-home-") in str(place) for place in places)
 
 
 @pytest.mark.parametrize("command", [["status"], ["stop"]])
@@ -146,8 +149,7 @@ def test_commands_work_without_a_home(command: list[str], temporary: Path) -> No
 def test_where_nothing_can_be_written_one_sentence_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in NAMES:
-        monkeypatch.delenv(name, raising=False)
+    without_folders(monkeypatch)
     monkeypatch.setenv("HOME", "/proc/1")
     monkeypatch.setattr(tempfile, "tempdir", "/proc/1")
     with pytest.raises(NoUserFolder, match="set HOME to a folder of yours"):
@@ -157,8 +159,7 @@ def test_where_nothing_can_be_written_one_sentence_says_so(
 def test_a_spare_folder_of_somebody_else_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in NAMES:
-        monkeypatch.delenv(name, raising=False)
+    without_folders(monkeypatch)
     monkeypatch.setenv("HOME", "/proc/1")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     spare = tmp_path / f"redraft-home-{os.getuid()}"
