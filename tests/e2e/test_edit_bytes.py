@@ -1,0 +1,125 @@
+"""Edits through the real server leave every byte alone that they are not about."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import Driver
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[..., Driver]
+STRANGE = [
+    "😀", "€", "é", "e\u0301", "日本", "\x07", "\u2028", "\u2029", "\u200b", "\u202e", "\u2066",
+    "\u00a0", "\u3000", "\x7f", "𝒳", "\U000e0041", "\U0010ffff", "ﬀ", "цена", "x1", "<1>",
+    "👩\u200d💻", "\ue000", "\x85", "\ufeff",
+]  # fmt: skip
+ENDS = ["\n", "\r\n", "\r"]
+INDENTS = ["    ", "  ", "\t"]
+PYTHON = """\
+def total(prices, tax):
+>\"\"\"Sum of the prices.\"\"\"
+>for price in prices:
+>>print(price, '¤')  # ¤ one ¤ by one
+>return sum(prices) * tax  # ¤
+"""
+OTHERS = {
+    "javascript": "function total(prices) {\n>if (a) { // ¤\n>>return '¤' + target;\n>}\n}\n",
+    "typescript": "const b = (prices: number[]): string => {\n>return '¤' + target; // ¤\n};\n",
+    "go": "func total(prices []int) string {\n>// ¤\n>return `¤` + target\n}\n",
+    "rust": "fn total(prices: &[u8]) -> u8 {\n>// ¤ ¤\n>target // ¤\n}\n",
+    "c": 'int total(int *prices) {\n>char *a = "¤"; /* ¤ */\n>return target;\n}\n',
+    "cpp": 'auto total() {\n>std::string a = "¤";\n>return target; // ¤\n}\n',
+    "java": 'class A {\n>String total() {\n>>// ¤\n>>return "¤" + target;\n>}\n}\n',
+    "ruby": "def total(prices)\n># ¤\n>'¤' + target\nend\n",
+    "php": "<?php\nfunction total() {\n>// ¤\n>return '¤' . $target;\n}\n",
+    "csharp": 'class A {\n>string Total() {\n>>return "¤" + target; // ¤\n>}\n}\n',
+    "lua": "function total()\n>-- ¤\n>return '¤' .. target\nend\n",
+}
+
+
+def dressed(rng: random.Random, template: str) -> str:
+    """A program with strange characters in its comments and strings, in some layout."""
+    indent = rng.choice(INDENTS)
+    text = re.sub("^>+", lambda found: indent * len(found[0]), template, flags=re.MULTILINE)
+    text = re.sub("¤", lambda _: rng.choice(STRANGE) * rng.randrange(1, 3), text)
+    lines = text.split("\n")
+    if rng.random() < 0.3:
+        lines = [line + rng.choice(["", " ", "\t"]) if line else line for line in lines]
+    ends = ENDS if rng.random() < 0.2 else [rng.choice(ENDS)]
+    text = "".join(line + rng.choice(ends) for line in lines[:-1])
+    return "\ufeff" + text if rng.random() < 0.15 else text
+
+
+def put_in(text: str, hunks: list[dict[str, Any]]) -> str:
+    """The hunks put in, by lines and columns of UTF-16 as the protocol counts them."""
+    lines = [*re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z", text), ""]
+
+    def offset(place: dict[str, int]) -> int:
+        units = lines[place["line"]].encode("utf-16-le", "surrogatepass")
+        before = units[: 2 * place["character"]].decode("utf-16-le", "surrogatepass")
+        return sum(map(len, lines[: place["line"]])) + len(before)
+
+    for hunk in reversed(hunks):
+        start, end = offset(hunk["range"]["start"]), offset(hunk["range"]["end"])
+        assert text[start:end] == hunk["oldText"]
+        text = text[:start] + hunk["newText"] + text[end:]
+    return text
+
+
+def edited(
+    driver: Driver, uri: str, text: str, language: str, instruction: str
+) -> tuple[str | None, str]:
+    """The text after an edit of all of it; None and the reason where it is refused."""
+    driver.open(uri, text, language)
+    lines = len(re.findall(r"\r\n|\n|\r", text))
+    params = {
+        "textDocument": {"uri": uri, "version": 1},
+        "range": {"start": {"line": 0, "character": 0}, "end": {"line": lines, "character": 0}},
+        "instruction": instruction,
+    }
+    answer = driver.answer(driver.start("redraft/edit", params))
+    driver.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    if "error" in answer:
+        return None, answer["error"]["message"]
+    return put_in(text, answer["result"]["hunks"]), ""
+
+
+def play(driver: Driver, workspace: Path, rounds: int) -> None:
+    """Edits that the model writes, in Python, and renames of one place, in other languages."""
+    seed = random.randrange(1 << 30)
+    rng = random.Random(seed)
+    done: Counter[str] = Counter()
+    for number in range(rounds):
+        for language, template in {"python": PYTHON, **OTHERS}.items():
+            text = dressed(rng, template)
+            uri = (workspace / f"bytes_{seed}_{number}.{language}").as_uri()
+            if language == "python":
+                instruction, wanted = "remove the docstring", re.sub(
+                    r'[ \t]*"""Sum of the prices\."""[ \t]*(?:\r\n|\r|\n)', "", text
+                )  # fmt: skip
+            else:
+                instruction, wanted = "rename target to goal", text.replace("target", "goal")
+            got, reason = edited(driver, uri, text, language, instruction)
+            assert got in (None, wanted), f"seed {seed}, {language}: {text!r} became {got!r}"
+            done[language] += got == wanted
+            if reason:
+                print(f"{language} refused: {reason}: {text!r}")
+    assert done.total() >= 0.8 * rounds * (1 + len(OTHERS)), (seed, done)
+
+
+def test_edits_through_the_server_keep_all_other_bytes(connect: Connect, workspace: Path) -> None:
+    play(connect(), workspace, rounds=5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_five_hundred_edits_keep_all_other_bytes(connect: Connect, workspace: Path) -> None:
+    play(connect(), workspace, rounds=42)
