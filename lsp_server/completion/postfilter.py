@@ -91,6 +91,7 @@ def _without_line_rest(text: str, rest: str, around: Surroundings) -> str:
     """Take the rest of the cursor's line off the end of the text's first line."""
     if not rest.strip():
         return text
+    line_before = around.prefix[around.prefix.rfind("\n") + 1 :]
     first, separator, more = text.partition("\n")
     first = first.rstrip()
     for size in range(len(rest), 0, -1):
@@ -98,6 +99,9 @@ def _without_line_rest(text: str, rest: str, around: Surroundings) -> str:
         if not part.strip() or not first.endswith(part):
             continue
         if size < len(rest) and not all(character in _CLOSES for character in rest[:size]):
+            continue
+        if part[0] in "\"'`" and (line_before + first).count(part[0]) % 2:
+            # The text's last quote opens what the rest of the line closes.
             continue
         if not around.needs(part, text):
             return first[: len(first) - len(part)]

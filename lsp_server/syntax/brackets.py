@@ -45,17 +45,16 @@ def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(tree.text),) * 2]:
         found += [Bracket(at.start(), at[0]) for at in sign.finditer(tree.text, place, start)]
         place = end
-    for start, end in _shells(tree):
-        found = [one for one in found if not _is_case_pattern(tree.text, one, start, end)]
-    return found
-
-
-def _shells(tree: SyntaxTree) -> list[tuple[int, int]]:
-    """Where a tree's text is a shell's."""
     if tree.grammar == "bash":
-        return [(0, len(tree.text))]
-    found = tree.islands()
-    return [(at.start, at.end) for at in found if grammar_of(at.language) == "bash"]
+        return [one for one in found if not _is_case_pattern(tree.text, one, 0, len(tree.text))]
+    for start, end, language in tree.islands() if found else []:
+        grammar = grammar_of(language)
+        if not grammar:
+            # Nobody knows whether that is code.
+            found = [one for one in found if not start <= one.place < end]
+        elif grammar == "bash":
+            found = [one for one in found if not _is_case_pattern(tree.text, one, start, end)]
+    return found
 
 
 def _is_case_pattern(text: str, bracket: Bracket, start: int, end: int) -> bool:

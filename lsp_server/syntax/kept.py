@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lsp_server.syntax.brackets import Bracket, Unpaired, code_brackets, unpaired
 from lsp_server.syntax.languages import grammar_of
 from lsp_server.syntax.roles import Role
-from lsp_server.syntax.tree import SyntaxTree
+from lsp_server.syntax.tree import RolePiece, SyntaxTree
 
 USUAL = 1_000
 LONGEST = 2 * USUAL
@@ -26,6 +26,7 @@ LONGEST_DOCUMENT = 400_000
 """Of longer documents no syntax is kept."""
 
 _LINE_START = re.compile(r"(?<=\n)(?=[^\n])")
+_BEGINS = re.compile(r"[\"']{3}|\"|/\*|<!--|\{-|--\[\[|`(?=[^`\n]*$)", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]*")
 
 
@@ -140,7 +141,7 @@ def _stretches(text: str, grammar: str) -> list[Stretch]:
         if len(part) < len(text) or len(text) > LONGEST:
             whole = [(at.start, at.end) for at in pieces if at.role is not Role.TEXT]
             whole += [(island.start, island.end) for island in tree.islands()]
-            end = _place_to_divide(part, whole)
+            end = _place_to_divide(part[: _loose(part, pieces)], whole)
             if end == 0 and len(part) < len(text) and size < LONGEST_PARSED:
                 size *= 2
                 continue
@@ -153,6 +154,20 @@ def _stretches(text: str, grammar: str) -> list[Stretch]:
         text = text[end:]
         size = LONGEST
     return found
+
+
+def _loose(text: str, pieces: list[RolePiece]) -> int:
+    """Where a string or comment begins that a part of a document does not end; else its end.
+
+    The parser takes what follows for code.
+    """
+    place = 0
+    for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text),) * 2]:
+        found = _BEGINS.search(text, place, start)
+        if found is not None:
+            return found.start()
+        place = end
+    return len(text)
 
 
 def _place_to_divide(text: str, whole: list[tuple[int, int]]) -> int:

@@ -44,6 +44,7 @@ FITS = [
     ("clojure", "(def a 'b) ; (\n(f \\( [¦", "a])"),
     ("haskell", "f' x' = g (h x'¦\n", " 'c' '(')"),
     ("haskell", "-- it's (\nf = [x' | x' <- (a¦\n", ")]"),
+    ("markdown", "```\nit's (¦\n```\n", " all ] there is }"),
     ("latex", "100\\% of {it's¦\n", " [0, 1)}"),
     ("latex", "% it's {\n\\textbf{a¦\n", "}"),
     ("ocaml", "type 'a t = 'a list\nlet f x' = (g x'¦\n", " '(')"),
@@ -235,6 +236,8 @@ GUARDS = [
     ("javascript", "f(¦);\n", "g(a)"),
     ("javascript", "f(¦)\n", "\n  a,\n  b,"),
     ("python", "x = f(¦)\n", "a[0]) + g(b"),
+    ("cmake", 'set(A ¦")\n', 'B "'),
+    ("python", "a = [';¦','\n", "', '"),
 ]
 
 
@@ -277,6 +280,22 @@ def test_kept_brackets_are_those_of_the_whole_document(name: str) -> None:
         assert around.closed_after == unpaired(at.sign for at in every if at.place >= end).closing
 
 
+def test_a_long_comment_or_string_is_never_divided() -> None:
+    prose = "it's a line (of prose\n" * 400
+    signs = {"python": '"""/"""', "c": "/*|*/", "javascript": "x = `/`", "html": "<!--/-->"}
+    for language, both in signs.items():
+        opens, closes = both.split("|" if "|" in both else "/")
+        kept = KeptSyntax.of(language)
+        assert kept is not None
+        around = kept.around(f"{opens}\n{prose}{closes}\n" * 3, 0, 0)
+        assert around is not None
+        assert around.closed_after == ""
+        place = len(opens + prose + closes)
+        around = kept.around(f"{opens}\n{prose}{closes}\n" * 3, place, place)
+        assert around is not None
+        assert around.open_before == ""
+
+
 def _document() -> str:
     block = (DATA / "queue.js").read_text(encoding="utf-8")
     return block * (100_000 // len(block) + 1)
@@ -296,7 +315,7 @@ def _times_of_typing(keys: int) -> list[float]:
         for typed in range(1, len(text)):
             prefix, suffix = document[:place] + text[:typed], document[place:]
             started = time.thread_time()
-            shown_text(text[typed:] + "s', c]);\n  }", prefix, suffix, kept)
+            shown_text(text[typed:] + f"{typed}', c]);\n  }}", prefix, suffix, kept)
             times.append((time.thread_time() - started) * 1000)
     return sorted(times)
 
