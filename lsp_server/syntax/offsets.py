@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -31,5 +32,8 @@ class Offsets:
 
 
 def encoded(text: str) -> bytes:
-    """A text as the parser reads it; halves of surrogate pairs pass, NUL is no end."""
+    """A text as the parser reads it; halves of surrogate pairs pass, NUL is no end. A lone carriage
+    return, which many grammars do not know, ends a line."""
+    if "\r" in text:
+        text = _LONE_RETURN.sub("\n", text)
     return text.replace("\0", " ").encode("utf-16-le", "surrogatepass")

@@ -112,7 +112,8 @@ def play(driver: Driver, workspace: Path, rounds: int) -> None:
             done[language] += got == wanted
             if reason:
                 print(f"{language} refused: {reason}: {text!r}")
-    assert done.total() >= 0.8 * rounds * (1 + len(OTHERS)), (seed, done)
+    few = {language for language in done if done[language] < 0.95 * rounds - 1}
+    assert not few, (seed, done)
 
 
 def test_edits_through_the_server_keep_all_other_bytes(connect: Connect, workspace: Path) -> None:

@@ -59,6 +59,28 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
     assert len(spans) == 2
 
 
+def test_an_answer_is_put_into_the_bytes_of_the_selection(service, monkeypatch):
+    written = "\ufeffdef area(width):\r\n\tname = '€\0'  # 😀\t\r\n\r\n\treturn width\r"
+    pieces: list[str] = []
+    request = service._request
+
+    def noted(job, prompt, *rest):
+        pieces.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
+        return request(job, prompt, *rest)
+
+    def answering(*_rest):
+        yield [Span("so far", "model")]
+        text = pieces[-1].replace("    return", "    # New.\n    return")
+        return JobResult(text, [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
+
+    monkeypatch.setattr(service, "_request", noted)
+    monkeypatch.setattr(service, "_generate", answering)
+    job = replace(JOB, instruction="say it louder", selection=written)
+    assert service.edit(job).text == written.replace("\treturn", "\t# New.\r\n\treturn")
+    assert "".join(pieces).isascii()
+    assert not set("".join(pieces)) & set("\r\t\0")
+
+
 LONG = "".join(
     f"def step_{number}(value, scale):\n"
     + "".join(f"    value_{line} = value * {line}\n" for line in range(9))
