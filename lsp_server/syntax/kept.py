@@ -1,6 +1,6 @@
 """The brackets of a document that is being typed, at the cost of what changed.
 
-A document is kept as stretches of some fifty lines, each with the brackets that its own syntax tree
+A document is kept as stretches of some forty lines, each with the brackets that its own syntax tree
 finds. A change is parsed with its stretch alone: a tree of the whole document would be mended fast
 where the code is whole, and slowly where a bracket is open, which it is while one types.
 """
