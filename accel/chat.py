@@ -6,6 +6,7 @@ import numpy as np
 
 from accel.draft_tree import TokenArray
 from accel.errors import UnsupportedPrompt
+from accel.template import TemplateFailed, render
 from accel.tokenizer import Tokenizer
 
 _PLACE = "\ue000redraft\ue001"
@@ -19,21 +20,14 @@ def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
     that nothing in it can act as one. Raises UnsupportedPrompt when the template is broken.
     """
     assert tokenizer.chat_template is not None, "the caller checks for a template"
-    from jinja2.exceptions import TemplateError
-    from transformers.utils.chat_template_utils import render_jinja_template
-
+    variables = tuple(sorted(tokenizer.template_variables.items()))
     try:
-        rendered, _ = render_jinja_template(
-            conversations=[[{"role": "user", "content": _PLACE}]],
-            chat_template=tokenizer.chat_template,
-            add_generation_prompt=True,
-            **tokenizer.template_variables,
-        )
-    except TemplateError as error:
+        rendered = render(tokenizer.chat_template, _PLACE, variables)
+    except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template fails ({error}); use another model for edits"
         ) from error
-    head, found, tail = rendered[0].partition(_PLACE)
+    head, found, tail = rendered.partition(_PLACE)
     if not found:
         raise UnsupportedPrompt(
             "the model's chat template leaves the message out; use another model for edits"

@@ -100,7 +100,6 @@ TRAINING_ROOMS = ("accel.training", "accel.peers", "lsp_server.cli", "lsp_server
 
 STILL_IMPORT_TORCH = {
     "accel.attention",
-    "accel.chat",
     "accel.compiled_cache",
     "accel.compiled_llama",
     "accel.compiled_paths",
