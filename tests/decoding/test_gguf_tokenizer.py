@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import re
 from itertools import pairwise
@@ -210,3 +211,28 @@ def test_a_real_file_is_read_as_transformers_reads_it() -> None:
     for text in [*without_digits, *(f"\n{n * ' '}x = y;" for n in range(20)), "a" * 300]:
         expected = theirs(text, add_special_tokens=False)["input_ids"]
         assert ours.encode(text, add_special_tokens=False).ids == expected, text
+
+
+VOCABULARIES = os.environ.get("REDRAFT_TEST_VOCABULARIES", "")
+"""The folder ``models`` of llama.cpp's sources: vocabularies, texts, and what they become."""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not VOCABULARIES, reason="REDRAFT_TEST_VOCABULARIES names no folder")
+def test_published_vocabularies_give_the_published_tokens() -> None:
+    checked = []
+    for path in sorted(Path(VOCABULARIES).glob("ggml-vocab-*.gguf")):
+        texts, tokens = (path.with_name(f"{path.name}.{kind}") for kind in ("inp", "out"))
+        with GgufFile(path) as file:
+            model = file.metadata.text("tokenizer.ggml.model")
+            if model not in ("gpt2", "llama") or not texts.exists():
+                continue
+            fast = FastTokenizer.from_str(tokenizer_json(read_vocabulary(file.metadata), path))
+        inputs = texts.read_text("utf-8").split("\n__ggml_vocab_test__\n")
+        outputs = tokens.read_text("utf-8").split("\n")
+        for text, expected in zip(inputs, outputs, strict=True):
+            found = fast.encode(text, add_special_tokens=False).ids
+            assert found == [int(token) for token in expected.split()], (path.name, text)
+        checked.append(path.name)
+    print("checked", checked)
+    assert len(checked) >= 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import tempfile
@@ -21,14 +20,14 @@ def tokenizer_folder(path: Path) -> Path:
     """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
     with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     with GgufFile(path) as file:
-        return kept_tokenizer(read_vocabulary(file.metadata), path)
+        name = f"{file.metadata.fingerprint('tokenizer.')[:32]}-{VERSION}"
+        folder = Path(platformdirs.user_cache_dir("redraft")) / "gguf" / name
+        if not (folder / "tokenizer.json").is_file():
+            _make(folder, read_vocabulary(file.metadata), path)
+    return folder
 
 
-def kept_tokenizer(vocabulary: Vocabulary, path: Path) -> Path:
-    """``tokenizer_folder`` of a file whose vocabulary has been read."""
-    folder = Path(platformdirs.user_cache_dir("redraft")) / "gguf" / _fingerprint(vocabulary)
-    if (folder / "tokenizer.json").is_file():
-        return folder
+def _make(folder: Path, vocabulary: Vocabulary, path: Path) -> None:
     config = {
         "bos_token": vocabulary.text_of(vocabulary.beginning),
         "eos_token": vocabulary.text_of(vocabulary.end),
@@ -45,32 +44,6 @@ def kept_tokenizer(vocabulary: Vocabulary, path: Path) -> Path:
         raise BrokenModel(
             f"the tokenizer of {path} cannot be kept ({error})", f"make {folder.parent} writable"
         ) from error
-    return folder
-
-
-def _fingerprint(vocabulary: Vocabulary) -> str:
-    digest = hashlib.sha256(str(VERSION).encode())
-    for part in (
-        repr(
-            (
-                vocabulary.kind,
-                vocabulary.pre_tokenizer,
-                vocabulary.beginning,
-                vocabulary.adds_beginning,
-                vocabulary.adds_space,
-                vocabulary.unknown,
-                vocabulary.end,
-                vocabulary.chat_template,
-            )
-        ).encode(),
-        "\n".join(map(repr, vocabulary.tokens)).encode(),
-        "\n".join(map(repr, vocabulary.merges)).encode(),
-        vocabulary.types.tobytes(),
-        vocabulary.scores.tobytes(),
-    ):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()[:32]
 
 
 def _write(file: Path, content: str) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.block_types import BLOCK_TYPES, BlockType
-from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, Value
+from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, Texts, Value
 
 MOST_HEADER = 1 << 27
 """Bytes of a header. One with 260,000 tokens has 20 MB."""
@@ -173,20 +173,17 @@ class _Header:
             self._refuse("it has a truth value that is neither true nor false")
         return np.frombuffer(bytes(data), dtype)
 
-    def _texts(self, count: int) -> list[str]:
+    def _texts(self, count: int) -> Texts:
         """Strings one behind another: the loop that a vocabulary of 150,000 tokens is read in."""
-        found, data, place = [], self._bytes, self._place
+        data, start, place = self._bytes, self._place, self._place
         for _ in range(count):
             if place + 8 > len(data):
                 self._read_to(place + 8)
-            (length,) = _LENGTH.unpack_from(data, place)
-            end = place + 8 + length
-            if end > len(data):
-                self._read_to(end)
-            found.append(data[place + 8 : end].decode("utf-8", "replace"))
-            place = end
+            place += 8 + _LENGTH.unpack_from(data, place)[0]
+            if place > len(data):
+                self._read_to(place)
         self._place = place
-        return found
+        return Texts(count, bytes(data[start:place]))
 
     def _text(self, most: int) -> str:
         length = int.from_bytes(self._take(8), "little")

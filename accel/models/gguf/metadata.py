@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +18,27 @@ OTHER_TYPE = "take a file in Q8_0, Q4_0 or Q4_K_M"
 OTHER_MODEL = "use another model, or run it with llama.cpp"
 """What to do about a file, as messages say it."""
 
-Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[str]"
+Value: TypeAlias = "bool | int | float | str | NDArray[Any] | Texts"
+
+_LENGTH = Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A list of strings as it is stored: most readers of a header need none of a vocabulary's."""
+
+    count: int
+    data: bytes
+    """Each string behind its length."""
+
+    def decoded(self) -> list[str]:
+        """The strings. What is not UTF-8 becomes U+FFFD."""
+        found, data, place = [], self.data, 0
+        for _ in range(self.count):
+            start = place + 8
+            place = start + _LENGTH.unpack_from(data, place)[0]
+            found.append(data[start:place].decode("utf-8", "replace"))
+        return found
 
 
 class Metadata:
@@ -72,9 +95,11 @@ class Metadata:
         value = self._values.get(key)
         if isinstance(value, np.ndarray) and not len(value):
             return []
-        if value is None or isinstance(value, list):
-            return value
-        return self._refuse(key, "a list of strings")
+        if value is None:
+            return None
+        return (
+            value.decoded() if isinstance(value, Texts) else self._refuse(key, "a list of strings")
+        )
 
     def numbers(self, key: str) -> NDArray[Any] | None:
         """A list of numbers, None without."""
@@ -82,6 +107,19 @@ class Metadata:
         if value is None or isinstance(value, np.ndarray):
             return value
         return self._refuse(key, "a list of numbers")
+
+    def fingerprint(self, prefix: str) -> str:
+        """A hash of everything whose key begins so."""
+        digest = hashlib.sha256()
+        for key in sorted(key for key in self._values if key.startswith(prefix)):
+            value = self._values[key]
+            if isinstance(value, np.ndarray):
+                data = value.tobytes()
+            else:
+                data = value.data if isinstance(value, Texts) else repr(value).encode()
+            digest.update(f"{key} {type(value).__name__} {len(data)} ".encode())
+            digest.update(data)
+        return digest.hexdigest()
 
     def _refuse(self, key: str, kind: str) -> Any:
         raise BrokenModel(f"{self.path}: {key} is not {kind}", AGAIN)
