@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.models.gguf.file import is_gguf
+from accel.models.gguf.file import is_gguf, parts_of
 
 DEFAULT_MODEL = Path(__file__).parent / "default_model"
 
@@ -57,9 +57,9 @@ def state_of(model: str | Path | None) -> tuple[object, ...]:
             path = hub_folder(str(model)) / "snapshots"
             path = max(path.iterdir(), key=lambda one: one.stat().st_mtime_ns)
         if not path.is_dir():
-            return _stamp(path)
+            return tuple(_stamp(part) for part in parts_of(path))
         return tuple(sorted((entry.name, *_stamp(Path(entry.path))) for entry in os.scandir(path)))
-    except (OSError, ValueError):
+    except (OSError, ValueError, ModelError):
         return ("gone",)
 
 

@@ -139,8 +139,8 @@ class Tokenizer:
 
     @cached_property
     def special_tokens(self) -> frozenset[int]:
-        """Ids of the control tokens: added tokens that are more than white space."""
-        return frozenset(token for token, text in self._added.items() if text.strip())
+        """Ids of the control tokens: added tokens that no text may hold."""
+        return frozenset(token for token, text in self._added.items() if _is_control(text))
 
     @cached_property
     def newline_tokens(self) -> frozenset[int]:
@@ -186,13 +186,19 @@ def _read_for_code(definition: dict[str, Any]) -> dict[str, Any]:
     # Control tokens are often not marked special (Qwen's fim tokens are not), which would have
     # them parsed out of user text. Runs of white space are ordinary vocabulary in some models.
     changed["added_tokens"] = [
-        dict(token, special=bool(token["content"].strip()))
+        dict(token, special=_is_control(token["content"]))
         for token in definition.get("added_tokens") or []
     ]
     # SentencePiece models put a space before the text, which is not in the text.
     changed["normalizer"] = _without_prefix_space(definition.get("normalizer"))
     changed["pre_tokenizer"] = _without_prefix_space(definition.get("pre_tokenizer"))
     return changed
+
+
+def _is_control(name: str) -> bool:
+    """Whether an added token is one that no text may hold: neither white space nor, as
+    DeepSeek-Coder has them, a letter alone."""
+    return bool(name.strip()) and not (len(name) == 1 and name.isalpha())
 
 
 def _without_prefix_space(step: Any) -> Any:

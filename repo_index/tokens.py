@@ -90,12 +90,17 @@ def _for_plain_text(definition: dict[str, Any]) -> dict[str, Any]:
     # Many models do not mark their control tokens as special; runs of white space, however, are
     # ordinary vocabulary in some.
     changed["added_tokens"] = [
-        dict(token, special=bool(token["content"].strip()))
+        dict(token, special=_is_control(token["content"]))
         for token in definition.get("added_tokens") or []
     ]
     for step in ("normalizer", "pre_tokenizer"):
         changed[step] = _without_added_space(definition.get(step))
     return changed
+
+
+def _is_control(name: str) -> bool:
+    """Whether an added token is neither white space nor a letter alone."""
+    return bool(name.strip()) and not (len(name) == 1 and name.isalpha())
 
 
 def _without_added_space(step: Any) -> Any:

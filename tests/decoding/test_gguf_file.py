@@ -14,6 +14,7 @@ from damage import refuse_mutations
 from gguf_writer import header_of, stored, write_gguf, write_parts
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
+from accel.model_path import state_of
 from accel.models.gguf.dequantise import can_be_read, dequantise
 from accel.models.gguf.file import GgufFile
 
@@ -87,6 +88,10 @@ def test_a_split_model_opens_by_any_of_its_files(tmp_path: Path) -> None:
             }
     os.rename(paths[1], tmp_path / "elsewhere")
     assert "give a GGUF file with all its parts" in refusal(paths[0], ModelNotFound)
+    state = state_of(paths[0])
+    os.rename(tmp_path / "elsewhere", paths[1])
+    assert state_of(paths[0]) != state, "a part that was missing is there"
+    read_all(paths[0])
     os.rename(paths[0], tmp_path / "alone.gguf")
     assert "is one of 2 files" in refusal(tmp_path / "alone.gguf")
 

@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 from gguf_writer import write_gguf
-from small_vocabularies import BYTE_LEVEL_TOKENS, PIECES, TEMPLATE, byte_level, sentencepiece
+from small_vocabularies import (
+    BYTE_LEVEL_TOKENS,
+    PIECES,
+    TEMPLATE,
+    USER_DEFINED,
+    byte_level,
+    sentencepiece,
+)
 from tokenizers import Regex
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.pre_tokenizers import Sequence, Split
@@ -69,6 +76,19 @@ def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) ->
     assert control not in tokenizer.encode(f"x {name}{name} y")
     assert control not in TextTokenizer(made).encode([f"x {name}{name} y"])[0]
     assert tokenizer.encode_with_specials(name).tolist() == [control]
+
+
+def test_letters_that_are_tokens_of_their_own_are_text(tmp_path: Path) -> None:
+    keys = byte_level()
+    types = keys["tokenizer.ggml.token_type"]
+    letter = BYTE_LEVEL_TOKENS.index("ü")
+    types[letter] = USER_DEFINED
+    made = definition(keys, tmp_path)
+    tokenizer = Tokenizer(made)
+    assert letter in tokenizer.encode("fünf")
+    assert letter in TextTokenizer(made).encode(["fünf"])[0]
+    assert letter not in tokenizer.special_tokens
+    assert tokenizer.decode(tokenizer.encode("fünf")) == "fünf"
 
 
 PIECES_OF = {

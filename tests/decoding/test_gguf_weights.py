@@ -97,6 +97,13 @@ def test_wide_models_can_be_compiled(tmp_path: Path) -> None:
     assert can_be_compiled(module)
 
 
+def test_other_files_than_models_are_refused(tmp_path: Path) -> None:
+    metadata = {"general.architecture": "llama", "general.type": "adapter"}
+    path = write_gguf(tmp_path / "m.gguf", metadata, {})
+    with pytest.raises(UnsupportedModel, match="is no model but 'adapter'; give the model's own"):
+        read_module(path, torch.float32)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], type[AccelError], str]] = {
     "window": ({"attention.sliding_window": 64}, UnsupportedModel, "sliding window"),
     "experts": ({"expert_count": 8}, UnsupportedModel, "mixture of experts"),

@@ -115,6 +115,9 @@ def read_architecture(file: GgufFile) -> Architecture:
     if family is None:
         known = ", ".join(FAMILIES)
         raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {known}", ADVICE)
+    kind = file.metadata.text("general.type")
+    if kind not in (None, "model"):
+        raise UnsupportedModel(f"{path} is no model but {shown(kind)}", "give the model's own file")
     keys = _Keys(file.metadata, name)
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:

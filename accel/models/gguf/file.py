@@ -91,7 +91,7 @@ class GgufFile:
 
     def _open_all(self) -> Metadata:
         """Metadata of the first part; ``tensors`` of all."""
-        paths = _paths(self.path)
+        paths = parts_of(self.path)
         first = self._open(paths[0])
         count = first.integer("split.count", 0, MOST_PARTS) or 1
         if count != len(paths):
@@ -130,8 +130,11 @@ class GgufFile:
         return metadata
 
 
-def _paths(path: Path) -> list[Path]:
-    """All files of a model, in order."""
+def parts_of(path: Path) -> list[Path]:
+    """All files of a model, in order, by the name of one; they need not be there.
+
+    Raises BrokenModel for a number that cannot be.
+    """
     found = _PART.fullmatch(path.name)
     if found is None:
         return [path]
