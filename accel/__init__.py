@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from accel.decoding import Generation
     from accel.engine import Engine
-    from accel.generation import Generation
-    from accel.prompts import Prompt, edit_prompt, fim_prompt
     from accel.request import Chunk, GenerationRequest
-    from accel.sampling import Sampling
     from accel.session import Session
-    from accel.tokenizer import Tokenizer
+    from accel.text.prompts import Prompt, edit_prompt, fim_prompt
+    from accel.text.tokenizer import Tokenizer
+    from accel.verification.sampling import Sampling
 
 __all__ = [
     "Chunk",
@@ -29,14 +29,14 @@ __all__ = [
 _HOMES = {
     "Chunk": "accel.request",
     "Engine": "accel.engine",
-    "Generation": "accel.generation",
+    "Generation": "accel.decoding",
     "GenerationRequest": "accel.request",
-    "Prompt": "accel.prompts",
-    "Sampling": "accel.sampling",
+    "Prompt": "accel.text.prompts",
+    "Sampling": "accel.verification.sampling",
     "Session": "accel.session",
-    "Tokenizer": "accel.tokenizer",
-    "edit_prompt": "accel.prompts",
-    "fim_prompt": "accel.prompts",
+    "Tokenizer": "accel.text.tokenizer",
+    "edit_prompt": "accel.text.prompts",
+    "fim_prompt": "accel.text.prompts",
 }
 
 

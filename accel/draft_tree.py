@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from accel.rows import Rows
 
 TokenArray = NDArray[np.int32]
 
@@ -26,10 +22,8 @@ class Source(IntEnum):
     COMMON = 5
     HISTORY = 6
     ORIGINAL = 7
-    RECYCLED = 8
     DRAFT_MODEL = 9
     ADAPTIVE = 10
-    SPECULATED = 11
 
 
 @dataclass(slots=True)
@@ -43,17 +37,13 @@ class DraftTree:
     whole path to the node is accepted; sources: int8 [n], values of :class:`Source`.
 
     A tree built best first stays a valid tree when cut after any number of nodes, which is what a
-    planner does (``prefix``). ``is_chain``: whoever made it says that every node follows
-    the one before it, which spares a look. ``rows``: the rows of the text's last token and the
-    nodes, where whoever made it has laid them out, until it makes the next.
+    planner does (``prefix``).
     """
 
     tokens: TokenArray
     parents: TokenArray
     probabilities: NDArray[np.float32]
     sources: NDArray[np.int8]
-    is_chain: bool = False
-    rows: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -73,14 +63,6 @@ class DraftTree:
             np.power(np.float32(acceptance), np.arange(1, count + 1, dtype=np.float32)),
             np.full(count, source, np.int8),
         )
-
-    @classmethod
-    def shared_chain(cls, tokens: TokenArray, source: Source) -> DraftTree:
-        """One branch of certain tokens, ``SHARED`` at most, whose other parts it shares with all
-        such: nobody may write to them. Behind a forward ``chain`` takes five times as long."""
-        count = len(tokens)
-        sources = _OF_SOURCES[source]
-        return cls(tokens, _PARENTS[:count], _CERTAIN[:count], sources[:count], is_chain=True)
 
     @classmethod
     def merge(cls, branches: list[TokenArray], source: Source) -> DraftTree:
@@ -112,6 +94,33 @@ class DraftTree:
             self.probabilities[:count],
             self.sources[:count],
         )
+
+    def main_branch(self) -> DraftTree:
+        """The branch of the likeliest children, for models that verify one branch only."""
+        nodes: list[int] = []
+        parent = -1
+        while True:
+            children = np.flatnonzero(self.parents == parent)
+            if not len(children):
+                break
+            parent = int(children[self.probabilities[children].argmax()])
+            nodes.append(parent)
+        return DraftTree(
+            self.tokens[nodes],
+            np.arange(-1, len(nodes) - 1, dtype=np.int32),
+            self.probabilities[nodes],
+            self.sources[nodes],
+        )
+
+    def with_leaves(self, most: int) -> DraftTree:
+        """The largest ``prefix`` with at most so many leaves."""
+        leaves: set[int] = set()
+        for node, parent in enumerate(self.parents.tolist()):
+            leaves.discard(parent)
+            leaves.add(node)
+            if len(leaves) > most:
+                return self.prefix(node)
+        return self
 
     def depths(self) -> TokenArray:
         """Depth of every node, 1 for children of the root. int32 [n]."""
@@ -148,6 +157,3 @@ _EMPTY = DraftTree(
     np.empty(0, np.float32),
     np.empty(0, np.int8),
 )
-SHARED = 512
-_PARENTS, _CERTAIN = np.arange(-1, SHARED - 1, dtype=np.int32), np.ones(SHARED, np.float32)
-_OF_SOURCES = [np.full(SHARED, source, np.int8) for source in Source]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from accel.draft_tree import TokenArray
-from accel.sources.protocol import Drafter, DraftRequest
+from accel.drafting.base import Drafter, DraftRequest
 from accel.statistics import Statistics
 
 

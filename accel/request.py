@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
+from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest
-from accel.sampling import Sampling
-from accel.sources.protocol import Drafter, DraftRequest
+from accel.verification.sampling import Sampling
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -38,7 +38,6 @@ class GenerationRequest:
     """From the text generated so far to where it must be cut, asked after every token."""
     required_prefix: bytes = b""
     """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
-    min_tokens: int = 0
     max_nodes: int = 64
     plan: bool = True
     """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what

@@ -8,15 +8,15 @@ import numpy as np
 
 from accel.draft_tree import TokenArray
 from accel.errors import SessionBusy
-from accel.kv_cache import KVCache
+from accel.models.base import Cache
 
 
 class Session:
     """KV cache of the text seen last, trimmed to what the next request has in common with it."""
 
-    def __init__(self, new_cache: Callable[[], KVCache]) -> None:
+    def __init__(self, new_cache: Callable[[], Cache]) -> None:
         self._new_cache = new_cache
-        self._cache: KVCache | None = None
+        self._cache: Cache | None = None
         self._parts = [_NOTHING]
         """The tokens in pieces, which are joined when they are asked for."""
         self._owner: object = None
@@ -40,7 +40,7 @@ class Session:
         return self._cache.nbytes if self._cache is not None else 0
 
     @property
-    def cache(self) -> KVCache:
+    def cache(self) -> Cache:
         """The cache, made when first needed."""
         if self._cache is None:
             self._cache = self._new_cache()
@@ -71,7 +71,7 @@ class Session:
     def keep(self, tokens: TokenArray | list[int], rows: list[int]) -> None:
         """Commit ``rows`` of the last forward, which hold ``tokens``."""
         self._parts.append(np.array(tokens, np.int32))
-        self.cache.keep(rows)
+        self.cache.commit(rows)
 
     def keep_path(self, pending: TokenArray, path: list[int], tokens: TokenArray) -> None:
         """Commit the rows of ``pending`` and of a tree's nodes behind it, in ``path``; ``tokens``,
@@ -79,15 +79,9 @@ class Session:
         first, count = len(pending), len(path)
         self._parts += [pending, tokens[:count]]
         if not path or path[-1] == count - 1:
-            self.cache.keep(range(first + count))
+            self.cache.commit(range(first + count))
         else:
-            self.cache.keep([*range(first), *[first + node for node in path]])
-
-    def take_over(self, before: int, pending: TokenArray, tokens: TokenArray) -> None:
-        """Rows behind the ``before`` that were held are committed already: keep those of
-        ``pending`` and of the ``tokens`` behind it, int32."""
-        self._parts += [pending, tokens]
-        self.cache.trim(before + len(pending) + len(tokens))
+            self.cache.commit([*range(first), *[first + node for node in path]])
 
     def drop(self) -> None:
         """Free the cache."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
-
-if TYPE_CHECKING:
-    from accel.compiled_stage import Made, Steps
+from accel.request import Chunk
 
 _NAMES = {int(source): source.name.lower() for source in Source}
 
@@ -24,15 +23,13 @@ class Statistics:
     tokens: int = 0
     forwards: int = 0
     nodes: int = 0
-    mask_rows: int = 0
-    """Rows that guessed ahead; they are no nodes."""
+    draft_forwards: int = 0
+    """Forwards of the model itself that drafted, as SDSAT's first step does."""
     prompt_tokens: int = 0
     prompt_tokens_reused: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
     draft_s: list[float] = field(default_factory=list)
-    asked_s: float = 0.0
-    """Time of asking what to draft where nothing was, or a tree, which is timed apart."""
     learn_s: float = 0.0
     """Time in which the drafter took note of what was accepted."""
     verify_s: list[float] = field(default_factory=list)
@@ -44,13 +41,6 @@ class Statistics:
     )
     """Sources of a tree's nodes, the nodes that became text, and how many tokens more."""
 
-    def drafted(self, seconds: float, is_made: bool) -> None:
-        """Asking what to draft took so long, and making it where it was no tree."""
-        if is_made:
-            self.draft_s.append(seconds)
-        else:
-            self.asked_s += seconds
-
     def record(self, tree: DraftTree, path: list[int], token_count: int) -> None:
         """Count one forward that committed ``token_count`` tokens, the first of them drafted."""
         self.forwards += 1
@@ -60,20 +50,15 @@ class Statistics:
         self.accepted.append(drafted)
         self._uncounted.append((tree.sources, path[:drafted], token_count - drafted))
 
-    def record_steps(self, made: Made, left: Steps, sources: NDArray[np.int8]) -> None:
-        """Count several forwards. Of the tokens that they chose, those with ``sources`` became
-        text."""
-        self.forwards += made.steps
-        self.nodes += made.nodes
-        self.tokens += len(sources)
-        self.asked_s += made.asked_s
-        self.draft_s += left.drafted_s[: made.drafts].tolist()
-        self.verify_s += left.verified_s[: made.steps].tolist()
-        kept = len(sources)
-        for accepted in left.accepted[: made.steps].tolist():
-            self.accepted.append(min(accepted, kept))
-            kept = max(kept - accepted - 1, 0)
-        self._uncounted.append((sources, slice(None), 0))
+    def decoding(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks; the time that it takes to make them is added to ``decode_s``."""
+        while True:
+            started = time.perf_counter()
+            chunk = next(chunks, None)
+            self.decode_s += time.perf_counter() - started
+            if chunk is None:
+                return
+            yield chunk
 
     @property
     def sources(self) -> Counter[str]:
@@ -88,7 +73,8 @@ class Statistics:
     @property
     def tokens_per_forward(self) -> float:
         """Committed tokens over forwards of decoding; prefill is not counted."""
-        return self.tokens / self.forwards if self.forwards else 0.0
+        forwards = self.forwards + self.draft_forwards
+        return self.tokens / forwards if forwards else 0.0
 
     @property
     def tokens_per_s(self) -> float:
@@ -98,5 +84,5 @@ class Statistics:
     @property
     def drafting_share(self) -> float:
         """Share of decoding time in which the next forward waited for the drafter."""
-        spent = sum(self.draft_s) + self.asked_s + self.learn_s
+        spent = sum(self.draft_s) + self.learn_s
         return spent / self.decode_s if self.decode_s else 0.0

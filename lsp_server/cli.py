@@ -49,7 +49,7 @@ COMMANDS: dict[str, Command] = {
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
             "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
-            "adaptive": Command("lsp_server.bench.adaptive", "adaptive tokens alone and beside"),
+            "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
             "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
         },
     ),
@@ -63,14 +63,8 @@ COMMANDS: dict[str, Command] = {
             ),
             "average": Command("accel.training.average", "one model from the ends of several runs"),
             "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
-            "speculator": Command(
-                "accel.training.speculator", "a small network that guesses on from a model's state"
-            ),
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
-            ),
-            "matches": Command(
-                "lsp_server.bench.matches", "what drafts bring where a text's end stands earlier"
             ),
             "copy-weights": Command(
                 "accel.training.copy_weights", "what edit drafting knows of places to copy from"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.processor import cores
+from accel.native.cpu_features import cores
 
 logger = logging.getLogger(__name__)
 

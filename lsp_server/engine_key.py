@@ -16,13 +16,23 @@ class EngineKey:
     device: str
     threads: int
     common: bool
+    adaptive_tokens: bool = False
 
     @classmethod
     def of(cls, settings: ModelSettings, common: bool) -> EngineKey:
         """The engine that these settings ask for."""
-        return cls(settings.path, settings.dtype, settings.device, settings.threads, common)
+        return cls(
+            settings.path,
+            settings.dtype,
+            settings.device,
+            settings.threads,
+            common,
+            settings.adaptive_tokens,
+        )
 
     def arguments(self) -> list[str]:
         """The command line of the engine process."""
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
-        return [*options, "--threads", str(self.threads), *([] if self.common else ["--no-common"])]
+        options += ["--threads", str(self.threads)]
+        options += [] if self.common else ["--no-common"]
+        return [*options, *(["--adaptive-tokens"] if self.adaptive_tokens else [])]

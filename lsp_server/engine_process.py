@@ -45,12 +45,12 @@ from lsp_server.workspace_indexes import WorkspaceIndexes, tokenizer_of
 
 if TYPE_CHECKING:
     from accel.draft_tree import TokenArray
+    from accel.drafting.base import Drafter
+    from accel.drafting.history import History
     from accel.engine import Engine
-    from accel.generation import GenerationRequest
-    from accel.prompts import Prompt
+    from accel.request import GenerationRequest
     from accel.session import Session
-    from accel.sources.history import History
-    from accel.sources.protocol import Drafter
+    from accel.text.prompts import Prompt
     from repo_index.indexer import Progress
 
 __all__ = ["EngineService", "tokenizer_of"]
@@ -85,7 +85,10 @@ class EngineService:
         threads: int | None = None,
         device: str = "auto",
         common: bool = True,
+        adaptive_tokens: bool = False,
     ) -> None:
+        """``adaptive_tokens``: draft completions by the model's own, where it has such."""
+        self._wants_adaptive = adaptive_tokens
         self._options: dict[str, Any] = {"dtype": dtype, "threads": threads, "device": device}
         self._model = model or None
         self._engine: Engine | None = None
@@ -124,9 +127,9 @@ class EngineService:
 
     def _warm_up(self) -> None:
         """Load what is compiled now: the first request would wait for it."""
-        from accel.sources.history import History
+        from accel.drafting.history import History
 
-        warming.warm_up(self, self.engine.planner.seconds(1, TYPICAL_CONTEXT))
+        warming.warm_up(self)
         self._sessions.clear()
         self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
@@ -246,9 +249,9 @@ class EngineService:
     def _request(
         self, job: CompletionJob | EditJob, prompt: Prompt, nodes: int, cancelled: Cancelled
     ) -> GenerationRequest:
-        from accel.generation import GenerationRequest
-        from accel.sampling import Sampling
-        from accel.sources.protocol import DraftRequest
+        from accel.drafting.base import DraftRequest
+        from accel.request import GenerationRequest
+        from accel.verification.sampling import Sampling
 
         cursor = None
         if isinstance(job, CompletionJob):
@@ -259,6 +262,7 @@ class EngineService:
             max_tokens=job.max_tokens,
             draft_request=DraftRequest(
                 prompt.text,
+                sampling=Sampling(job.temperature, top_p=job.top_p, seed=job.seed),
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
                 expected=prompt.expected_tokens,
@@ -289,6 +293,8 @@ class EngineService:
             self._drafters.lend(kind, new_drafter) as drafter,
         ):
             request.drafter = None if plain else drafter
+            # Rules of papers have no calibrated chances: their drafts are verified as they are.
+            request.plan = drafter.name == "redraft"
             generation = engine.generate(request, session)
             for chunk in generation:
                 names = [source.name.lower() for source in chunk.sources]
@@ -296,18 +302,17 @@ class EngineService:
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:
-        from accel.sources import mixture_drafter, with_adaptive
+        from accel.drafting import retrieval_drafter
 
-        engine = self.engine
+        if self._wants_adaptive and self.engine.model.adaptive_tokens:
+            from accel.drafting.published.sdsat import SdsatDrafter
+
+            return SdsatDrafter(self.engine)
         learnt = self._learnt.calibration if self._learnt is not None else None
-        drafter = mixture_drafter(
-            engine.tokenizer, engine.model.speculator, learnt=learnt, history=self._history
-        )
-        forward_s = engine.planner.seconds(1, TYPICAL_CONTEXT)
-        return with_adaptive(drafter, engine.model.mask_tokens, forward_s)
+        return retrieval_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
 
     def _reuse(self) -> Drafter:
-        from accel.sources.reuse import ReuseDrafter
+        from accel.drafting.copy.drafter import ReuseDrafter
 
         return ReuseDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
 
@@ -380,6 +385,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--no-common", action="store_true")
+    parser.add_argument("--adaptive-tokens", action="store_true")
     args = parser.parse_args(arguments)
     service = EngineService(
         args.model,
@@ -387,6 +393,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         device=args.device,
         threads=args.threads or None,
         common=not args.no_common,
+        adaptive_tokens=args.adaptive_tokens,
     )
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()

@@ -18,9 +18,9 @@ from lsp_server.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
 from lsp_server.spans import SpanBuilder
 
 if TYPE_CHECKING:
+    from accel.decoding import Generation
     from accel.engine import Engine
-    from accel.generation import Generation
-    from accel.prompts import Prompt
+    from accel.text.prompts import Prompt
 
 OnSpans = Callable[[list[Span]], None]
 Steps = Generator[list[Span], None, JobResult]
@@ -43,7 +43,7 @@ PROBED_ROWS = 128
 def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet]) -> Prompt:
     """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
     (``accel.errors``)."""
-    from accel.prompts import fim_prompt
+    from accel.text.prompts import fim_prompt
 
     context = context_tokens(engine, job)
     prompt = fim_prompt(
@@ -74,7 +74,7 @@ def context_tokens(engine: Engine, job: CompletionJob) -> int:
 
 def shown_job(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
     """What the model reads of an edit, and the edit with that in place of the text itself."""
-    from accel.legible import legible_to, wants_spaces
+    from accel.text.legible import legible_to, wants_spaces
 
     tokenizer = engine.tokenizer
     shown = ShownText(
@@ -116,7 +116,7 @@ def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Ite
     Of an edit whose places are known only the lines around them are asked for. A selection that
     does not fit into one answer is cut at its definitions.
     """
-    from accel.prompts import excerpt_prompts
+    from accel.text.prompts import excerpt_prompts
 
     asked = excerpt_prompts(engine.tokenizer, sound(job.instruction), sound(job.selection))
     if asked and all(fits(text) for text, prompt in asked if prompt is not None):
@@ -128,7 +128,7 @@ def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Ite
 
 def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
     """The prompt of an edit. Raises AccelError."""
-    from accel.prompts import edit_prompt as prompt_of
+    from accel.text.prompts import edit_prompt as prompt_of
 
     return prompt_of(
         engine.tokenizer,
@@ -170,7 +170,7 @@ def result_of(
 def answer(result: JobResult, fence: str, original: str) -> JobResult:
     """The code of an answer, ending as the original ends."""
     if fence:
-        from accel.fences import code_in
+        from accel.text.fences import code_in
 
         result.text = code_in(result.text, fence)
     if result.stopped_by not in CUT:

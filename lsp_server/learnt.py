@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accel.sources.calibration import Calibration
+    from accel.planning.calibration import Calibration
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Learnt:
     @classmethod
     def load(cls, name: str) -> Learnt:
         """What was learnt before under ``name``, or nothing yet."""
-        from accel.sources import calibration
+        from accel.planning import calibration
 
         file = calibration.file_of(name)
         return cls(calibration.Calibration.load(file), file)

@@ -41,6 +41,11 @@ class ModelSettings:
     dtype: str = _setting("auto", "Number format of the model.", choices=("auto", "fp32", "bf16"))
     device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
+    adaptive_tokens: bool = _setting(
+        False,
+        "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "
+        "`redraft train adaptive`, instead of by what the workspace holds.",
+    )
     unload_after_minutes: float = _setting(
         30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
     )

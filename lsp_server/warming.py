@@ -11,7 +11,6 @@ from lsp_server.jobs import CompletionJob, EditJob
 from lsp_server.models import model_folder
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
     from lsp_server.engine_process import EngineService
 
 TOKENS = 12
@@ -34,44 +33,28 @@ def parts_to_compile(
     model: str | Path | None, dtype: str, device: str, **_options: Any
 ) -> list[Part]:
     """What a model calls and was never compiled on this machine."""
-    from accel import compiling
+    from accel import precompile
 
     arguments = str(model_folder(model)), FIRST_DTYPE if dtype == "auto" else dtype
     return [
-        Part(
-            *(name, "accel.compiling", (name, *arguments), compiling.SECONDS[name]),
-            after=compiling.STEPS_CALL if name == "steps" else frozenset(),
-        )
-        for name in compiling.missing_parts(model, device)
+        Part(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
+        for name in precompile.missing_parts(model, device)
     ]
 
 
-def warm_up(service: EngineService, forward_s: float) -> None:
-    """Everything, where a forward of one row takes so many seconds."""
-    warm_up_drafting(service.engine, forward_s)
+def warm_up(service: EngineService) -> None:
+    """Everything."""
+    warm_up_drafting()
     service.indexes.warm_up(service.engine.tokenizer.vocabulary_size)
     warm_up_requests(service)
 
 
-def warm_up_drafting(engine: Engine, forward_s: float) -> None:
-    """Compile, or load the compiled form of, what drafts for this engine: adaptive tokens where
-    they are used, since they take 25 s of processor time the first time."""
-    from accel.sources import (
-        adaptive,
-        adaptive_pays,
-        calibration,
-        default_drafter,
-        mixture,
-        speculating_mixture,
-    )
+def warm_up_drafting() -> None:
+    """Compile, or load the compiled form of, what drafts."""
+    from accel.drafting.retrieval import drafter
+    from accel.planning import calibration
 
-    model = engine.model
-    mixture.warm_up()
-    if model.speculator is not None:
-        speculating_mixture.warm_up(model.speculator)
-        engine.warm_up(default_drafter(engine.tokenizer, speculator=model.speculator))
-    elif adaptive_pays(model.mask_tokens, forward_s):
-        adaptive.warm_up()
+    drafter.warm_up()
     calibration.warm_up()
 
 

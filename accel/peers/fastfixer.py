@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.sources.protocol import DraftRequest
+from accel.drafting.base import DraftRequest
 
 MATCH = 1
 """Tokens that must match: the number that serves the rule best on the edit cases, of 1 to 6."""

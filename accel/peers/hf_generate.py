@@ -16,10 +16,10 @@ from transformers.generation.logits_process import (
 
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
-from accel.loading import load_module
-from accel.processor import cores
-from accel.sampling import Sampling
+from accel.models.hf_loading import load_module
+from accel.native.cpu_features import cores
 from accel.statistics import Statistics
+from accel.verification.sampling import Sampling
 
 Mode = Literal["plain", "prompt-lookup", "assisted"]
 

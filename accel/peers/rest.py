@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
 from accel.errors import PeerUnavailable
 from accel.peers import rest_retriever
-from accel.sources.protocol import DraftRequest
 
 INTERPRETER = "REDRAFT_REST_PYTHON"
 """Environment variable: a Python in which REST's draftretriever is installed."""

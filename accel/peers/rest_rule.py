@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.sources.fastcoder_trie import Trie
-from accel.sources.protocol import ContinuationIndex, DraftRequest
+from accel.drafting.base import ContinuationIndex, DraftRequest
+from accel.drafting.published.fastcoder_trie import Trie
 
 LONGEST = 16
 SHORTEST = 2

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.errors import PeerUnavailable
-from accel.loading import find_folder, load_module
+from accel.models.hf_loading import find_folder, load_module
 
 MOST_TOKENS = 12
 """Tokens of a draft at most, as in the paper."""
@@ -118,6 +118,6 @@ def _layers_of(module: Any) -> Any:
 
 def _sample(folder: Path) -> TokenArray:
     """Code that every Python has, to choose layers by."""
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
     return Tokenizer.from_folder(folder).encode(inspect.getsource(heapq))[:SAMPLE_TOKENS]

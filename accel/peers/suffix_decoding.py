@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
 from accel.errors import PeerUnavailable
-from accel.sources.protocol import DraftRequest
 
 TREE_DEPTH = 64
 REQUEST = "the running request"

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.sources import acceptance, best_first
-from accel.sources import evidence as evidence_of
-from accel.sources.acceptance import (
+from accel.drafting.base import DraftRequest
+from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import candidate_features as evidence_of
+from accel.drafting.retrieval import tree_search as best_first
+from accel.drafting.retrieval.acceptance_model import (
     CANDIDATE_INPUTS,
     ESCAPE_HIDDEN,
     HIDDEN,
@@ -30,9 +32,7 @@ from accel.sources.acceptance import (
     score_of,
     score_of_none,
 )
-from accel.sources.best_first import WIDE, describe, write_path
-from accel.sources.compiled import compiled_with
-from accel.sources.evidence import (
+from accel.drafting.retrieval.candidate_features import (
     MAX_CANDIDATES,
     Evidence,
     Rows,
@@ -40,10 +40,11 @@ from accel.sources.evidence import (
     forget,
     gather,
 )
-from accel.sources.mixture import MixtureDrafter
-from accel.sources.protocol import DraftRequest
-from accel.sources.surroundings import note_surroundings
-from accel.sources.token_shapes import TokenShapes
+from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.nearby_tokens import note_surroundings
+from accel.drafting.retrieval.token_classes import TokenShapes
+from accel.drafting.retrieval.tree_search import WIDE, describe, write_path
+from accel.native.numba_cache import compiled_with
 
 BATCH = 64
 

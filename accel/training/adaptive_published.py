@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from accel.training.errors import TrainingError
-from accel.training.own_text import PromptMaker
+from accel.training.prompt_maker import PromptMaker
 
 POSITION_SHARE = 0.10
 

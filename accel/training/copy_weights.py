@@ -23,13 +23,13 @@ import torch
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
-from accel.sources import copy_rows as rows_of
-from accel.sources.protocol import ContinuationIndex, Continuations, DraftRequest
+from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
+from accel.drafting.copy import candidates as rows_of
 from accel.training.errors import TrainingError
 
 if TYPE_CHECKING:
-    from accel.sources.reuse import ReuseDrafter
-    from accel.tokenizer import Tokenizer
+    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.text.tokenizer import Tokenizer
 
 SHORTEST, LONGEST = 200, 9_000
 """Characters of the text before an edit."""
@@ -82,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Collect edits, fit, write. Raises TrainingError."""
-    from accel.loading import find_folder
-    from accel.sources.reuse import ReuseDrafter
-    from accel.tokenizer import Tokenizer
+    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.models.hf_loading import find_folder
+    from accel.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
     rng = random.Random(args.seed)
@@ -149,7 +149,7 @@ def collect(
     rng: random.Random,
 ) -> Votes:
     """The votes at the tokens of every ``after``, as they would have been while it was written."""
-    from accel.prompts import edit_prompt
+    from accel.text.prompts import edit_prompt
 
     features, right, sizes, escapes, weights = [], [], [], [], []
     for pair in pairs:

@@ -30,7 +30,7 @@ from accel.training.errors import TrainingError
 
 if TYPE_CHECKING:
     from accel.engine import Engine
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
     from accel.training.edits import Edit
 
 IGNORED = -100
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Regenerate, tune, merge, export. Raises AccelError."""
     from accel.engine import Engine
-    from accel.loading import find_folder
+    from accel.models.hf_loading import find_folder
 
     started = time.monotonic()
     target = Engine.load(args.target, dtype="fp32", threads=args.threads)
@@ -178,10 +178,10 @@ def regenerated(
     target: Engine, requests: Sequence[Request] | Any, *, max_tokens: int, new_lines_only: bool
 ) -> Iterator[Example]:
     """What the target answers, drafted from the original. Unfinished answers are left out."""
-    from accel.generation import GenerationRequest
-    from accel.prompts import edit_prompt
-    from accel.sources.protocol import DraftRequest
-    from accel.sources.reuse import ReuseDrafter
+    from accel.drafting.base import DraftRequest
+    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.request import GenerationRequest
+    from accel.text.prompts import edit_prompt
 
     end = sorted(target.end_tokens)[:1]
     drafter = ReuseDrafter(target.tokenizer, tuple(end))
@@ -260,7 +260,7 @@ def tune(
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
         raise TrainingError("tuning needs peft; install redraft[train]") from error
-    from accel.loading import load_module
+    from accel.models.hf_loading import load_module
 
     torch.manual_seed(seed)
     base: Any = load_module(folder, torch.float32, torch.device("cpu"), "sdpa")
@@ -327,7 +327,7 @@ def _weights_hash(folder: Path) -> str:
 
 
 def _check_tokenizers(target: Engine, folder: Path) -> None:
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
     if Tokenizer.from_folder(folder).sha256 != target.tokenizer.sha256:
         raise TrainingError(f"{folder} has another tokenizer than the target; give one of its kind")

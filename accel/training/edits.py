@@ -6,11 +6,13 @@ import ast
 import random
 from dataclasses import dataclass, replace
 
-from accel.excerpts import excerpts
-from accel.training import edit_bodies, edit_renames, edit_signatures
-from accel.training.edit_phrases import instruction, said_parts
-from accel.training.edit_places import Change, Transform, docstring_lines
-from accel.training.region import (
+from accel.text.edit_rules import bodies as edit_bodies
+from accel.text.edit_rules import renames as edit_renames
+from accel.text.edit_rules import signatures as edit_signatures
+from accel.text.edit_rules.excerpts import excerpts
+from accel.text.edit_rules.phrases import instruction, said_parts
+from accel.text.edit_rules.places import Change, Transform, docstring_lines
+from accel.text.edit_rules.source_region import (
     FunctionNode,
     Region,
     Replacement,

@@ -20,13 +20,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from accel.engine import Engine
-from accel.excerpts import AROUND
-from accel.formats import Order
-from accel.instructions import as_trained
+from accel.text.edit_rules.excerpts import AROUND
+from accel.text.edit_rules.recognition import as_trained
+from accel.text.edit_rules.source_region import apply
+from accel.text.special_tokens import Order
 from accel.training.corpus import SourceFile
 from accel.training.edits import EXACT_KINDS, Edit, excerpts_of, make_edit
 from accel.training.errors import TrainingError
-from accel.training.region import apply
 from accel.training.tokenizer import load_tokenizer
 from accel.training.units import UnitMaker, definitions
 
@@ -131,7 +131,7 @@ class Judge:
 
     def excerpt_tokens(self, edit: Edit) -> Tally:
         """As ``edit_tokens``, of the answers that editors get: where the places are known they are
-        for the lines around them (`accel.prompts.excerpt_prompts`), the rest stays."""
+        for the lines around them (`accel.text.prompts.excerpt_prompts`), the rest stays."""
         parts, changes = as_trained(edit.instruction, edit.before)
         if not changes:
             return self.edit_tokens(edit)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
-from accel.marking import cut, cut_at, middle_place
+from accel.text.edit_rules.markers import cut, cut_at, middle_place
 from accel.training.corpus import SourceFile
 from accel.training.edits import Edit, draw_kind, excerpts_of, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS, newline_tokens

@@ -24,8 +24,8 @@ from repo_index.segment import Segment
 
 if TYPE_CHECKING:
     from accel.draft_tree import TokenArray
-    from accel.sources.protocol import ContinuationIndex, DraftRequest
-    from accel.tokenizer import Tokenizer
+    from accel.drafting.base import ContinuationIndex, DraftRequest
+    from accel.text.tokenizer import Tokenizer
 
 PACKAGES = (
     "accelerate anyio attr cattrs fontTools fsspec huggingface_hub hypothesis jinja2 markdown_it "
@@ -67,11 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, fit, replay with what was learnt, fit again; write. Raises BenchError."""
-    from accel.loading import find_folder
-    from accel.sources import shapes_of
-    from accel.sources.acceptance import Weights
-    from accel.sources.mixture import MixtureDrafter
-    from accel.tokenizer import Tokenizer
+    from accel.drafting import shapes_of
+    from accel.drafting.retrieval.acceptance_model import Weights
+    from accel.drafting.retrieval.drafter import MixtureDrafter
+    from accel.models.hf_loading import find_folder
+    from accel.text.tokenizer import Tokenizer
     from accel.training.acceptance import Examples, fit, observe
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
@@ -101,7 +101,7 @@ def texts_of(
 ) -> Iterator[tuple[DraftRequest, TokenArray]]:
     """Requests with their answers, which are ``part_of`` bodies of functions. Raises BenchError for
     a package that is not installed."""
-    from accel.sources.protocol import DraftRequest
+    from accel.drafting.base import DraftRequest
 
     common = _common(tokenizer, packages)
     for package in packages:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.bench.compare_page import written
-from lsp_server.bench.completion import DTYPES, FASTEST
+from lsp_server.bench.dtypes import DTYPES, FASTEST
 from lsp_server.errors import BenchError
 
 Document = dict[str, Any]
@@ -57,7 +57,7 @@ PAGES = {
         (
             *("plain", "hf-generate", "hf-prompt-lookup", "standard-sd", "draft-model"),
             *("self-speculative", "rest", "suffix-decoding", "fastcoder", "fastfixer"),
-            *("efficientedit", "sdsat", "redraft", "redraft+adaptive"),
+            *("efficientedit", "sdsat", "redraft"),
         ),
         (
             Column("completion, run-on", "completion", REPOEVAL, 6, RUN_ON),
@@ -67,7 +67,7 @@ PAGES = {
         ),
     ),
     "sampling": Page(
-        ("plain", "fastcoder", "sdsat", "redraft", "redraft+adaptive"),
+        ("plain", "fastcoder", "sdsat", "redraft"),
         tuple(
             Column(
                 f"{name}, temperature {temperature}",

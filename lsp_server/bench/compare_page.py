@@ -11,10 +11,7 @@ NOT_MEANT = {
         "fastfixer": "drafts from the code to be edited, and completion has none",
         "efficientedit": "reuses the code to be edited, and completion has none",
     },
-    "edit": {
-        "redraft+adaptive": "redraft drafts edits from the code to be edited, and adds no "
-        "adaptive tokens to that",
-    },
+    "edit": {},
 }
 """By bench: methods without a figure there, and why."""
 PAIRS = 1.05

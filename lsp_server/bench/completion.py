@@ -13,15 +13,13 @@ from lsp_server.bench.completion_targets import (
     measure_model,
     measure_replay,
 )
+from lsp_server.bench.dtypes import DTYPES, FASTEST
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from lsp_server.bench.cases import CompletionCase
-
-DTYPES = ("fp32", "bf16")
-FASTEST = "fastest"
 
 REPLAY_COLUMNS = {
     "cases": "cases",

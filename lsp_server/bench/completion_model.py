@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from accel.draft_tree import TokenArray
+from accel.drafting.base import ContinuationIndex, DraftRequest
 from accel.engine import Engine
-from accel.generation import GenerationRequest
 from accel.peers.hf_generate import HfGenerate, Mode, set_threads
-from accel.prompts import Prompt
-from accel.sampling import Sampling
-from accel.sources.protocol import ContinuationIndex, DraftRequest
+from accel.request import GenerationRequest
 from accel.statistics import Statistics
+from accel.text.prompts import Prompt
+from accel.verification.sampling import Sampling
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.completion_replay import PROMPT_TOKENS
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
@@ -28,7 +28,7 @@ from lsp_server.garbage import settle
 
 if TYPE_CHECKING:
     from accel.session import Session
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
 WARM_UP_TOKENS = 8
 
@@ -103,6 +103,7 @@ class EngineDecoder:
             ignore_end=True,
         )
         generation = self._engine.generate(request, self._session).finish()
+        generation.statistics.draft_forwards = getattr(drafter, "target_forwards", 0)
         return Decoded(generation.tokens, generation.statistics)
 
 

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from accel.choice import MADE_AT_ONCE, Choice
 from accel.draft_tree import DraftTree, TokenArray
-from accel.generation import OVERHEAD_S
-from accel.planner import Planner
+from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
+from accel.models.base import BatchKind, Capability
+from accel.planning.drafting import Drafting
+from accel.planning.planner import Planner
 from accel.replay import replay
-from accel.sources.protocol import ContinuationIndex, Drafter, DraftRequest, Matcher, PricedDrafter
 from accel.statistics import Statistics
-from accel.trust import Trust
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
 from lsp_server.bench.measurement import Measurement, Projection
 from lsp_server.bench.methods import PLANNED, MakeDrafter, tell_files
 
 if TYPE_CHECKING:
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
 PROMPT_TOKENS = 2048
 """Tokens of text before the cursor that a prompt holds, as in the paper."""
@@ -83,51 +82,26 @@ class Recorder:
 class Planned:
     """A drafter whose trees a planner cuts to what pays, as the engine does."""
 
-    def __init__(self, drafter: Drafter, planner: Planner) -> None:
+    def __init__(self, drafter: Drafter, planner: Planner, tokenizer: Tokenizer) -> None:
         self.name = drafter.name
-        self._drafter = drafter
-        self._planner = planner
-        self._trust = Trust()
-        self._choice = Choice(self._trust)
         self._context = 0
+        self._drafting = Drafting(
+            *(drafter, planner, Capability(BatchKind.TREE), tokenizer, Statistics()), plans=True
+        )
 
     def begin(self, request: DraftRequest) -> None:
-        """Begin within, trusting the drafter as far as any."""
-        self._drafter.begin(request)
-        self._trust = Trust()
-        self._choice = Choice(self._trust)
+        """Begin within."""
+        self._drafting.begin(request)
         self._context = len(request.prompt)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """What pays of the tree within."""
-        if isinstance(self._drafter, Matcher):
-            chains = self._planner.chains(1, self._context)
-            chain = self._choice.draft(self._drafter, chains, max_nodes)
-            if chain is not None:
-                return chain
-        elif not self._trust.wants_draft(self._planner.seconds(1, self._context)):
-            return DraftTree.empty()
-        started = time.perf_counter()
-        trust = self._trust.factor
-        if isinstance(self._drafter, PricedDrafter):
-            prices = self._planner.prices(1, self._context, trust, self._drafter.step_s)
-            tree = self._drafter.draft_within(min(max_nodes, len(prices.slopes) - 1), prices)
-        else:
-            drafted = self._drafter.draft(max_nodes)
-            tree = self._planner.fit(drafted, 1, self._context, trust, OVERHEAD_S)
-        self._trust.drafted(time.perf_counter() - started, bool(len(tree)))
-        if not len(tree):
-            self._choice.learn(0, 0)
-        return tree
+        return self._drafting.tree(1, self._context, max_nodes, b"")
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within and note how far the probabilities were right."""
-        if len(tree):
-            self._choice.learn(len(tree), len(path))
-        if len(tree) and self._choice.kind not in MADE_AT_ONCE:
-            self._trust.learn(float(tree.probabilities.sum()), len(path))
-        self._drafter.commit(tree, path, tokens)
         self._context += len(tokens)
+        self._drafting.learn(tree, path, tokens, 1, self._context)
 
 
 def in_tokens(
@@ -135,7 +109,7 @@ def in_tokens(
 ) -> Replayed:
     """The case as the engine would meet it: the prompt ends at a border between tokens, and the
     target begins with what was typed behind that border."""
-    from accel.prompts import back_off
+    from accel.text.prompts import back_off
 
     before, typed = back_off(tokenizer, case.prefix)
     return Replayed(
@@ -193,7 +167,7 @@ def replay_cases(
             )
             if planner is not None:
                 if name in PLANNED:
-                    recorder = Recorder(Planned(begun(make), planner))
+                    recorder = Recorder(Planned(begun(make), planner, tokenizer))
                     statistics = replay(recorder, request, replayed.target, max_nodes)
                     statistics.learn_s = recorder.learn_s
                 measurement.projection = project(statistics, recorder.sizes, planner)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from accel.engine import Engine
-    from accel.planner import Planner
-    from accel.sampling import Sampling
-    from accel.tokenizer import Tokenizer
+    from accel.planning.planner import Planner
+    from accel.text.tokenizer import Tokenizer
+    from accel.verification.sampling import Sampling
     from lsp_server.bench.cases import CompletionCase
     from lsp_server.bench.completion_decoders import Decoders
     from lsp_server.bench.completion_model import Decoder
@@ -38,8 +38,8 @@ def measure_replay(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a replay."""
-    from accel.loading import find_folder
-    from accel.tokenizer import Tokenizer
+    from accel.models.hf_loading import find_folder
+    from accel.text.tokenizer import Tokenizer
     from lsp_server.bench import report
     from lsp_server.bench.completion_replay import PROMPT_TOKENS
     from lsp_server.bench.methods import MethodSetup
@@ -203,7 +203,7 @@ def known_methods(target: str) -> list[str]:
 
 def sampling_of(args: argparse.Namespace) -> Sampling:
     """How tokens are chosen, by the options."""
-    from accel.sampling import Sampling
+    from accel.verification.sampling import Sampling
 
     return Sampling(
         temperature=args.temperature,
@@ -266,7 +266,7 @@ def _iterated(
 
 
 def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
-    from accel.shapes import planner_of_shape
+    from accel.models.random_weights import planner_of_shape
 
     task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
     planner = planner_of_shape(args.shape, args.dtype, args.threads)

@@ -22,7 +22,7 @@ from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Snapshot
 from repo_index.segment import Segment
 
 if TYPE_CHECKING:
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
 COMMON_TOKENS = 6_000_000
 CASE_PACKAGES = ("click", "rich", "starlette", "flask", "pytest", "_pytest", "httpx")

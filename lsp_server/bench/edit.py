@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.bench.completion import DTYPES, MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
+from lsp_server.bench.completion import MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
+from lsp_server.bench.dtypes import DTYPES
 from lsp_server.bench.edit_setup import (
     SAID,
     chosen_cases,
@@ -171,8 +172,8 @@ def _check(args: argparse.Namespace) -> None:
 def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
-    from accel.loading import find_folder
-    from accel.tokenizer import Tokenizer
+    from accel.models.hf_loading import find_folder
+    from accel.text.tokenizer import Tokenizer
     from lsp_server.bench import report
     from lsp_server.bench.edit_replay import replay_edits
 

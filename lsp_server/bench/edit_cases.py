@@ -17,8 +17,8 @@ from lsp_server.bench.cases import EditCase, read_repository
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
-    from accel.prompts import Prompt
-    from accel.tokenizer import Tokenizer
+    from accel.text.prompts import Prompt
+    from accel.text.tokenizer import Tokenizer
 
 BINS = ((0.5, "reuse < .5"), (0.8, "reuse .5 to .8"), (0.95, "reuse .8 to .95"))
 LAST_BIN = "reuse > .95"
@@ -44,7 +44,7 @@ def in_tokens(
 ) -> TokenEdit:
     """The case as prompt and target; models without a format for edits get a plain one."""
     from accel.errors import UnsupportedPrompt
-    from accel.prompts import Prompt, edit_prompt
+    from accel.text.prompts import Prompt, edit_prompt
 
     try:
         prompt = edit_prompt(tokenizer, instruction, case.before, budget=PROMPT_BUDGET)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.engine import Engine
-from accel.sampling import Sampling
+from accel.verification.sampling import Sampling
 from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.edit_model import EditDecoder, EngineEdits, HfEdits
 from lsp_server.bench.hf_peers import HF_MODES, OTHER_DTYPE, HfPeers

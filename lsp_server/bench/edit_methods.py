@@ -34,7 +34,7 @@ class EditMethod:
 
 
 def _reuse(setup: MethodSetup) -> MakeDrafter:
-    from accel.sources.reuse import ReuseDrafter, warm_up
+    from accel.drafting.copy.drafter import ReuseDrafter, warm_up
 
     warm_up()
     tokenizer, end = setup.tokenizer, end_of(setup.tokenizer)
@@ -47,8 +47,8 @@ def efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool 
     """EfficientEdit's drafter; without ``draft`` it generates plainly where it does not reuse."""
 
     def build(setup: MethodSetup) -> MakeDrafter:
-        from accel.sources.draft_model import DraftModelDrafter
-        from accel.sources.efficientedit import EfficientEditDrafter
+        from accel.drafting.draft_model import DraftModelDrafter
+        from accel.drafting.published.efficientedit import EfficientEditDrafter
 
         sha256 = setup.tokenizer.sha256
 

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Protocol
 
 from accel.draft_tree import TokenArray
+from accel.drafting.base import ContinuationIndex, DraftRequest
 from accel.engine import Engine
-from accel.fences import code_in
-from accel.generation import GenerationRequest
 from accel.peers.hf_generate import HfGenerate, Mode, set_threads
-from accel.prompts import Prompt, edit_prompt
-from accel.sampling import Sampling
-from accel.sources.protocol import ContinuationIndex, DraftRequest
+from accel.request import GenerationRequest
 from accel.statistics import Statistics
+from accel.text.fences import code_in
+from accel.text.prompts import Prompt, edit_prompt
+from accel.verification.sampling import Sampling
 from lsp_server.bench.cases import EditCase
 from lsp_server.bench.completion_model import same_text
 from lsp_server.bench.edit_cases import reuse_bin, reuse_rate

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from accel.drafting.base import ContinuationIndex, DraftRequest
 from accel.replay import replay
-from accel.sources.protocol import ContinuationIndex, DraftRequest
 from lsp_server.bench.cases import EditCase
 from lsp_server.bench.completion_replay import PlainDrafter
 from lsp_server.bench.edit_cases import in_tokens, reuse_bin
@@ -16,7 +16,7 @@ from lsp_server.bench.measurement import Measurement
 from lsp_server.bench.methods import tell_files
 
 if TYPE_CHECKING:
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
 
 def replay_edits(

@@ -13,9 +13,9 @@ from lsp_server.errors import BenchError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from accel.drafting.base import ContinuationIndex
     from accel.engine import Engine
-    from accel.sources.protocol import ContinuationIndex
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
     from lsp_server.bench.cases import EditCase
     from lsp_server.bench.datastores import TokenFiles
     from lsp_server.bench.edit_methods import EditMethod
@@ -86,7 +86,7 @@ def chosen_methods(
     list, which nobody asked for by name. Raises BenchError for others that are missing; what
     cannot be built for another reason than that stands in ``tolerance``."""
     from accel.errors import PeerUnavailable
-    from accel.sampling import Sampling
+    from accel.verification.sampling import Sampling
     from lsp_server.bench.edit_ablation import ablation_methods
     from lsp_server.bench.edit_methods import EditMethod, edit_methods
     from lsp_server.bench.methods import HF_METHODS, ORACLE, MethodSetup, choose

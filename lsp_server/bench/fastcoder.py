@@ -21,8 +21,8 @@ from lsp_server.bench.completion_targets import decoded, load_datastores, replay
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from accel.sources.fastcoder import FastCoderParameters
-    from accel.tokenizer import Tokenizer
+    from accel.drafting.published.fastcoder import FastCoderParameters
+    from accel.text.tokenizer import Tokenizer
     from lsp_server.bench.measurement import Measurement
     from lsp_server.bench.methods import MakeDrafter
 
@@ -142,7 +142,7 @@ class CountingMaker:
 
     def __call__(self) -> Any:
         """A drafter that has learnt nothing yet."""
-        from accel.sources.fastcoder import FastCoderDrafter
+        from accel.drafting.published.fastcoder import FastCoderDrafter
 
         self._made.append(FastCoderDrafter(self._parameters))
         return self._made[-1]
@@ -173,8 +173,8 @@ def _makers(args: argparse.Namespace, tokenizer: Tokenizer, part: str) -> dict[s
 def _replayed(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
-    from accel.loading import find_folder
-    from accel.tokenizer import Tokenizer
+    from accel.models.hf_loading import find_folder
+    from accel.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_folder(find_folder(args.model))
     datastores = load_datastores(args, tokenizer, progress)

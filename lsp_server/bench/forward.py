@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from lsp_server.bench.dtypes import DTYPES
 from lsp_server.errors import BenchError
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-DTYPES = ("fp32", "bf16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
 def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
     """Number of rows (as text) to milliseconds, and the thread count."""
     from accel.engine import Engine
+    from accel.models.random_weights import random_model
     from accel.peers.hf_generate import set_threads, threads
-    from accel.profile import measure
-    from accel.shapes import random_model
+    from accel.planning.measuring import measure
 
     if args.shape:
         if args.threads:

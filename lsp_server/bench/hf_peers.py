@@ -9,10 +9,11 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from accel.engine import DType, Engine
-from accel.loading import find_folder
+from accel.engine import Engine
+from accel.models.hf_loading import find_folder
+from accel.models.registry import DType
 from accel.peers.hf_generate import HfGenerate, Mode
-from lsp_server.bench.completion import FASTEST
+from lsp_server.bench.dtypes import FASTEST
 from lsp_server.bench.methods import PLAIN
 from lsp_server.errors import BenchError
 

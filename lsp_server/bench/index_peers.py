@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.drafting.base import DraftRequest
 from accel.errors import PeerUnavailable
-from accel.sources.protocol import DraftRequest
 from lsp_server.bench.index_reader import resident_bytes
 
 Files = dict[str, NDArray[np.int32]]

@@ -58,7 +58,7 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
     """One method's figures over its cases, as the bench's JSON has them."""
     statistics = [measurement.statistics for measurement in measurements]
     tokens = sum(each.tokens for each in statistics)
-    forwards = sum(each.forwards for each in statistics)
+    forwards = sum(each.forwards + each.draft_forwards for each in statistics)
     decode_s = sum(each.decode_s for each in statistics)
     draft_s = [seconds for each in statistics for seconds in each.draft_s]
     verify_s = [seconds for each in statistics for seconds in each.verify_s]
@@ -73,9 +73,7 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "nodes_per_forward": _ratio(sum(each.nodes for each in statistics), forwards),
         "draft_us_p50": _percentile(draft_s, 50) * 1e6,
         "draft_us_p95": _percentile(draft_s, 95) * 1e6,
-        "drafting_share": _ratio(
-            sum(draft_s) + sum(each.asked_s + each.learn_s for each in statistics), decode_s
-        ),
+        "drafting_share": _ratio(sum(draft_s) + sum(each.learn_s for each in statistics), decode_s),
         "verify_ms_p50": _percentile(verify_s, 50) * 1e3,
         "wall_s": sum(each.wall_s for each in measurements),
         "decode_s": decode_s,

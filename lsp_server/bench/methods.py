@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.engine_process import TYPICAL_CONTEXT
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
+    from accel.drafting.base import Drafter
+    from accel.drafting.published.fastcoder import FastCoderParameters
     from accel.engine import Engine
-    from accel.mask_tokens import MaskTokens
-    from accel.sampling import Sampling
-    from accel.sources.fastcoder import FastCoderParameters
-    from accel.sources.protocol import Drafter
-    from accel.speculator import Speculator
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
+    from accel.verification.sampling import Sampling
     from lsp_server.bench.datastores import TokenFiles
 
 PLAIN = "plain"
 
-PLANNED = frozenset(["redraft", "retrieval", "adaptive", "redraft+adaptive"])
+PLANNED = frozenset(["redraft"])
 """Methods whose trees the planner cuts: those with calibrated probabilities. The others verify
 what they draft, as published."""
 
@@ -83,7 +79,7 @@ def without_hf(names: str) -> str:
 def find_draft_model(given: str | Path | None, model: str | None) -> Path | None:
     """Folder of the draft model: the one ``given``, else the one that is shipped beside the
     embedded model where that is the target; None where there is none. Raises accel's errors."""
-    from accel.loading import DEFAULT_MODEL, find_folder
+    from accel.models.hf_loading import DEFAULT_MODEL, find_folder
 
     if given is not None:
         return find_folder(given)
@@ -100,7 +96,7 @@ def tell_files(drafter: Drafter | None, files: TokenFiles) -> None:
 
 def fastcoder_parameters(setup: MethodSetup) -> FastCoderParameters:
     """The paper's parameters, with the skip positions of this tokenizer."""
-    from accel.sources.fastcoder import FastCoderParameters
+    from accel.drafting.published.fastcoder import FastCoderParameters
 
     return FastCoderParameters(skip_tokens=line_ends(setup.tokenizer), seed=setup.seed)
 
@@ -125,7 +121,7 @@ def _prompt_lookup(setup: MethodSetup) -> MakeDrafter:
 
 
 def _fastcoder(setup: MethodSetup) -> MakeDrafter:
-    from accel.sources.fastcoder import FastCoderDrafter
+    from accel.drafting.published.fastcoder import FastCoderDrafter
 
     parameters = fastcoder_parameters(setup)
     return lambda: FastCoderDrafter(parameters)
@@ -198,33 +194,20 @@ def _self_speculative(setup: MethodSetup) -> MakeDrafter:
 
 def _sdsat(setup: MethodSetup) -> MakeDrafter:
     """The model's own adaptive tokens, as published: one forward drafts, the next verifies."""
-    from accel.sources.sdsat import SdsatDrafter
+    from accel.drafting.published.sdsat import SdsatDrafter
 
-    mask_tokens = _mask_tokens(setup, "sdsat")
-    return lambda: SdsatDrafter(mask_tokens, sampling=setup.sampling)
-
-
-def _adaptive(setup: MethodSetup) -> MakeDrafter:
-    """The model's own adaptive tokens in one forward, and no other source."""
-    from accel.sources.adaptive import AdaptiveDrafter
-
-    mask_tokens = _mask_tokens(setup, "adaptive")
-    return lambda: AdaptiveDrafter(mask_tokens)
-
-
-def _mask_tokens(setup: MethodSetup, name: str) -> MaskTokens:
-    found = _target(setup, name).model.mask_tokens
-    if found is None or (found.sampler is None and name != "sdsat"):
+    target = _target(setup, "sdsat")
+    if not target.model.adaptive_tokens:
         raise _unavailable(
-            f"{name} needs a model with adaptive tokens; make one by redraft train adaptive"
+            "sdsat needs a model with adaptive tokens; make one by redraft train adaptive"
         )
-    return found
+    return lambda: SdsatDrafter(target, sampling=setup.sampling)
 
 
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
+    from accel.drafting.draft_model import DraftModelDrafter
     from accel.errors import UnsupportedModel
     from accel.peers.self_speculative import LEAST_CONFIDENCE, MOST_TOKENS
-    from accel.sources.draft_model import DraftModelDrafter
 
     def make() -> DraftModelDrafter:
         return DraftModelDrafter(draft, setup.tokenizer.sha256, MOST_TOKENS, LEAST_CONFIDENCE)
@@ -249,43 +232,12 @@ def _unavailable(why: str) -> Exception:
 
 
 def _redraft(setup: MethodSetup) -> MakeDrafter:
-    """All sources, as the server has them: with the model's speculator, or where it has none and a
-    forward takes long with adaptive tokens."""
-    engine = setup.engine
-    forward_s = engine.planner.seconds(1, TYPICAL_CONTEXT) if engine else 0.0
-    return _with_adaptive(setup, forward_s, engine.model.speculator if engine else None)
-
-
-def _retrieval(setup: MethodSetup) -> MakeDrafter:
-    """What drafts as ``redraft`` does with nothing that was trained for the model."""
-    from accel.sources import default_drafter
-    from accel.sources.mixture import warm_up
+    """All sources, as the server has them."""
+    from accel.drafting import default_drafter
+    from accel.drafting.retrieval.drafter import warm_up
 
     warm_up()
     return lambda: default_drafter(setup.tokenizer)
-
-
-def _redraft_adaptive(setup: MethodSetup) -> MakeDrafter:
-    """All sources but the speculator, and adaptive tokens, however long a forward takes."""
-    _mask_tokens(setup, "redraft+adaptive")
-    return _with_adaptive(setup, math.inf, None)
-
-
-def _with_adaptive(
-    setup: MethodSetup, forward_s: float, speculator: Speculator | None
-) -> MakeDrafter:
-    from accel.sources import default_drafter, speculating_mixture, with_adaptive
-    from accel.sources.mixture import warm_up
-
-    warm_up()
-    engine = setup.engine
-    mask_tokens = engine.model.mask_tokens if engine else None
-    if engine is not None and speculator is not None:
-        speculating_mixture.warm_up(speculator)
-        engine.warm_up(default_drafter(setup.tokenizer, speculator=speculator))
-    return lambda: with_adaptive(
-        default_drafter(setup.tokenizer, speculator=speculator), mask_tokens, forward_s
-    )
 
 
 DRAFTERS.update(
@@ -308,9 +260,6 @@ DRAFTERS.update(
         "draft-model": _draft_model,
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
-        "adaptive": _adaptive,
-        "retrieval": _retrieval,
-        "redraft+adaptive": _redraft_adaptive,
     }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))

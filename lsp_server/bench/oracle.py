@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
 from accel.engine import Engine
-from accel.sampling import Sampling
-from accel.sources.protocol import DraftRequest
+from accel.verification.sampling import Sampling
 from lsp_server.bench.edit_cases import end_of
 from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.edit_model import Edited, EditTask, EngineEdits

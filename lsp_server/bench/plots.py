@@ -18,7 +18,7 @@ from lsp_server.bench.measurement import Measurement
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
-    from accel.tokenizer import Tokenizer
+    from accel.text.tokenizer import Tokenizer
 
 LINES = 12
 POSITIONS = 12

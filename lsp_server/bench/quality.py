@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from accel.engine import Engine
-from accel.lines import LineSearch, is_between_lines
-from accel.loading import DEFAULT_MODEL
-from accel.prompts import Prompt
+from accel.infilling import LineSearch, is_between_lines
+from accel.models.hf_loading import DEFAULT_MODEL
 from accel.request import GenerationRequest
+from accel.text.prompts import Prompt
 from accel.training.quality import Tally, measure
 from lsp_server.bench.cases import load_completion_cases
 from lsp_server.bench.measurement import similarity

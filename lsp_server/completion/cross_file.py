@@ -144,7 +144,7 @@ class CrossFile:
         return chosen
 
     def _cost(self, snippet: Snippet) -> int:
-        """Tokens in the prompt, as ``accel.prompts`` writes it."""
+        """Tokens in the prompt, as ``accel.text.prompts`` writes it."""
         return len(self._encode(f"{snippet.path}\n{snippet.text}")) + 1
 
 

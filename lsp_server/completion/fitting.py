@@ -1,8 +1,8 @@
 """A line that is missing between others: the one that fits what follows, where that pays.
 
 Where text stands directly below the cursor's line, and the model believes that the hole ends with
-the line, several likely lines are weighed by what follows (`accel.lines`). Elsewhere, and on models
-that are too slow for it, a completion is decoded greedily.
+the line, several likely lines are weighed by what follows (`accel.infilling`). Elsewhere, and on
+models that are too slow for it, a completion is decoded greedily.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lsp_server.jobs import CompletionJob, JobResult, Span
 
 if TYPE_CHECKING:
     from accel.engine import Engine
-    from accel.lines import Line, LineSearch
-    from accel.prompts import Prompt
+    from accel.infilling import Line, LineSearch
     from accel.session import Session
+    from accel.text.prompts import Prompt
     from lsp_server.borrowing import Spares
 
 MOST_S = 0.1
@@ -28,14 +28,14 @@ class LineFitter:
     """Finds such lines with an engine."""
 
     def __init__(self, engine: Engine) -> None:
-        from accel.lines import LineSearch
+        from accel.infilling import LineSearch
 
         self._engine = engine
         self._search: LineSearch = LineSearch(engine)
 
     def wants(self, job: CompletionJob) -> bool:
         """Whether a job is such a hole, and weighing lines pays on this model."""
-        from accel.lines import is_between_lines
+        from accel.infilling import is_between_lines
 
         if job.temperature > 0 or not is_between_lines(job.suffix):
             return False

@@ -25,7 +25,7 @@ def single_line(text: str) -> int | None:
 
 def fence(mark: str) -> StopRule:
     """Cut before the line that closes a code block opened with ``mark``."""
-    from accel.fences import closing_place
+    from accel.text.fences import closing_place
 
     return lambda text: closing_place(text, mark)
 

@@ -19,10 +19,8 @@ SOURCE_STYLES = {
     "common": "blue",
     "history": "magenta",
     "original": "yellow",
-    "recycled": "bright_red",
     "draft_model": "red",
     "adaptive": "bright_magenta",
-    "speculated": "bright_blue",
 }
 """Colour of each draft source, in the manner of figure 7 of the FastCoder paper."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accel.instructions import recognise
+from accel.text.edit_rules.recognition import recognise
 from lsp_server.errors import EditRefused
 
 UNDERSTOOD = (

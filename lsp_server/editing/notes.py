@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from accel.instructions import recognise
+from accel.text.edit_rules.recognition import recognise
 from lsp_server.editing.hunks import Hunk, apply_hunks, line_by_line, minimal_hunks
 
 ONLY_WHITE_SPACE = "only white space"

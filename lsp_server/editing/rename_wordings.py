@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from accel.instructions import recognise
+from accel.text.edit_rules.recognition import recognise
 
 _PART = r"(?:code|names?|comments?|doc[- ]?strings?|strings?(?: literals?)?|text)"
 _PLACES = re.compile(

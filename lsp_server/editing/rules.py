@@ -16,7 +16,7 @@ import tokenize
 import warnings
 from collections.abc import Callable
 
-from accel.instructions import Instruction, recognise
+from accel.text.edit_rules.recognition import Instruction, recognise
 from lsp_server.editing.tree_parts import (
     MAY_CHANGE,
     Function,

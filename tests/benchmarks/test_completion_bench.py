@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from tiny_models import save
 
-from accel.loading import DEFAULT_MODEL
-from accel.planner import Planner
-from accel.profile import Costs
-from accel.shapes import SHAPES
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.models.random_weights import SHAPES
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
 from accel.statistics import Statistics
-from accel.tokenizer import Tokenizer
+from accel.text.tokenizer import Tokenizer
 from lsp_server.bench import completion, fastcoder, report
 from lsp_server.bench.cases import evenly_spread, load_completion_cases, load_edit_cases
 from lsp_server.bench.completion_replay import in_tokens, project
@@ -146,7 +146,7 @@ def test_missing_peers(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_projection_by_hand() -> None:
     # 10 ms for a row, 40 ms for two to 65: rows are padded to what was measured.
-    planner = Planner(Costs([16], [1, 65], np.array([[0.01, 0.04]])))
+    planner = Planner(ForwardCosts([16], [1, 65], np.array([[0.01, 0.04]])), widths=(1, 65))
     statistics = Statistics(prompt_tokens=10)
     statistics.draft_s, statistics.learn_s = [0.001, 0.001], 0.003
     statistics.accepted, statistics.forwards = [2, 0], 2

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import case_files
 import frozen_corpus
-import numpy as np
 
-from accel.draft_tree import DraftTree, Source
 from lsp_server.bench.acceptance import bodies_of
-from lsp_server.bench.matches import accepted_of, hole_in
 from lsp_server.cli import main
 
 LIMIT = 24
@@ -78,26 +74,3 @@ def test_completion_drafting_keeps_its_lead_on_the_cases(tmp_path: Path) -> None
         assert group["redraft"]["forwards"] < group["fastcoder"]["forwards"]
     small = bench(cases, tmp_path / "small.json", "--max-nodes", "8")["methods"]
     assert small["redraft"]["tokens_per_forward"] >= SMALL_FLOOR
-
-
-def test_a_hole_leaves_the_rest_of_its_file_as_it_is() -> None:
-    """For the table of what drafts bring by their match: the hole begins with a word."""
-    text = (frozen_corpus.FOLDER / "harbour" / "berths.py").read_text()
-    rng = random.Random(3)
-    for body in bodies_of("berths.py", text):
-        hole = hole_in(body, rng)
-        assert hole.before + hole.answer + hole.after == text
-        assert not hole.answer.startswith(" ")
-        assert len(hole.answer.splitlines()) <= 3
-
-
-def test_what_a_tree_brings_ends_where_the_text_leaves_it() -> None:
-    tree = DraftTree(
-        np.array([5, 6, 7, 8], np.int32),
-        np.array([-1, -1, 1, 2], np.int32),
-        np.ones(4, np.float32),
-        np.full(4, Source.PROMPT, np.int8),
-    )
-    for following, brought in (([6, 7, 8, 9], 3), ([6, 7], 2), ([5, 7], 1), ([7], 0), ([], 0)):
-        assert accepted_of(tree, np.array(following, np.int32)) == brought
-    assert accepted_of(DraftTree.empty(), np.array([5], np.int32)) == 0

@@ -12,8 +12,8 @@ import torch
 from tiny_models import byte_tokenizer, open_engine, run, save
 
 from accel.draft_tree import DraftTree
-from accel.sampling import Sampling
-from accel.sources.fastcoder import FastCoderDrafter
+from accel.drafting.published.fastcoder import FastCoderDrafter
+from accel.verification.sampling import Sampling
 from lsp_server.bench import completion
 from lsp_server.bench.cases import load_completion_cases
 from lsp_server.bench.completion_model import (

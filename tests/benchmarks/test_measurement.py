@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.planner import Planner
-from accel.profile import Costs
+from accel.drafting.base import DraftRequest
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
 from accel.replay import replay
-from accel.sources.protocol import DraftRequest
 from accel.statistics import Statistics
 from lsp_server.bench import report
 from lsp_server.bench.completion_replay import PlainDrafter, Planned, Recorder, project
@@ -189,22 +189,26 @@ def test_similarity_is_levenshteins(seed: int) -> None:
 def test_projection_by_hand() -> None:
     # A forward of one row takes 10 ms, of five 12 ms, of nine 14 ms: plain decoding of the four
     # tokens 40 ms, the two forwards 12 + 14 ms and their drafts 1 ms each.
-    planner = Planner(Costs([256], [1, 9], np.array([[0.010, 0.014]])), can_pad=False)
+    planner = Planner(ForwardCosts([256], [1, 9], np.array([[0.010, 0.014]])))
     statistics = Statistics(tokens=4, forwards=2, accepted=[2, 0], draft_s=[0.001, 0.001])
     projection = project(statistics, [4, 8], planner)
     assert projection.plain_s == pytest.approx(0.040)
     assert projection.drafted_s == pytest.approx(0.012 + 0.014 + 0.002)
 
 
+NO_TOKENIZER: Any = None
+"""In a replay nothing is typed that a text has to go on with."""
+
+
 def test_planned_replay_cuts_what_does_not_pay() -> None:
     # The second row costs as much as the first: a node must be accepted more often than not.
-    planner = Planner(Costs([256], [1, 65], np.array([[0.01, 0.65]])), can_pad=False)
+    planner = Planner(ForwardCosts([256], [1, 65], np.array([[0.01, 0.65]])))
     tree = DraftTree.merge([array(1, 2, 3), array(5)], Source.REPOSITORY)
     tree.probabilities = np.array([1.0, 0.9, 0.05, 0.0], np.float32)
-    recorder = Recorder(Planned(Script([tree]), planner))
+    recorder = Recorder(Planned(Script([tree]), planner, NO_TOKENIZER))
     replay(recorder, DraftRequest(array(0)), array(1), 64)
     assert recorder.sizes[0] < 3
-    flat = Planner(Costs([256], [1, 65], np.array([[0.01, 0.0101]])), can_pad=False)
-    recorder = Recorder(Planned(Script([tree]), flat))
+    flat = Planner(ForwardCosts([256], [1, 65], np.array([[0.01, 0.0101]])))
+    recorder = Recorder(Planned(Script([tree]), flat, NO_TOKENIZER))
     replay(recorder, DraftRequest(array(0)), array(1), 64)
     assert recorder.sizes[0] >= 3

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.draft_tree import Source, TokenArray
-from accel.sources.protocol import Continuations
+from accel.drafting.base import Continuations
 
 
 class BruteIndex:

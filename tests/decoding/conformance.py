@@ -1,32 +1,24 @@
 """What every backend has to do, whatever it computes with.
 
-A backend passes when each check here does. The checks use the contract alone (``accel.model``) and
-compare a backend with itself, one token after another: that its numbers are a model's is shown
-elsewhere.
+A backend passes when each check here does. The checks use the contract alone
+(``accel.models.base``) and compare a backend with itself, one token after another: that its numbers
+are a model's is shown elsewhere.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from tiny_models import Oracle, random_prompt, shuffled
+from tiny_models import Oracle, numbers, random_prompt, shuffled
 
+from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
-from accel.generation import GenerationRequest
-from accel.kv_cache import KVCache
-from accel.model import Capability, Model
-from accel.rows import Rows, chain_rows, tree_rows
+from accel.models.base import BatchKind, Cache, Model
+from accel.request import GenerationRequest
 
 TOLERANCE = 2e-3
 """Of logits in fp32, which lie some units apart."""
-
-
-def logits_of(model: Model, rows: Rows, cache: KVCache) -> NDArray[np.float32]:
-    """float32 [rows from ``logits_from`` on, vocabulary]."""
-    with torch.inference_mode():
-        return model.forward(rows, cache).float().cpu().numpy()
 
 
 def one_by_one(model: Model, text: TokenArray) -> NDArray[np.float32]:
@@ -34,8 +26,8 @@ def one_by_one(model: Model, text: TokenArray) -> NDArray[np.float32]:
     cache = model.new_cache(len(text))
     found = []
     for token in text:
-        found.append(logits_of(model, chain_rows(np.array([token], np.int32), 0), cache)[0])
-        cache.keep([0])
+        found.append(numbers(model, chain_batch(np.array([token], np.int32), 0), cache)[0])
+        cache.commit([0])
     return np.array(found)
 
 
@@ -45,10 +37,10 @@ def check_chains(model: Model, seed: int) -> None:
     expected = one_by_one(model, text)
     cache, place = model.new_cache(4), 0
     while place < len(text):
-        count = int(random.integers(1, 12)) if model.capability > Capability.PLAIN else 1
+        count = int(random.integers(1, 12)) if model.capability.kind > BatchKind.PLAIN else 1
         part = text[place : place + count]
-        close(logits_of(model, chain_rows(part, 0), cache), expected[place : place + len(part)])
-        cache.keep(list(range(len(part))))
+        close(numbers(model, chain_batch(part, 0), cache), expected[place : place + len(part)])
+        cache.commit(list(range(len(part))))
         place += len(part)
         assert cache.length == place
 
@@ -61,18 +53,18 @@ def check_trees(model: Model, seed: int) -> None:
     pending = text[-1:]
     for _ in range(6):
         tree = random_tree(random, int(random.integers(1, 14)))
-        found = logits_of(model, tree_rows(pending, tree), cache)
+        found = numbers(model, tree_batch(pending, tree), cache)
         assert len(found) == len(tree) + 1
         node = int(random.integers(-1, len(tree)))
         path = path_to(tree, node)
         behind = np.concatenate([text, tree.tokens[path]]).astype(np.int32)
         expected = one_by_one(model, behind)[len(text) - 1 :]
         close(found[[0, *(other + 1 for other in path)]], expected)
-        cache.keep([0, *(other + 1 for other in path)])
+        cache.commit([0, *(other + 1 for other in path)])
         assert cache.length == len(behind)
         pending = random.integers(0, 256, 1).astype(np.int32)
         text = np.concatenate([behind, pending]).astype(np.int32)
-    close(logits_of(model, chain_rows(pending, 0), cache), one_by_one(model, text)[-1:])
+    close(numbers(model, chain_batch(pending, 0), cache), one_by_one(model, text)[-1:])
 
 
 def check_trims(model: Model, seed: int) -> None:
@@ -86,8 +78,8 @@ def check_trims(model: Model, seed: int) -> None:
         assert cache.length <= length
         text = np.concatenate([text[: cache.length], random_prompt(seed + length + 1, 9)])
         feed(model, cache, text[cache.length : -1])
-        close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
-        cache.keep([0])
+        close(numbers(model, chain_batch(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+        cache.commit([0])
         assert cache.length == len(text)
 
 
@@ -96,10 +88,10 @@ def check_rejected_rows(model: Model, seed: int) -> None:
     text, rejected = random_prompt(seed, 20), random_prompt(seed + 1, 7)
     cache = model.new_cache(8)
     feed(model, cache, text[:-1])
-    logits_of(model, chain_rows(rejected, 0), cache)
-    cache.keep([])
+    numbers(model, chain_batch(rejected, 0), cache)
+    cache.commit([])
     assert cache.length == len(text) - 1
-    close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+    close(numbers(model, chain_batch(text[-1:], 0), cache), one_by_one(model, text)[-1:])
 
 
 def check_memory(model: Model, seed: int) -> None:
@@ -112,10 +104,28 @@ def check_memory(model: Model, seed: int) -> None:
     assert cache.length == 20
     assert cache.nbytes >= held > 0
     feed(model, cache, text[20:-1])
-    close(logits_of(model, chain_rows(text[-1:], 0), cache), one_by_one(model, text)[-1:])
+    close(numbers(model, chain_batch(text[-1:], 0), cache), one_by_one(model, text)[-1:])
     other = model.new_cache(2)
     assert other.length == 0
-    close(logits_of(model, chain_rows(text[:1], 0), other), one_by_one(model, text[:1]))
+    close(numbers(model, chain_batch(text[:1], 0), other), one_by_one(model, text[:1]))
+
+
+def check_likeliest(model: Model, seed: int) -> None:
+    """The likeliest tokens are those of the numbers, whichever rows are asked for, in any order."""
+    random, text = np.random.default_rng(seed), random_prompt(seed, 20)
+    cache = model.new_cache(4)
+    feed(model, cache, text[:-1])
+    tree = random_tree(random, 20) if model.capability.kind == BatchKind.TREE else DraftTree.empty()
+    batch = tree_batch(text[-1:], tree)
+    if model.capability.kind > BatchKind.PLAIN:
+        expected = numbers(model, batch, cache).argmax(-1)
+        found = model.forward(batch, [cache]).argmax()
+    else:
+        found = model.forward(batch, [cache]).argmax()
+        expected = one_by_one(model, text)[-1:].argmax(-1)
+    assert len(found) == len(tree) + 1
+    for row in random.permutation(len(found)).tolist():
+        assert found[row] == expected[row], f"seed {seed}, row {row}"
 
 
 def check_cancel(engine: Engine, seed: int) -> None:
@@ -152,13 +162,13 @@ def check_drafted_text(engine: Engine, seed: int) -> None:
     assert (accepted > 0) == engine.takes_chains
 
 
-def feed(model: Model, cache: KVCache, tokens: TokenArray) -> None:
+def feed(model: Model, cache: Cache, tokens: TokenArray) -> None:
     """Compute and keep tokens, in one part where the backend takes that."""
-    step = len(tokens) if model.capability > Capability.PLAIN else 1
+    step = len(tokens) if model.capability.kind > BatchKind.PLAIN else 1
     for start in range(0, len(tokens), max(step, 1)):
         part = tokens[start : start + step]
-        logits_of(model, chain_rows(part, len(part) - 1), cache)
-        cache.keep(list(range(len(part))))
+        model.forward(chain_batch(part, len(part)), [cache])
+        cache.commit(list(range(len(part))))
 
 
 def random_tree(random: np.random.Generator, nodes: int) -> DraftTree:

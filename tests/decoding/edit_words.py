@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from accel.drafting.base import DraftRequest
 from accel.replay import replay
-from accel.sources.protocol import DraftRequest
 
 PIECE = re.compile(r"\n *| ?\w+| ?[^\w\s]|\s", re.ASCII)
 END = 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from accel.draft_tree import Source
-from accel.sources.acceptance import PRIOR, Weights
-from accel.sources.mixture import MixtureDrafter
-from accel.sources.prompt import PromptIndex
-from accel.sources.protocol import DraftRequest
-from accel.sources.token_shapes import TokenShapes
+from accel.drafting.base import DraftRequest
+from accel.drafting.retrieval.acceptance_model import PRIOR, Weights
+from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.prompt_index import PromptIndex
+from accel.drafting.retrieval.token_classes import TokenShapes
 
 WORDS = [b"", *(f"{mark}w{i}".encode() for i in range(12) for mark in (" ", "(", ".", ""))]
 WEIGHTS = Weights.load(PRIOR)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.sources.acceptance import NODE_INPUTS, Weights
-from accel.sources.mixture import MixtureDrafter
-from accel.sources.protocol import DraftRequest
-from accel.sources.token_shapes import TokenShapes
+from accel.drafting.base import DraftRequest
+from accel.drafting.retrieval.acceptance_model import NODE_INPUTS, Weights
+from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
 from lsp_server.bench.acceptance import bodies_of
 

@@ -7,16 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import CONFIGS, Oracle, open_engine, reference_module, reference_tokens, save
+from tiny_models import (
+    CONFIGS,
+    Oracle,
+    numbers,
+    open_engine,
+    reference_module,
+    reference_tokens,
+    save,
+)
 
 from accel.errors import UnsupportedModel
-from accel.generation import GenerationRequest
-from accel.llama import LlamaModel
-from accel.loading import load_module
-from accel.model import Capability
-from accel.probe import Probe
-from accel.sampling import Sampling
-from accel.transformers_model import TransformersModel
+from accel.models.base import BatchKind
+from accel.models.hf_loading import load_module
+from accel.models.llama_torch import FusedLlama
+from accel.models.probe import Probe
+from accel.models.transformers_model import TransformersModel
+from accel.request import GenerationRequest
+from accel.verification.sampling import Sampling
 
 PATHS = {
     "llama": "lean",
@@ -47,7 +55,7 @@ def one_thread() -> None:
 def test_text_equals_transformers(kind: str, tmp_path: Path) -> None:
     """Prompts longer than the sliding windows, on one session, with drafts where possible."""
     engine = open_engine(save(tmp_path, kind))
-    assert engine.path == PATHS[kind]
+    assert engine.form == PATHS[kind]
     module = reference_module(tmp_path)
     session = engine.session()
     random = np.random.default_rng(3)
@@ -87,7 +95,7 @@ def test_a_model_that_keeps_its_state_elsewhere_is_refused(tmp_path: Path) -> No
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
     from tiny_models import MemoryStore
 
-    from accel.opening import open_model
+    from accel.models.registry import open_model
 
     save(tmp_path, "bloom")
     store = MemoryStore()
@@ -95,40 +103,40 @@ def test_the_verdict_is_kept(tmp_path: Path) -> None:
     first = open_model(tmp_path, torch.float32, device, store)  # type: ignore[arg-type]
     assert store.kept == {"path/torch.float32": "chain"}
     again = open_model(tmp_path, torch.float32, device, store)  # type: ignore[arg-type]
-    assert again.path == first.path == "chain"
+    assert again[1] == first[1] == "chain"
 
 
 def test_the_probe_finds_a_forward_that_ignores_its_mask(tmp_path: Path) -> None:
     """A model that sees its siblings is caught, and so is one with wrong positions."""
     module = load_module(save(tmp_path, "llama"), torch.float32, torch.device("cpu"), "eager")
     probe = Probe(module)
-    model = TransformersModel(module, Capability.TREE)
-    assert probe.agrees(model, Capability.TREE)
+    model = TransformersModel(module, BatchKind.TREE)
+    assert probe.agrees(model, BatchKind.TREE)
     right = model.forward
 
-    def blind(rows, cache):  # type: ignore[no-untyped-def]
+    def blind(rows, caches):  # type: ignore[no-untyped-def]
         rows.mask = np.zeros_like(rows.mask)
-        return right(rows, cache)
+        return right(rows, caches)
 
-    def flat(rows, cache):  # type: ignore[no-untyped-def]
+    def flat(rows, caches):  # type: ignore[no-untyped-def]
         rows.offsets = np.arange(len(rows), dtype=np.int32)
-        return right(rows, cache)
+        return right(rows, caches)
 
     for wrong in (blind, flat):
         model.forward = wrong  # type: ignore[method-assign]
-        assert not probe.agrees(model, Capability.TREE)
+        assert not probe.agrees(model, BatchKind.TREE)
     model.forward = right  # type: ignore[method-assign]
-    assert probe.agrees(model, Capability.CHAIN)
+    assert probe.agrees(model, BatchKind.CHAIN)
 
 
 @pytest.mark.parametrize("kind", ["llama", "llama-scaled", "qwen2", "qwen3", "mistral"])
 def test_lean_logits_equal_the_modules(kind: str, tmp_path: Path) -> None:
     """300 tokens in chunks, beyond one growth of the cache, to 1e-4 in fp32."""
-    from accel.rows import chain_rows
+    from accel.batch import chain_batch
 
     folder = save(tmp_path, kind)
     module = reference_module(folder)
-    model = LlamaModel.from_module(load_module(folder, torch.float32, torch.device("cpu"), "eager"))
+    model = FusedLlama.from_module(load_module(folder, torch.float32, torch.device("cpu"), "eager"))
     assert model is not None
     tokens = np.random.default_rng(0).integers(0, 299, 300).astype(np.int32)
     cache = model.new_cache(40)
@@ -136,10 +144,10 @@ def test_lean_logits_equal_the_modules(kind: str, tmp_path: Path) -> None:
     with torch.inference_mode():
         for start in range(0, 300, 37):
             part = tokens[start : start + 37]
-            found.append(model.forward(chain_rows(part, 0), cache))
-            cache.keep(list(range(len(part))))
+            found.append(numbers(model, chain_batch(part, 0), cache))
+            cache.commit(list(range(len(part))))
         expected = module(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0]
-    torch.testing.assert_close(torch.cat(found), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.concatenate(found), expected.numpy(), rtol=1e-4, atol=1e-4)
 
 
 def test_bf16_models_verify_trees_as_well(tmp_path: Path) -> None:
@@ -147,11 +155,11 @@ def test_bf16_models_verify_trees_as_well(tmp_path: Path) -> None:
         folder = save(tmp_path / kind, kind)
         module = load_module(folder, torch.bfloat16, torch.device("cpu"), "eager")
         probe = Probe(module)
-        assert probe.agrees(TransformersModel(module, Capability.TREE), Capability.TREE)
-        lean = LlamaModel.from_module(module)
+        assert probe.agrees(TransformersModel(module, BatchKind.TREE), BatchKind.TREE)
+        lean = FusedLlama.from_module(module)
         assert (lean is not None) == (kind == "llama")
         if lean is not None:
-            assert probe.agrees(lean, Capability.TREE)
+            assert probe.agrees(lean, BatchKind.TREE)
 
 
 def test_every_configuration_is_tested() -> None:
@@ -161,11 +169,11 @@ def test_every_configuration_is_tested() -> None:
 def test_bf16_rows_over_padded_columns_equal_the_modules(tmp_path: Path) -> None:
     """More than a few bf16 rows look at columns in steps, past what is written: nothing of that
     reaches the logits, also when the cache has just grown."""
-    from accel.rows import chain_rows
+    from accel.batch import chain_batch
 
     folder = save(tmp_path, "llama")
     device = torch.device("cpu")
-    lean = LlamaModel.from_module(load_module(folder, torch.bfloat16, device, "eager"))
+    lean = FusedLlama.from_module(load_module(folder, torch.bfloat16, device, "eager"))
     assert lean is not None
     exact = reference_module(folder)
     tokens = np.random.default_rng(1).integers(0, 299, 400).astype(np.int32)
@@ -174,8 +182,8 @@ def test_bf16_rows_over_padded_columns_equal_the_modules(tmp_path: Path) -> None
     with torch.inference_mode():
         for start in range(0, 400, 20):
             part = tokens[start : start + 20]
-            found.append(lean.forward(chain_rows(part, 0), cache).float())
-            cache.keep(list(range(len(part))))
+            found.append(numbers(lean, chain_batch(part, 0), cache))
+            cache.commit(list(range(len(part))))
         expected = exact(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0]
-    error = (torch.cat(found) - expected).abs().mean()
+    error = (torch.from_numpy(np.concatenate(found)) - expected).abs().mean()
     assert error < 0.05 * expected.abs().mean()

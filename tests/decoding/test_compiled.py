@@ -14,17 +14,15 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 import accel
-from accel.sources.compiled import _Index
+from accel.native.numba_cache import _Index
 
 
 def modules() -> Iterator[ModuleType]:
     """Those of ``accel`` that may have compiled functions."""
-    for package in ("accel", "accel.sources"):
-        for module in pkgutil.iter_modules(
-            importlib.import_module(package).__path__, package + "."
-        ):
-            if not module.ispkg:
-                yield importlib.import_module(module.name)
+    others = ("accel.training", "accel.peers")
+    for module in pkgutil.walk_packages(accel.__path__, "accel."):
+        if not module.ispkg and not module.name.startswith(others):
+            yield importlib.import_module(module.name)
 
 
 def borrows(value: Any) -> bool:
@@ -76,14 +74,16 @@ USERS = users()
 
 def test_there_are_such_functions() -> None:
     assert accel.__name__ == "accel"
-    assert {"accel.matmul.multiply", "accel.sources.best_first.grow"} <= set(FUNCTIONS)
+    assert {"accel.models.cpu.matmul.multiply", "accel.drafting.retrieval.tree_search.grow"} <= set(
+        FUNCTIONS
+    )
 
 
 def test_their_users_are_known() -> None:
     """Those that count, those that do not, and Python."""
-    assert "accel.compiled_forward.forward_at" in USERS["accel.compiled_layers.part_of"]
-    assert "accel.compiled_forward.forward" in USERS["accel.compiled_forward.forward_at"]
-    assert "accel.compiled_llama._compute" in USERS["accel.compiled_forward.shares_of"]
+    assert "accel.models.cpu.forward.forward_at" in USERS["accel.models.cpu.layers.part_of"]
+    assert "accel.models.cpu.forward.forward" in USERS["accel.models.cpu.forward.forward_at"]
+    assert "accel.models.cpu.llama._compute" in USERS["accel.models.cpu.forward.shares_of"]
 
 
 def test_who_takes_types_of_ours_survives_their_end() -> None:
@@ -101,7 +101,9 @@ def test_who_takes_types_of_ours_survives_their_end() -> None:
                 found.append(name_of(value))
                 index = value._cache._cache_file
                 assert isinstance(index, _Index) or value.targetoptions.get("inline"), found[-1]
-    assert {"accel.compiled_side.side_of", "accel.sources.guesses.sample"} <= set(found)
+    assert {"accel.models.cpu.worker.side_of", "accel.drafting.retrieval.kernels.room_of"} <= set(
+        found
+    )
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

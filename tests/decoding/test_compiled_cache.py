@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from numba import njit
 
-from accel import lanes
+from accel.native import simd as lanes
 
 SOURCE = """
 from accel import lanes
-from accel.sources.compiled import compiled_with
+from accel.native.numba_cache import compiled_with
 
 @compiled_with(lanes)
 def double(number):

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import Oracle, open_engine, reference_module, reference_tokens, save
+from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
 
-from accel.compiled_attention import NEAR, write_shares
-from accel.compiled_llama import CompiledLlama
-from accel.compiled_parts import gate, queries_of
+from accel.batch import BLOCKED, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
-from accel.generation import GenerationRequest
-from accel.loading import DEFAULT_MODEL, load_module
-from accel.model import Model
-from accel.probe import Probe
-from accel.rows import BLOCKED, chain_rows, tree_rows
-from accel.training.frozen_base import FrozenBase
+from accel.models.base import Model
+from accel.models.cpu.attention import NEAR, write_shares
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.parts import gate, queries_of
+from accel.models.hf_loading import DEFAULT_MODEL, load_module
+from accel.models.probe import Probe
+from accel.request import GenerationRequest
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -49,7 +48,7 @@ def test_logits_are_the_modules(dtype: torch.dtype, heads: tuple[int, int], tmp_
     folder = save(tmp_path, "llama", **(WIDE | few))
     probe = Probe(load_module(folder, dtype, CPU, "eager"))
     model = compiled(folder, dtype)
-    assert probe.agrees(model, model.capability)
+    assert probe.agrees(model, model.capability.kind)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -63,7 +62,7 @@ def test_biases_of_queries_keys_and_values_are_added(dtype: torch.dtype, tmp_pat
     probe = Probe(module)
     model = CompiledLlama.from_module(module)
     assert model is not None
-    assert probe.agrees(model, model.capability)
+    assert probe.agrees(model, model.capability.kind)
     left = [part.numel() for part in module.get_submodule("model.layers").parameters()]
     assert not any(left), "weights are not held twice"
 
@@ -79,7 +78,8 @@ def test_other_models_are_left_alone(changes: dict[str, Any], tmp_path: Path) ->
 def test_text_equals_transformers(folder: Path) -> None:
     """With drafts accepted, across growth of the cache, and with sessions that are trimmed."""
     engine = open_engine(folder)
-    engine.model = compiled(folder, torch.float32)
+    ends, engine.model = engine.end_tokens, compiled(folder, torch.float32)
+    engine.model.end_tokens = ends
     module = reference_module(folder)
     session = engine.session()
     random = np.random.default_rng(3)
@@ -98,12 +98,12 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.
     """Bit by bit, where the rows before it stand in the same places."""
     model = compiled(folder, dtype)
     tokens = np.arange(70, dtype=np.int32)
-    together = model.forward(chain_rows(tokens, 0), model.new_cache(8))
+    together = numbers(model, chain_batch(tokens, 0), model.new_cache(8))
     cache = model.new_cache(8)
     for place in range(70):
-        alone = model.forward(chain_rows(tokens[place : place + 1], 0), cache)
-        cache.keep([0])
-        assert torch.equal(alone[0], together[place]), place
+        alone = numbers(model, chain_batch(tokens[place : place + 1], 0), cache)
+        cache.commit([0])
+        assert np.array_equal(alone[0], together[place]), place
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -127,17 +127,17 @@ def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> No
             node = int(parents[node])
         caches = [model.new_cache(len(text) + count + 2) for _ in range(2)]
         for cache in caches:
-            model.forward(chain_rows(text[:-1], 1), cache)
-            cache.keep(list(range(len(text) - 1)))
-        drafted = model.forward(tree_rows(text[-1:], tree), caches[0])
-        caches[0].keep([0, *(1 + node for node in path)])
+            model.forward(chain_batch(text[:-1], 1), [cache])
+            cache.commit(list(range(len(text) - 1)))
+        drafted = numbers(model, tree_batch(text[-1:], tree), caches[0])
+        caches[0].commit([0, *(1 + node for node in path)])
         branch = [int(text[-1]), *tree.tokens[path].tolist()]
         for node, token in zip([-1, *path], branch, strict=True):
-            plain = model.forward(chain_rows(np.array([token], np.int32), 0), caches[1])
-            caches[1].keep([0])
-            assert torch.equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
-        last = chain_rows(np.array([7], np.int32), 0)
-        assert torch.equal(*(model.forward(last, cache) for cache in caches)), f"seed {seed}"
+            plain = numbers(model, chain_batch(np.array([token], np.int32), 0), caches[1])
+            caches[1].commit([0])
+            assert np.array_equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
+        last = chain_batch(np.array([7], np.int32), 0)
+        assert np.array_equal(*(numbers(model, last, cache) for cache in caches)), f"seed {seed}"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -150,16 +150,16 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -
         tree = DraftTree.merge(branches, Source.PROMPT)
         text = random.integers(0, 256, 33).astype(np.int32)
         cache, plain = model.new_cache(33), model.new_cache(200)
-        model.forward(chain_rows(text[:-1], 32), cache)
-        cache.keep(list(range(32)))
-        model.forward(tree_rows(text[-1:], tree), cache)
-        cache.keep([0, *(1 + node for node in tree.accepted_path(branches[2]))])
-        last = chain_rows(np.array([7], np.int32), 0)
-        got = model.forward(last, cache)
+        model.forward(chain_batch(text[:-1], 32), [cache])
+        cache.commit(list(range(32)))
+        model.forward(tree_batch(text[-1:], tree), [cache])
+        cache.commit([0, *(1 + node for node in tree.accepted_path(branches[2]))])
+        last = chain_batch(np.array([7], np.int32), 0)
+        got = numbers(model, last, cache)
         whole = np.concatenate([text, branches[2]])
-        model.forward(chain_rows(whole, len(whole)), plain)
-        plain.keep(list(range(len(whole))))
-        torch.testing.assert_close(got, model.forward(last, plain), rtol=0.02, atol=0.02)
+        model.forward(chain_batch(whole, len(whole)), [plain])
+        plain.commit(list(range(len(whole))))
+        np.testing.assert_allclose(got, numbers(model, last, plain), rtol=0.02, atol=0.02)
 
 
 def test_the_embedded_model_is_computed_so() -> None:
@@ -168,26 +168,10 @@ def test_the_embedded_model_is_computed_so() -> None:
         compiled(DEFAULT_MODEL, torch.bfloat16),
     ]
     probe = Probe(load_module(DEFAULT_MODEL, torch.float32, CPU, "eager"))
-    assert all(probe.agrees(model, model.capability) for model in models[:1])
-    rows = chain_rows(np.arange(40, dtype=np.int32), 0)
-    exact, rounded = (model.forward(rows, model.new_cache(40)) for model in models)
-    assert float((exact - rounded).abs().mean() / exact.std()) < 0.03
-
-
-@pytest.mark.parametrize("shared_from", [0, 1])
-def test_states_are_those_that_a_speculator_is_trained_on(folder: Path, shared_from: int) -> None:
-    """Of a tree's rows, the last states and those in the middle, by one thread and by two."""
-    base = FrozenBase(load_module(folder, torch.float32, CPU, "eager"))
-    model = compiled(folder, torch.float32)
-    model.shared_from = shared_from
-    text = np.random.default_rng(0).integers(1, 90, 9).astype(np.int32)
-    read = base.read(torch.from_numpy(text)[None].long())
-    expected = torch.cat([read.states, read.middle], -1)[0].numpy()
-    tree = DraftTree.chain(text[4:], Source.PROMPT)
-    model.verify(tree_rows(text[:4], tree), tree, model.new_cache(32))
-    for row in range(3, len(text)):
-        state = np.concatenate(model.state_of(row))
-        np.testing.assert_allclose(state, expected[row], atol=1e-4)
+    assert all(probe.agrees(model, model.capability.kind) for model in models[:1])
+    rows = chain_batch(np.arange(40, dtype=np.int32), 0)
+    exact, rounded = (numbers(model, rows, model.new_cache(40)) for model in models)
+    assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.03
 
 
 @pytest.mark.parametrize("rows", range(1, 8))

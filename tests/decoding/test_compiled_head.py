@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import VOCABULARY, Oracle, open_engine, save
+from tiny_models import VOCABULARY, Oracle, numbers, open_engine, save
 
-from accel.compiled_head import COLUMNS, FIRST_ROWS, choose_rows, likeliest_tokens
-from accel.compiled_llama import CompiledLlama
+from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.generation import GenerationRequest
-from accel.kv_cache import KVCache
-from accel.loading import load_module
-from accel.matmul import BLOCK, packed
-from accel.profile import best
-from accel.rows import chain_rows, tree_rows
-from accel.sampling import Sampling, choose
-from accel.verifier import walk
+from accel.models.base import Cache
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, choose_rows, likeliest_tokens
+from accel.models.cpu.matmul import BLOCK, packed
+from accel.models.hf_loading import load_module
+from accel.request import GenerationRequest
+from accel.verification.verifier import walk
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -68,15 +66,16 @@ def continuation(model: CompiledLlama, text: TokenArray, count: int) -> TokenArr
     cache = read(model, text[:-1])
     found = [int(text[-1])]
     for _ in range(count):
-        found += best(model.forward(chain_rows(np.array(found[-1:], np.int32), 0), cache))
-        cache.keep([0])
+        batch = chain_batch(np.array(found[-1:], np.int32), 0)
+        found.append(int(numbers(model, batch, cache)[0].argmax()))
+        cache.commit([0])
     return np.array(found[1:], np.int32)
 
 
-def read(model: CompiledLlama, text: TokenArray) -> KVCache:
+def read(model: CompiledLlama, text: TokenArray) -> Cache:
     cache = model.new_cache(64)
-    model.forward(chain_rows(text, len(text)), cache)
-    cache.keep(list(range(len(text))))
+    model.forward(chain_batch(text, len(text)), [cache])
+    cache.commit(list(range(len(text))))
     return cache
 
 
@@ -92,45 +91,19 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         right = continuation(model, text, 45)[:length]
         tree = tree_along(right, int(random.integers(0, 40)), random)
         pending = int(random.integers(1, 5))
-        rows = tree_rows(text[-pending:], tree)
+        rows = tree_batch(text[-pending:], tree)
         cache = read(model, text[:-pending])
         model.shared_from = 0
-        chosen = best(model.forward(rows, cache))
+        chosen = numbers(model, rows, cache).argmax(-1).tolist()
         expected = walk(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
         model.shared_from = shared_from
-        path, tokens = model.verify(rows, tree, cache)
-        assert (path, tokens.tolist()) == expected, f"seed {seed}"
+        found = model.forward(rows, [cache]).argmax()
+        assert walk(tree, lambda node, _above, found=found: found[node + 1]) == expected, (
+            f"seed {seed}"
+        )
+        assert list(found) == chosen, f"seed {seed}"
         longest = max(longest, len(expected[0]))
     assert longest > FIRST_ROWS, f"seed {seed}"
-
-
-@pytest.mark.parametrize("shared_from", [0, 2])
-@pytest.mark.parametrize("temperature", [1e-40, 0.05, 0.7, 1.0, 3.0])
-def test_walks_along_what_is_drawn(
-    model: CompiledLlama, shared_from: int, temperature: float
-) -> None:
-    """The tokens that are drawn of whole logits, one after another."""
-    seed = int(np.random.default_rng().integers(2**31))
-    random = np.random.default_rng(seed)
-    for _ in range(8):
-        top_p = float(random.choice([1.0, 0.95, 0.5]))
-        seeds = int(random.integers(-(2**62), 2**62)) * 4
-        sampling = Sampling(temperature, top_p=top_p, seed=seeds)
-        text = random.integers(0, 256, 20).astype(np.int32)
-        place, cache, right = int(random.integers(0, 900)), read(model, text[:-1]), [int(text[-1])]
-        for _ in range(31):
-            logits = model.forward(chain_rows(np.array(right[-1:], np.int32), 0), cache)
-            numbers = logits[0].float().numpy()
-            right.append(choose(numbers, sampling, text, place + len(right) - 1))
-            cache.keep([0])
-        given = np.array(right[1:], np.int32)[: random.integers(0, 31)]
-        tree = tree_along(given, int(random.integers(0, 40)), random)
-        model.shared_from = shared_from
-        rows, draws = tree_rows(text[-1:], tree), sampling.draws_at(place)
-        path, tokens = model.verify(rows, tree, read(model, text[:-1]), draws)
-        model.shared_from = 0
-        expected = walk(tree, lambda _node, above, right=right: right[1 + len(above)])
-        assert (path, tokens.tolist()) == expected, f"seed {seed}"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])
@@ -150,17 +123,16 @@ def test_the_first_of_the_highest_is_taken(dtype: Any, vocabulary: int) -> None:
         scores, tokens = np.empty(5, np.float32), np.empty(5, np.int32)
         head = packed(whole)
         logits = np.empty((5, COLUMNS), np.float32)
-        whole_logits = np.empty((2, len(head) * BLOCK), np.float32)
-        masked = inputs[3:], whole_logits
-        likeliest_tokens(inputs, 5, head, 0, len(head), vocabulary, logits, scores, tokens, *masked)
+        likeliest_tokens(inputs, 5, head, 0, len(head), vocabulary, logits, scores, tokens)
         assert tokens.tolist() == expected.tolist()
+        whole_logits = np.empty((2, len(head) * BLOCK), np.float32)
+        all_logits(inputs, 3, 2, head, whole_logits)
         assert whole_logits[:, :vocabulary].argmax(-1).tolist() == expected[3:].tolist()
         half = -(-vocabulary // BLOCK) // 2
         first, last = scores.copy(), tokens.copy()
-        none = inputs, whole_logits[:0]
-        likeliest_tokens(inputs, 5, head, 0, half, vocabulary, logits, first, tokens, *none)
+        likeliest_tokens(inputs, 5, head, 0, half, vocabulary, logits, first, tokens)
         parts = half, len(head), vocabulary
-        likeliest_tokens(inputs, 5, head, *parts, logits, scores, last, *none)
+        likeliest_tokens(inputs, 5, head, *parts, logits, scores, last)
         assert np.where(scores > first, last, tokens).tolist() == expected.tolist()
 
 
@@ -175,18 +147,19 @@ def test_a_block_is_a_node_and_its_first_descendants() -> None:
 
 
 def test_a_text_is_the_same_with_logits_and_without(folder: Path) -> None:
-    """Drafts of all kinds, a minimal length that takes logits first, and the end token."""
+    """Drafts of all kinds, and the end token."""
     engine = open_engine(folder)
     made = CompiledLlama.from_module(load_module(folder, torch.float32, CPU, "eager"))
     assert made is not None
     random = np.random.default_rng(4)
-    for minimum in (0, 7):
+    made.end_tokens = engine.model.end_tokens
+    for _ in range(2):
         text = random.integers(0, 256, 30).astype(np.int32)
-        request = GenerationRequest(text, max_tokens=50, min_tokens=minimum)
+        request = GenerationRequest(text, max_tokens=50)
         expected = engine.generate(request).finish().tokens
         for step in range(3):
             drafter = Oracle(expected, step)
             engine_of_logits, engine.model = engine.model, made
-            request = GenerationRequest(text, max_tokens=50, min_tokens=minimum, drafter=drafter)
+            request = GenerationRequest(text, max_tokens=50, drafter=drafter)
             assert engine.generate(request).finish().tokens.tolist() == expected.tolist()
             engine.model = engine_of_logits

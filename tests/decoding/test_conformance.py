@@ -10,7 +10,7 @@ import torch
 from tiny_models import open_engine, save
 
 from accel.engine import Engine
-from accel.model import Capability
+from accel.models.base import BatchKind
 
 SEEDS = range(3)
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -32,7 +32,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     torch.set_num_threads(1)
     folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
     engine = open_engine(folder)
-    assert engine.path == path
+    assert engine.form == path
     return engine
 
 
@@ -43,9 +43,14 @@ def test_chains(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_trees(engine: Engine, seed: int) -> None:
-    if engine.model.capability < Capability.TREE:
+    if engine.model.capability.kind < BatchKind.TREE:
         pytest.skip("this backend takes no trees")
     conformance.check_trees(engine.model, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_likeliest_tokens(engine: Engine, seed: int) -> None:
+    conformance.check_likeliest(engine.model, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -54,7 +59,7 @@ def test_trims(engine: Engine, seed: int) -> None:
 
 
 def test_rejected_rows(engine: Engine) -> None:
-    if engine.model.capability < Capability.CHAIN:
+    if engine.model.capability.kind < BatchKind.CHAIN:
         pytest.skip("what this backend computes cannot be taken back")
     conformance.check_rejected_rows(engine.model, 1)
 

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from accel.sources import copy_rows as rows_of
-from accel.sources.copy_room import best_rows
-from accel.sources.copy_tree import Fitted, Rows, Standing, Tree, Worth, expand_rows
+from accel.drafting.copy import candidates as rows_of
+from accel.drafting.copy.kernels import best_rows
+from accel.drafting.copy.tree_search import Fitted, Rows, Standing, Tree, Worth, expand_rows
 
 
 def slow_match(text: list[int], row: int, context: list[int]) -> int:

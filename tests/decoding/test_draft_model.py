@@ -9,14 +9,15 @@ import pytest
 import torch
 from tiny_models import open_engine, save
 
+from accel.decoding import Generation
 from accel.draft_tree import Source
+from accel.drafting.base import Drafter, DraftRequest
+from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.draft_model import DraftModelDrafter
+from accel.drafting.published.efficientedit import EfficientEditDrafter
 from accel.engine import Engine
 from accel.errors import UnsupportedModel
-from accel.generation import Generation, GenerationRequest
-from accel.sources.draft_model import DraftModelDrafter
-from accel.sources.efficientedit import EfficientEditDrafter
-from accel.sources.protocol import Drafter, DraftRequest
-from accel.sources.reuse import ReuseDrafter
+from accel.request import GenerationRequest
 
 
 @pytest.fixture(scope="module")

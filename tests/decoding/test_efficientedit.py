@@ -9,9 +9,9 @@ import pytest
 from edit_words import END, WordCodec, edit_request, replay_edit
 
 from accel.draft_tree import DraftTree, Source
+from accel.drafting.published.efficientedit import EfficientEditDrafter
 from accel.peers.fastfixer import FastFixerDrafter
 from accel.replay import replay
-from accel.sources.efficientedit import EfficientEditDrafter
 
 
 def published_forwards(original: list[int], reference: list[int], gamma: int) -> int:

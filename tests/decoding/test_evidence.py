@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import Source
-from accel.sources import evidence as kinds
-from accel.sources.evidence import LEVELS, Evidence, Rows, forget, gather
-from accel.sources.prompt import PromptIndex
-from accel.sources.surroundings import note_surroundings
-from accel.sources.token_shapes import TokenShapes, shape_of
+from accel.drafting.retrieval import candidate_features as kinds
+from accel.drafting.retrieval.candidate_features import LEVELS, Evidence, Rows, forget, gather
+from accel.drafting.retrieval.nearby_tokens import note_surroundings
+from accel.drafting.retrieval.prompt_index import PromptIndex
+from accel.drafting.retrieval.token_classes import TokenShapes, shape_of
 
 MATCH_LIMITS = [1, 2, 3, 4, 6, 8, 12, 16]
 SHAPE_LIMITS = [1, 2, 3, 4, 5, 7, 11, 15]

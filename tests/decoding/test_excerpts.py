@@ -7,13 +7,13 @@ import random
 import pytest
 from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
-from accel.excerpts import AROUND, Excerpt, excerpts
-from accel.loading import DEFAULT_MODEL
-from accel.marking import cut
-from accel.prompts import edit_prompt, excerpt_prompts
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.edit_rules.excerpts import AROUND, Excerpt, excerpts
+from accel.text.edit_rules.markers import cut
+from accel.text.edit_rules.source_region import Replacement, apply
+from accel.text.prompts import edit_prompt, excerpt_prompts
+from accel.text.tokenizer import Tokenizer
 from accel.training.edits import EXACT_KINDS, excerpts_of
-from accel.training.region import Replacement, apply
 
 LINES = "".join(f"line {number}\n" for number in range(20))
 

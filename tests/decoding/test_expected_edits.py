@@ -7,17 +7,17 @@ import pytest
 from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
 from accel.draft_tree import TokenArray
-from accel.instructions import as_trained
-from accel.loading import DEFAULT_MODEL
-from accel.marking import cut, cut_at
-from accel.prompts import edit_prompt
+from accel.drafting.base import DraftRequest
+from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.rewrites import version_of
+from accel.models.hf_loading import DEFAULT_MODEL
 from accel.replay import replay
-from accel.sources.protocol import DraftRequest
-from accel.sources.reuse import ReuseDrafter
-from accel.sources.rewrites import version_of
-from accel.tokenizer import Tokenizer
+from accel.text.edit_rules.markers import cut, cut_at
+from accel.text.edit_rules.recognition import as_trained
+from accel.text.edit_rules.source_region import apply
+from accel.text.prompts import edit_prompt
+from accel.text.tokenizer import Tokenizer
 from accel.training.edits import EXACT_KINDS, Edit
-from accel.training.region import apply
 
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
 

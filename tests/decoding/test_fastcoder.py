@@ -11,12 +11,12 @@ import pytest
 from brute_index import BruteIndex
 
 from accel.draft_tree import DraftTree, Source
+from accel.drafting.base import DraftRequest
+from accel.drafting.published.fastcoder import REST, FastCoderDrafter, FastCoderParameters
+from accel.drafting.published.fastcoder_cache import SequenceCache
+from accel.drafting.published.fastcoder_trie import Trie
 from accel.peers.rest_rule import RestRuleDrafter
 from accel.replay import replay
-from accel.sources.fastcoder import REST, FastCoderDrafter, FastCoderParameters
-from accel.sources.fastcoder_cache import SequenceCache
-from accel.sources.fastcoder_trie import Trie
-from accel.sources.protocol import DraftRequest
 
 Path = tuple[int, ...]
 

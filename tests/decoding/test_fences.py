@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accel.fences import closing_place, code_in, fence_for
+from accel.text.fences import closing_place, code_in, fence_for
 
 NESTED = "Run it:\n\n```sh\nls\n```\n\nDone.\n"
 

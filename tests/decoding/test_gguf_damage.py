@@ -12,7 +12,7 @@ from gguf_writer import header_of, write_gguf
 
 from accel.models.gguf.check import check_file
 from accel.models.gguf.module import read_module
-from accel.tokenizer import Tokenizer
+from accel.text.tokenizer import Tokenizer
 
 
 def read_model(path: Path) -> None:

@@ -15,14 +15,14 @@ import torch
 from gguf_models import random_module, save_gguf
 from tiny_models import FLAT, MemoryStore, open_engine, random_prompt
 
+from accel.decoding import GenerationRequest
 from accel.engine import Engine
-from accel.generation import GenerationRequest
 from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.module import read_module
-from accel.opening import open_model
-from accel.planner import Planner
-from accel.prompts import fim_prompt
-from accel.tokenizer import Tokenizer
+from accel.models.registry import open_model
+from accel.planning.planner import Planner
+from accel.text.prompts import fim_prompt
+from accel.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_file_writes_what_the_folder_writes(kind: str, matrices: str, tmp_path
     module.save_pretrained(tmp_path / "folder")
     shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
     file, folder = open_engine(path), open_engine(tmp_path / "folder")
-    assert file.path == "lean"
+    assert file.form == "lean"
     assert file.tokenizer.sha256 == folder.tokenizer.sha256
     prompts = [random_prompt(seed) for seed in range(3)]
     assert texts(file, prompts) == texts(folder, prompts)
@@ -74,7 +74,8 @@ def test_the_engine_loads_a_file_and_fills_in_the_middle(tmp_path: Path) -> None
 def test_no_library_of_models_is_imported_for_a_file(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("llama"))
     code = (
-        "import sys, torch; from pathlib import Path; from accel.loading import load_module\n"
+        "import sys, torch; from pathlib import Path\n"
+        "from accel.models.hf_loading import load_module\n"
         f"load_module(Path({str(path)!r}), torch.bfloat16, torch.device('cpu'))\n"
         "print([m for m in ('gguf', 'transformers.models') if m in sys.modules])"
     )

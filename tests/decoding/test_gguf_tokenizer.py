@@ -30,7 +30,7 @@ from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
 from accel.models.gguf.tokenizer import tokenizer_json
 from accel.models.gguf.vocabulary import read_vocabulary
-from accel.tokenizer import Tokenizer
+from accel.text.tokenizer import Tokenizer
 from repo_index.tokens import TextTokenizer
 
 SAMPLES = [

@@ -11,11 +11,11 @@ import torch
 from gguf_models import gguf_metadata, gguf_tensors, random_module, save_gguf, vocabulary_metadata
 from gguf_writer import stored, write_gguf
 
-from accel.compiled_llama import can_be_compiled
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
-from accel.llama import LlamaModel
+from accel.models.cpu.llama import can_be_compiled
 from accel.models.gguf.module import read_module
-from accel.probe import Probe
+from accel.models.llama_torch import FusedLlama
+from accel.models.probe import Probe
 
 TOKENS = torch.arange(3, 40)[None] * 7 % 300
 
@@ -60,9 +60,9 @@ def check(path: Path, expected: Any) -> None:
     wanted, found = logits(expected), logits(module)
     assert (found - wanted).abs().max() < 1e-4 * wanted.std()
     probe = Probe(module)
-    lean = LlamaModel.from_module(module)
+    lean = FusedLlama.from_module(module)
     assert lean is not None
-    assert probe.agrees(lean, lean.capability)
+    assert probe.agrees(lean, lean.capability.kind)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -8,9 +8,9 @@ import numpy as np
 from tiny_models import byte_tokenizer
 
 from accel.draft_tree import DraftTree, Source
-from accel.healing import ByteIndex, prune, rest_after
-from accel.loading import DEFAULT_MODEL
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.token_healing import prune, rest_after
+from accel.text.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
 INDEX = EMBEDDED.byte_index
@@ -36,7 +36,7 @@ def test_agreeing_tokens_equal_a_scan_of_the_vocabulary() -> None:
 
 
 def test_bytes_at_the_end_of_the_order() -> None:
-    index = ByteIndex(Tokenizer(byte_tokenizer()))
+    index = Tokenizer(byte_tokenizer()).byte_index
     assert len(index.starting_with(b"\xff")) == 1
     assert len(index.starting_with(b"\xff\xff")) == 0
     assert len(index.starting_with(b"")) == 256

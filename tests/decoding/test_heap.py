@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.sources.heap import sift_down, sift_up
+from accel.drafting.retrieval.heap import sift_down, sift_up
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,13 +1,12 @@
-"""Outputs of earlier requests, and recycled logits, as sources."""
+"""Outputs of earlier requests as a source."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from accel.draft_tree import Source
-from accel.sources import history as history_module
-from accel.sources.history import History
-from accel.sources.recycling import RecyclingTable
+from accel.drafting import history as history_module
+from accel.drafting.history import History
 
 
 def ids(*tokens):
@@ -48,13 +47,3 @@ def test_old_outputs_and_workspaces_go(monkeypatch):
     history.remember("c", ids(1), ids(2))
     assert len(look_up(history, "a", 594)) == 0
     assert len(look_up(history, "c", 1)) == 1
-
-
-def test_recycling_table_keeps_the_last_of_each_token():
-    table = RecyclingTable(10)
-    table.learn(ids(1, 2, 1), np.array([[3, 4, 5, 6], [1, 7, 8, 9], [2, 4, 5, 6]], np.int32))
-    rows = table.rows(1, 3)
-    assert rows.tokens.tolist() == [[2, 1, 2], [4, -1, -1], [5, -1, -1], [6, -1, -1]]
-    assert set(rows.sources.tolist()) == {Source.RECYCLED}
-    assert len(table.rows(5, 3)) == 0
-    assert len(table.rows(99, 3)) == 0

@@ -8,10 +8,10 @@ import re
 import pytest
 from edit_examples import BARE, FUNCTION, edits_of
 
-from accel.instructions import as_trained, recognise
-from accel.training.edit_phrases import PHRASES
+from accel.text.edit_rules.phrases import PHRASES
+from accel.text.edit_rules.recognition import as_trained, recognise
+from accel.text.edit_rules.wordings import TRAINED, WORDINGS
 from accel.training.edits import EXACT_KINDS, Edit
-from accel.wordings import TRAINED, WORDINGS
 
 
 def edits(kind: str) -> list[Edit]:

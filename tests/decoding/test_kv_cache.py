@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from accel.kv_cache import KVCache
+from accel.models.kv_cache import KVCache
 from accel.session import Session
 
 
@@ -44,7 +44,7 @@ def test_random_commits_equal_a_list() -> None:
         label += count
         write(cache, labels)
         kept = sorted(random.choice(count, random.integers(0, count + 1), replace=False).tolist())
-        cache.keep(kept)
+        cache.commit(kept)
         expected += [float(labels[row]) for row in kept]
         if random.random() < 0.2:
             length = int(random.integers(0, len(expected) + 1))
@@ -58,14 +58,14 @@ def test_rows_in_place_are_not_moved() -> None:
     cache = filled(8)
     write(cache, [1, 2, 3])
     cache._move = None  # type: ignore[method-assign, assignment]
-    cache.keep([0, 1])
+    cache.commit([0, 1])
     assert held(cache) == [[1.0, 2.0], [1.0, 2.0]]
 
 
 def test_growth_keeps_what_is_committed_and_adds_half() -> None:
     cache = filled(10)
     write(cache, list(range(9)))
-    cache.keep(list(range(9)))
+    cache.commit(list(range(9)))
     cache.reserve(2)
     assert cache.capacity == 15
     assert held(cache)[0] == [float(row) for row in range(9)]

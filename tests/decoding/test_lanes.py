@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numba import njit
 
-from accel.lanes import (
+from accel.native.simd import (
     everywhere,
     exponential,
     highest,

@@ -7,13 +7,14 @@ import random
 
 import numpy as np
 import pytest
+from tiny_models import numbers
 
-from accel import lines as lines_of
+from accel import infilling as lines_of
+from accel.batch import chain_batch
 from accel.engine import Engine
-from accel.lines import Line, LineSearch, is_between_lines
-from accel.loading import DEFAULT_MODEL
-from accel.prompts import Prompt, fim_prompt
-from accel.rows import chain_rows
+from accel.infilling import Line, LineSearch, is_between_lines
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.prompts import Prompt, fim_prompt
 
 BEFORE = '''def mean(values):
     """The mean of the values."""
@@ -35,8 +36,8 @@ def _prompt(engine: Engine, prefix: str, suffix: str) -> Prompt:
 
 def _chances(engine: Engine, tokens: list[int], last: int) -> np.ndarray:
     """Log-probabilities behind each of the last tokens, by one plain forward."""
-    rows = chain_rows(np.array(tokens, np.int32), len(tokens) - last)
-    logits = engine.forward(rows, engine.session()).float().numpy().astype(np.float64)
+    batch = chain_batch(np.array(tokens, np.int32), len(tokens) - last)
+    logits = numbers(engine.model, batch, engine.model.new_cache(64)).astype(np.float64)
     highest = logits.max(-1, keepdims=True)
     return logits - highest - np.log(np.exp(logits - highest).sum(-1, keepdims=True))
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import save
+from tiny_models import numbers, save
 
-from accel.compiled_llama import CompiledLlama
-from accel.llama_module import read_llama
-from accel.loading import DEFAULT_MODEL, end_tokens, load_module
-from accel.rows import chain_rows
+from accel.batch import chain_batch
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.hf_loading import DEFAULT_MODEL, end_tokens, load_module
+from accel.models.safetensors_llama import read_llama
 
 CPU = torch.device("cpu")
 
@@ -49,8 +49,9 @@ def test_the_compiled_forward_of_both_is_the_same() -> None:
         assert module is not None
         model = CompiledLlama.from_module(module)
         assert model is not None
-        logits.append(model.forward(chain_rows(text, len(text) - 1), model.new_cache(100)))
-    assert torch.equal(*logits)
+        batch = chain_batch(text, len(text) - 1)
+        logits.append(numbers(model, batch, model.new_cache(100)))
+    assert np.array_equal(*logits)
 
 
 @pytest.fixture

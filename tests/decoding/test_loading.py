@@ -10,11 +10,13 @@ import pytest
 import torch
 from tiny_models import save
 
-from accel import opening, store
-from accel.compiled_llama import CompiledLlama
 from accel.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
-from accel.store import Store, fingerprint
+from accel.models import fingerprint as names
+from accel.models import registry as opening
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.fingerprint import fingerprint
+from accel.planning.profile_store import ProfileStore
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +40,19 @@ def refusal(model: Path | str, kind: type[AccelError]) -> str:
     return message
 
 
-def test_a_sound_folder_loads_and_is_measured_at_its_first_starts(
+def test_a_sound_folder_loads_and_is_measured_at_its_first_start(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accel.profile.MOST_LOOKS", 2)
     engine = Engine.load(folder, dtype="fp32", threads=1)
-    assert (engine.dtype, engine.path, engine.end_tokens) == ("fp32", "lean", {299})
+    assert (engine.dtype, engine.form, engine.end_tokens) == ("fp32", "lean", {299})
     (file,) = (tmp_path / "cache" / "redraft" / "profiles").iterdir()
     contents = [file.read_bytes()]
     for _ in range(2):
-        assert Engine.load(folder, dtype="fp32", threads=1).path == "lean"
+        assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"
         contents.append(file.read_bytes())
-    assert contents[0] != contents[1] == contents[2]
+    assert contents[0] == contents[1] == contents[2]
     file.write_text("{ damaged")
-    assert Engine.load(folder, dtype="fp32", threads=1).path == "lean"
+    assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"
 
 
 def test_automatic_settings_are_one_of_the_two_dtypes(folder: Path) -> None:
@@ -128,7 +129,7 @@ def test_a_full_disk_costs_the_store_only(tmp_path: Path, monkeypatch: pytest.Mo
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    store = Store("name")
+    store = ProfileStore("name")
     store.put("a", [1])
     assert store.get("a") == [1]
 
@@ -138,9 +139,9 @@ def test_the_fingerprint_changes_with_the_processor(
 ) -> None:
     """A home folder may be that of several machines."""
     before = fingerprint(folder, "cpu")
-    monkeypatch.setattr(store, "HAS_TILES", not store.HAS_TILES)
+    monkeypatch.setattr(names, "HAS_TILES", not names.HAS_TILES)
     without = fingerprint(folder, "cpu")
-    monkeypatch.setattr(store, "FEATURES", {*store.FEATURES, "something new"})
+    monkeypatch.setattr(names, "FEATURES", {*names.FEATURES, "something new"})
     assert len({before, without, fingerprint(folder, "cpu")}) == 3
 
 
@@ -158,20 +159,20 @@ def test_out_of_memory_is_said_and_costs_the_request_only(
     import numpy as np
 
     from accel.errors import OutOfMemory
-    from accel.generation import GenerationRequest
+    from accel.request import GenerationRequest
 
     engine = Engine.load(folder, dtype="fp32", threads=1)
-    forward = engine.model.forward_with_masks
+    forward = engine.model._logits
 
     def full(*_: object) -> torch.Tensor:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
 
     session = engine.session()
     request = GenerationRequest(np.arange(20, dtype=np.int32), max_tokens=4)
-    monkeypatch.setattr(engine.model, "forward_with_masks", full)
+    monkeypatch.setattr(engine.model, "_logits", full)
     with pytest.raises(OutOfMemory, match="use"):
         engine.generate(request, session).finish()
-    monkeypatch.setattr(engine.model, "forward_with_masks", forward)
+    monkeypatch.setattr(engine.model, "_logits", forward)
     assert len(engine.generate(request, session).finish().tokens) > 0
 
 
@@ -187,4 +188,4 @@ def test_a_forward_that_cannot_be_compiled_is_left_to_the_next(
     monkeypatch.setattr(CompiledLlama, "forward", broken)
     shutil.rmtree(folder)
     save(folder, "llama", hidden_size=64, intermediate_size=96, head_dim=32)
-    assert Engine.load(folder, dtype="fp32", threads=1).path == "lean"
+    assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"

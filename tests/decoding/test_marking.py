@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from accel.marking import NEAR_HOLE, cut, cut_at, middle_place
+from accel.text.edit_rules.markers import NEAR_HOLE, cut, cut_at, middle_place
 
 
 def test_pieces_are_outside_and_inside_by_turns() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from accel.matmul import BLOCK, multiply, narrow, packed, row_dtype, wide
+from accel.models.cpu.matmul import BLOCK, multiply, narrow, packed, row_dtype, wide
 
 KINDS = sorted({(kind, kept) for kind in ("f4", "i2") for kept in (kind, row_dtype(kind).str[1:])})
 """Numbers of a matrix, and of the rows that are multiplied with it."""

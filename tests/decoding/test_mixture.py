@@ -10,11 +10,12 @@ import pytest
 from small_mixture import WEIGHTS, IndexOfText, drafter, paths_of, request_of
 
 from accel.draft_tree import DraftTree, Source
-from accel.replay import replay
-from accel.sources import acceptance, mixture
-from accel.sources.acceptance import Scratch, hidden_of_near, probabilities_of
-from accel.sources.best_first import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
-from accel.sources.evidence import (
+from accel.drafting.base import Continuations, DraftRequest, Prices
+from accel.drafting.history import History
+from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import drafter as mixture
+from accel.drafting.retrieval.acceptance_model import Scratch, hidden_of_near, probabilities_of
+from accel.drafting.retrieval.candidate_features import (
     GROUPS,
     LEVELS,
     MATCHED_GROUPS,
@@ -23,12 +24,11 @@ from accel.sources.evidence import (
     forget,
     gather,
 )
-from accel.sources.history import History
-from accel.sources.mixture import MixtureDrafter
-from accel.sources.protocol import Continuations, DraftRequest, Prices
-from accel.sources.recycling import RecyclingTable
-from accel.sources.surroundings import note_surroundings
-from accel.sources.token_shapes import SHAPES
+from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.nearby_tokens import note_surroundings
+from accel.drafting.retrieval.token_classes import SHAPES
+from accel.drafting.retrieval.tree_search import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
+from accel.replay import replay
 
 
 def slow_probabilities(counts, totals, state, shapes, last_shape):
@@ -243,17 +243,6 @@ def test_history_serves_the_next_request_of_a_workspace():
     assert again.sources["history"] > 20
     assert again.forwards < first.forwards / 2
     assert elsewhere.sources["history"] == 0
-
-
-def test_recycled_logits_are_drafted_where_nothing_else_is_known():
-    table = RecyclingTable(49)
-    table.learn(np.array([3, 9], np.int32), np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.int32))
-    drafting = drafter(recycling=table)
-    drafting.begin(DraftRequest(np.array([1, 2, 3], np.int32)))
-    tree = drafting.draft(16)
-    recycled = {path for path, s in zip(paths_of(tree), tree.sources, strict=True) if s == 8}
-    assert (9,) in recycled
-    assert (9, 5) in recycled
 
 
 def test_what_came_while_nothing_was_drafted_is_known_when_something_is():

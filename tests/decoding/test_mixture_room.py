@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from small_mixture import IndexOfText, drafter, paths_of, request_of
 
-from accel.sources.history import History
-from accel.sources.mixture_room import HANDED_NODES
+from accel.drafting.history import History
+from accel.drafting.retrieval.kernels import HANDED_NODES
 
 
 class DirectText(IndexOfText):

@@ -15,9 +15,9 @@ from tiny_models import open_engine, save
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.errors import InvalidRequest, PeerUnavailable
-from accel.generation import GenerationRequest
 from accel.peers import hf_generate
 from accel.peers.hf_generate import HfGenerate, Mode
 from accel.peers.prompt_lookup import PromptLookupDrafter
@@ -25,7 +25,7 @@ from accel.peers.rest import INTERPRETER, RestDrafter, RestStore
 from accel.peers.rest_rule import RestRuleDrafter
 from accel.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
 from accel.replay import replay
-from accel.sources.protocol import DraftRequest
+from accel.request import GenerationRequest
 
 
 def array(*tokens: int) -> TokenArray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from tiny_models import open_engine, save
 
 from accel.draft_tree import DraftTree, Source
-from accel.planner import Planner
-from accel.profile import Costs, best, measure
-from accel.trust import Trust
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.feedback import AcceptanceTracker
+from accel.planning.measuring import measure
+from accel.planning.planner import Planner
 
 
 def tree_of(probabilities: list[float]) -> DraftTree:
@@ -21,9 +21,9 @@ def tree_of(probabilities: list[float]) -> DraftTree:
     return tree
 
 
-def linear(fixed: float, slope: float) -> Costs:
+def linear(fixed: float, slope: float) -> ForwardCosts:
     rows = [1, 2, 4, 8, 16, 32, 64, 128]
-    return Costs([256], rows, np.array([[fixed + slope * count for count in rows]]))
+    return ForwardCosts([256], rows, np.array([[fixed + slope * count for count in rows]]))
 
 
 def test_the_choice_equals_a_search_over_all_sizes() -> None:
@@ -50,24 +50,24 @@ def test_unlikely_drafts_are_not_verified() -> None:
 
 def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
     """One row at 9 ms, two to eight at 2 ms: one is computed as two, five as eight."""
-    costs = Costs([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
-    planner = Planner(costs)
+    costs = ForwardCosts([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
+    planner = Planner(costs, widths=(1, 2, 8, 16))
     targets = [rows + planner.padding(rows, 0) for rows in range(1, 18)]
     assert targets == [2, 2, *[8] * 6, *[16] * 8, 17]
     assert [planner.seconds(rows, 0) for rows in (1, 2, 5, 8, 9)] == [2.0, 2.0, 2.0, 2.0, 7.0]
-    alone = Planner(costs, can_pad=False)
+    alone = Planner(costs)
     assert [alone.padding(rows, 0) for rows in (1, 5)] == [0, 0]
     assert alone.seconds(1, 0) == 9.0
     assert planner.padding(5000, 0) == 0
 
 
 def test_costs_are_linear_between_and_beyond_what_was_measured() -> None:
-    costs = Costs([100, 300], [1, 4, 8], np.array([[1.0, 4.0, 8.0], [3.0, 6.0, 10.0]]))
+    costs = ForwardCosts([100, 300], [1, 4, 8], np.array([[1.0, 4.0, 8.0], [3.0, 6.0, 10.0]]))
     assert costs.by_rows(100, 8).tolist()[1:] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert costs.by_rows(200, 12).tolist()[8:] == [9, 10, 11, 12, 13]
     assert costs.by_rows(5, 8)[1] == 1.0
     assert costs.by_rows(9000, 8)[1] == 3.0
-    assert Costs.from_json(costs.to_json()).by_rows(200, 12).tolist() == (
+    assert ForwardCosts.from_json(costs.to_json()).by_rows(200, 12).tolist() == (
         costs.by_rows(200, 12).tolist()
     )
 
@@ -84,27 +84,27 @@ def test_costs_are_linear_between_and_beyond_what_was_measured() -> None:
 )
 def test_damaged_costs_are_not_trusted(data: object) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        Costs.from_json(data)  # type: ignore[arg-type]
+        ForwardCosts.from_json(data)  # type: ignore[arg-type]
 
 
 def test_trust_falls_with_refused_drafts_and_comes_back() -> None:
-    trust = Trust()
+    trust = AcceptanceTracker()
     assert trust.factor == 1.0
     for _ in range(50):
-        trust.learn(4.0, 0)
+        trust.learn(4.0, 0, 1e-3)
     low = trust.factor
     assert low < 0.1
     for _ in range(200):
-        trust.learn(4.0, 4)
+        trust.learn(4.0, 4, 1e-3)
     assert trust.factor > 0.8
 
 
 def test_what_was_learnt_fades_while_nothing_is_verified() -> None:
-    trust = Trust()
+    trust = AcceptanceTracker()
     for _ in range(50):
-        trust.learn(4.0, 0)
+        trust.learn(4.0, 0, 1e-3)
     for _ in range(300):
-        trust.drafted(1e-4, taken=False)
+        trust.note_draft(1e-4, taken=False, gain_s=0.0)
     assert trust.factor > 0.9
 
 
@@ -112,59 +112,55 @@ def test_wrong_drafts_cost_little() -> None:
     """A drafter that is always wrong and always sure, over 400 tokens at the measured costs of the
     embedded model in bf16: less than 5 % above plain decoding."""
     rows = [1, 2, 4, 8, 16, 32, 64]
-    costs = Costs([512], rows, np.array([[1.39, 1.6, 1.91, 2.29, 3.08, 4.06, 6.7]]))
-    planner, trust = Planner(costs), Trust()
+    costs = ForwardCosts([512], rows, np.array([[1.39, 1.6, 1.91, 2.29, 3.08, 4.06, 6.7]]))
+    planner, trust = Planner(costs), AcceptanceTracker()
     spent = 0.0
     for _ in range(400):
         plain = planner.seconds(1, 512)
         if trust.wants_draft(plain):
             tree = planner.fit(tree_of([0.9] * 16), 1, 512, trust.factor, 0.1)
-            trust.drafted(0.05, taken=len(tree) > 0)
+            gain_s = planner.saved_s(tree, 1, 512, trust.factor, 0.1)
+            trust.note_draft(0.05, taken=len(tree) > 0, gain_s=gain_s)
             spent += 0.05
         else:
             tree = DraftTree.empty()
         spent += planner.seconds(1 + len(tree), 512)
         if len(tree):
-            trust.learn(float(tree.probabilities.sum()), 0)
+            trust.learn(float(tree.probabilities.sum()), 0, plain)
     assert spent < 1.05 * 400 * planner.seconds(1, 512)
 
 
 def test_costly_drafts_pause_when_they_are_refused_again_and_again() -> None:
-    trust = Trust()
+    trust = AcceptanceTracker()
     asked = 0
     for _ in range(100):
         if trust.wants_draft(plain_s=1e-3):
             asked += 1
-            trust.drafted(1e-3, taken=False)
+            trust.note_draft(1e-3, taken=False, gain_s=0.0)
     assert 5 < asked < 20
-    trust.drafted(1e-3, taken=True)
+    for _ in range(20):
+        trust.note_draft(1e-3, taken=True, gain_s=4e-3)
     assert all(trust.wants_draft(1e-3) for _ in range(5))
-    cheap = Trust()
+    cheap = AcceptanceTracker()
     for _ in range(20):
         assert cheap.wants_draft(1.0)
-        cheap.drafted(1e-6, taken=False)
+        cheap.note_draft(1e-6, taken=False, gain_s=0.0)
 
 
 def test_drafts_that_are_refused_against_expectation_become_rare() -> None:
     """Each is expected to save four times what it costs, and never saves anything."""
-    trust, drafts = Trust(), 0
+    trust, drafts = AcceptanceTracker(), 0
     for _ in range(300):
         if trust.wants_draft(1e-3):
             drafts += 1
-            trust.drafted(1e-4, taken=True, gain_s=trust.factor * 4e-4)
+            trust.note_draft(1e-4, taken=True, gain_s=trust.factor * 4e-4)
             trust.learn(0.4, 0, 1e-3)
     assert drafts < 40
-    other = Trust()
+    other = AcceptanceTracker()
     for _ in range(100):
         assert other.wants_draft(1e-3)
-        other.drafted(1e-4, taken=True, gain_s=4e-4)
+        other.note_draft(1e-4, taken=True, gain_s=4e-4)
         other.learn(0.4, 0 if other.factor > 1 else 1, 1e-3)
-
-
-def test_best_is_the_first_of_the_largest() -> None:
-    logits = torch.tensor([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
-    assert best(logits) == logits.argmax(-1).tolist() == [1, 0]
-    assert best(logits.to(torch.bfloat16)) == [1, 0]
 
 
 def test_measuring_covers_the_grid_and_keeps_to_its_time(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -184,29 +180,54 @@ def test_measuring_covers_the_grid_and_keeps_to_its_time(tmp_path) -> None:  # t
 def test_drafts_that_save_less_than_they_cost_become_rare() -> None:
     """Drafting takes 0.1 ms and saves half of it: one step in 33 drafts. Once drafts save time,
     every step does."""
-    trust, drafts = Trust(), []
+    trust, drafts = AcceptanceTracker(), []
     for _ in range(400):
         drafts.append(trust.wants_draft(1e-3))
         if drafts[-1]:
-            trust.drafted(1e-4, taken=True, gain_s=5e-5)
+            trust.note_draft(1e-4, taken=True, gain_s=5e-5)
     assert sum(drafts[:64]) <= 8
     assert sum(drafts[64:]) <= 336 // 33 + 1
     for _ in range(40):
         if trust.wants_draft(1e-3):
-            trust.drafted(1e-4, taken=True, gain_s=2e-3)
+            trust.note_draft(1e-4, taken=True, gain_s=2e-3)
     assert all(trust.wants_draft(1e-3) for _ in range(20))
-    trust.drafted(1e-4, taken=False, gain_s=0.0)
+    trust.note_draft(1e-4, taken=False, gain_s=0.0)
     assert trust.wants_draft(1e-3), "one draft in vain is no reason to stop"
 
 
 def test_a_slower_machine_than_was_measured_does_not_end_drafting() -> None:
     """Drafts cost as much more as forwards do, and save as much more."""
-    slow, measured = Trust(), Trust()
+    slow, measured = AcceptanceTracker(), AcceptanceTracker()
     for _ in range(100):
-        slow.verified(2e-3, 1e-3)
-        measured.verified(1e-3, 1e-3)
+        slow.note_forward(2e-3, 1e-3)
+        measured.note_forward(1e-3, 1e-3)
     for trust in (slow, measured):
         for _ in range(20):
-            trust.drafted(1e-3, True, 1e-3)
+            trust.note_draft(1e-3, taken=True, gain_s=1e-3)
     assert slow.wants_draft(1e-3)
     assert not measured.wants_draft(1e-3)
+
+
+STEPS = [1.0, 1.0, 1.0, 1.0, 2.5, 2.5, 2.5, 2.5, 2.5]
+CURVES = {
+    "flat": [1.0 + 0.001 * rows for rows in range(9)],
+    "steep": [1.0 * max(rows, 1) for rows in range(9)],
+    "a staircase": [STEPS[max(rows - 1, 0)] for rows in range(9)],
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_any_form_of_curve_is_planned_on(name: str) -> None:
+    """Flat: all nodes. Steep: none of low chance. A staircase: up to the edge of a step."""
+    costs = ForwardCosts([256], list(range(1, 9)), np.array([CURVES[name][1:]]))
+    tree = tree_of([0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.05])
+    chosen = len(Planner(costs).fit(tree, 1, 0, 1.0, 0.0))
+    assert chosen == {"flat": 7, "steep": 0, "a staircase": 3}[name]
+
+
+def test_a_tree_keeps_to_so_many_leaves() -> None:
+    tree = tree_of([0.5, 0.4, 0.3, 0.2])
+    assert len(tree.with_leaves(2)) == 2
+    assert tree.with_leaves(4) is tree
+    chain = DraftTree.chain(np.arange(5, dtype=np.int32), Source.PROMPT)
+    assert chain.with_leaves(1) is chain

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.processor import first_level
+from accel.native.cpu_features import first_level
 
 FOLDER = Path(__file__).parent
 
@@ -19,7 +19,7 @@ _HASWELL = "+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16
 
 
 def features_under(settings: dict[str, str]) -> set[str]:
-    code = "from accel.processor import FEATURES; print(*FEATURES)"
+    code = "from accel.native.cpu_features import FEATURES; print(*FEATURES)"
     found = subprocess.run(
         [sys.executable, "-c", code],
         check=True,

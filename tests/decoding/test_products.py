@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from accel import opening, products
-from accel.compiled_llama import pack_weights
-from accel.compiled_parts import Weights
-from accel.llama_module import read_llama
-from accel.loading import DEFAULT_MODEL
-from accel.profile import Costs
-from accel.store import Store
+from accel.models import registry as opening
+from accel.models.cpu import matmul_timing as products
+from accel.models.cpu.llama import pack_weights
+from accel.models.cpu.parts import Weights
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.models.safetensors_llama import read_llama
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.profile_store import ProfileStore
 
 CPU = torch.device("cpu")
 
@@ -62,12 +63,12 @@ def test_the_faster_is_taken_and_neither_is_opened(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     is_fp32 = faster == torch.float32
 
-    def costs_of(weights: Weights, _budget_s: float) -> Costs:
+    def costs_of(weights: Weights, _budget_s: float) -> ForwardCosts:
         is_faster = (weights.embedding.dtype == np.float32) == is_fp32
         seconds = np.array([[1.0, 2.0, 4.0]]) * (1 if is_faster else 2)
-        return Costs([512], [1, 8, 32], seconds)
+        return ForwardCosts([512], [1, 8, 32], seconds)
 
     monkeypatch.setattr(opening, "product_costs", costs_of)
     monkeypatch.setattr(opening, "open_model", None)
-    settings = opening.choose_settings(DEFAULT_MODEL, "auto", 1, CPU, Store("chosen"))
+    settings = opening.choose_settings(DEFAULT_MODEL, "auto", 1, CPU, ProfileStore("chosen"))
     assert settings.dtype == faster

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import Source
-from accel.sources.prompt import PromptIndex
+from accel.drafting.retrieval.prompt_index import PromptIndex
 
 
 def slow_lookup(parts, context, max_match, depth):

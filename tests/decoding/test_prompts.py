@@ -11,10 +11,10 @@ import pytest
 from tiny_models import byte_tokenizer
 
 from accel.errors import InvalidRequest, UnsupportedPrompt
-from accel.formats import Order, fill_format
-from accel.loading import DEFAULT_MODEL
-from accel.prompts import back_off, edit_prompt, fim_prompt
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.prompts import back_off, edit_prompt, fim_prompt
+from accel.text.special_tokens import Order, fill_format
+from accel.text.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
 CODE = "".join(f"def function_{n}(value):\n    return value + {n}\n\n\n" for n in range(200))

@@ -14,7 +14,7 @@ from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS
 from accel.models.cpu.quantised.instruction_sets import CHOICE, INSTRUCTION_SETS, chosen, here
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
-from accel.processor import FEATURES
+from accel.native.cpu_features import FEATURES
 from tests.decoding.slow_weights import SIZES, product, random_blocks, values_of, weights_of
 
 Floats = NDArray[np.float32]

@@ -9,9 +9,9 @@ import pytest
 from edit_words import END, WordCodec, edit_request, replay_edit
 
 from accel.draft_tree import DraftTree, Source
+from accel.drafting.base import Continuations, DraftRequest
+from accel.drafting.copy.drafter import ReuseDrafter
 from accel.replay import replay
-from accel.sources.protocol import Continuations, DraftRequest
-from accel.sources.reuse import ReuseDrafter
 
 FUNCTION = """def connect(host, port):
     address = resolve(host)

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from edit_words import WordCodec
 
-from accel.loading import DEFAULT_MODEL
-from accel.marking import cut
-from accel.prompts import edit_prompt
-from accel.sources.rewrites import (
+from accel.drafting.copy.rewrites import (
     learn_rename,
     rewrite,
     shown_at,
@@ -21,7 +18,10 @@ from accel.sources.rewrites import (
     still_due,
     version_of,
 )
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.edit_rules.markers import cut
+from accel.text.prompts import edit_prompt
+from accel.text.tokenizer import Tokenizer
 
 CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
 

@@ -15,8 +15,8 @@ from transformers import (
 
 from accel.draft_tree import DraftTree, Source
 from accel.errors import InvalidRequest
-from accel.sampling import Sampling, choose, gumbel, nucleus, penalised
-from accel.verifier import walk
+from accel.verification.sampling import Sampling, choose, gumbel, nucleus, penalised
+from accel.verification.verifier import walk
 
 NONE = np.empty(0, np.int32)
 

@@ -10,10 +10,10 @@ import torch
 from tiny_models import open_engine, random_prompt, reference_module, reference_tokens, run, save
 from torch import nn
 
+from accel.drafting.base import DraftRequest
+from accel.drafting.draft_model import DraftModelDrafter
 from accel.errors import PeerUnavailable
 from accel.peers.self_speculative import SelfSpeculativeModel, choose_layers
-from accel.sources.draft_model import DraftModelDrafter
-from accel.sources.protocol import DraftRequest
 
 LAYERS = 4
 

@@ -22,7 +22,7 @@ from tiny_models import (
 
 from accel.engine import Engine
 from accel.errors import SessionBusy
-from accel.generation import GenerationRequest
+from accel.request import GenerationRequest
 
 END = 299
 

@@ -7,10 +7,9 @@ import pytest
 from edit_words import END, WordCodec, edit_request
 
 from accel.draft_tree import DraftTree
-from accel.sources.copy_rows import INSTRUCTED
-from accel.sources.cursor import AT, OFF_TRACK
-from accel.sources.reuse import ReuseDrafter
-from accel.sources.slips import (
+from accel.drafting.copy.alignment import AT, OFF_TRACK
+from accel.drafting.copy.candidates import INSTRUCTED
+from accel.drafting.copy.deviation_rate import (
     ELSEWHERE,
     FOLLOWING,
     LOOK_BACK,
@@ -21,6 +20,7 @@ from accel.sources.slips import (
     mark_places,
     odds,
 )
+from accel.drafting.copy.drafter import ReuseDrafter
 
 
 @pytest.mark.parametrize("seed", range(30))

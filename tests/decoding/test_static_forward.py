@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import Oracle, open_engine, reference_module, reference_tokens, save
+from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
 
+from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
-from accel.generation import GenerationRequest
-from accel.llama import LlamaModel
-from accel.loading import load_module
-from accel.probe import Probe, ancestors
-from accel.rows import Rows, chain_rows, tree_rows
-from accel.static_forward import StaticCache, StaticLlama
+from accel.models.cuda_graphs import CudaGraphLlama, StaticCache
+from accel.models.hf_loading import load_module
+from accel.models.llama_torch import FusedLlama
+from accel.models.probe import Probe, ancestors
+from accel.request import GenerationRequest
 
 CPU = torch.device("cpu")
 
@@ -25,9 +25,9 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def static(folder: Path, dtype: torch.dtype) -> StaticLlama:
-    model = StaticLlama.from_module(load_module(folder, dtype, CPU, "eager"))
-    assert isinstance(model, StaticLlama)
+def static(folder: Path, dtype: torch.dtype) -> CudaGraphLlama:
+    model = CudaGraphLlama.from_module(load_module(folder, dtype, CPU, "eager"))
+    assert isinstance(model, CudaGraphLlama)
     return model
 
 
@@ -36,7 +36,7 @@ def static(folder: Path, dtype: torch.dtype) -> StaticLlama:
 def test_logits_are_the_modules(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:
     folder = save(tmp_path, kind)
     model = static(folder, dtype)
-    assert Probe(load_module(folder, dtype, CPU, "eager")).agrees(model, model.capability)
+    assert Probe(load_module(folder, dtype, CPU, "eager")).agrees(model, model.capability.kind)
 
 
 def random_tree(random: np.random.Generator, nodes: int) -> DraftTree:
@@ -50,27 +50,27 @@ def test_every_number_of_rows_equals_the_lean_forward(tmp_path: Path) -> None:
     cache; and without logits."""
     folder = save(tmp_path, "llama")
     model = static(folder, torch.float32)
-    lean = LlamaModel.from_module(load_module(folder, torch.float32, CPU, "eager"))
+    lean = FusedLlama.from_module(load_module(folder, torch.float32, CPU, "eager"))
     assert lean is not None
     random = np.random.default_rng(0)
     ours, theirs = model.new_cache(16), lean.new_cache(16)
     assert isinstance(ours, StaticCache)
 
-    def compare(rows: Rows, kept: list[int]) -> None:
-        torch.testing.assert_close(
-            model.forward(rows, ours), lean.forward(rows, theirs), rtol=1e-3, atol=1e-4
+    def compare(rows: ForwardBatch, kept: list[int]) -> None:
+        np.testing.assert_allclose(
+            numbers(model, rows, ours), numbers(lean, rows, theirs), rtol=1e-3, atol=1e-4
         )
         for cache in (ours, theirs):
-            cache.keep(kept)
+            cache.commit(kept)
 
     with torch.inference_mode():
         for count in range(66):
             tree = random_tree(random, count)
             kept = [0, *(1 + node for node in ancestors(tree, count - 1))]
-            compare(tree_rows(np.array([count], np.int32), tree), kept)
+            compare(tree_batch(np.array([count], np.int32), tree), kept)
             if count % 20 == 19:
                 text = random.integers(0, 256, 150).astype(np.int32)
-                compare(chain_rows(text, len(text)), list(range(len(text))))
+                compare(chain_batch(text, len(text)), list(range(len(text))))
     assert ours.length > 512
     assert max(columns for _, columns, _ in ours.steps) > 512
 
@@ -79,7 +79,8 @@ def test_text_equals_transformers(tmp_path: Path) -> None:
     """With drafts and two sessions in turn, each of which has its own keys."""
     folder = save(tmp_path, "llama")
     engine = open_engine(folder)
-    engine.model = static(folder, torch.float32)
+    ends, engine.model = engine.end_tokens, static(folder, torch.float32)
+    engine.model.end_tokens = ends
     module = reference_module(folder)
     random = np.random.default_rng(1)
     sessions = [engine.session(), engine.session()]

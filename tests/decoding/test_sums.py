@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from accel.lanes import load
-from accel.sums import MOST_SUMMED, add_to, no_sums, sum_of
+from accel.native.deterministic_sum import MOST_SUMMED, add_to, no_sums, sum_of
+from accel.native.simd import load
 
 
 @njit

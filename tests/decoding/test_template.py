@@ -7,7 +7,7 @@ import time
 import pytest
 from small_vocabularies import TEMPLATE
 
-from accel.template import TemplateFailed, render
+from accel.text.template import TemplateFailed, render
 
 
 def test_a_message_stands_in_the_template() -> None:

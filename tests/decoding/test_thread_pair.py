@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import save
+from numpy.typing import NDArray
+from tiny_models import numbers, save
 
-from accel.compiled_llama import CompiledCache, CompiledLlama
+from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
-from accel.loading import load_module
-from accel.meeting import meet, new_meeting
-from accel.profile import Costs, share
-from accel.rows import Rows, chain_rows, tree_rows
-from accel.thread_pair import ThreadPair, _Mailbox
+from accel.models.cpu.barrier import meet, new_meeting
+from accel.models.cpu.cache import CompiledCache
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.thread_pair import ThreadPair, _Mailbox
+from accel.models.hf_loading import load_module
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.measuring import share
+from accel.verification.verifier import walk
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -30,12 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
 
 
-def computed(model: CompiledLlama, text: Rows, rows: Rows) -> tuple[torch.Tensor, CompiledCache]:
+def computed(
+    model: CompiledLlama, text: ForwardBatch, rows: ForwardBatch
+) -> tuple[NDArray[np.float32], CompiledCache]:
     cache = model.new_cache(128)
     assert isinstance(cache, CompiledCache)
-    model.forward(text, cache)
-    cache.keep(list(range(len(text))))
-    return model.forward(rows, cache), cache
+    model.forward(text, [cache])
+    cache.commit(list(range(len(text))))
+    return numbers(model, rows, cache), cache
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -45,15 +51,15 @@ def test_two_threads_compute_what_one_does(folder: Path, dtype: torch.dtype) -> 
     assert model is not None
     model.shares_patiently(True)
     random = np.random.default_rng(5)
-    text = chain_rows(random.integers(0, 256, 21).astype(np.int32), 21)
+    text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
     for count in range(1, 66):
         tokens = random.integers(0, 256, count).astype(np.int32)
-        rows = chain_rows(tokens, int(random.integers(0, count)))
+        rows = chain_batch(tokens, int(random.integers(0, count)))
         model.shared_from = 0
         alone, expected = computed(model, text, rows)
         model.shared_from = 1
         shared, cache = computed(model, text, rows)
-        assert torch.equal(alone, shared), count
+        assert np.array_equal(alone, shared), count
         for part, wanted in zip(cache.kept, expected.kept, strict=True):
             assert (part == wanted).all(), count
 
@@ -73,19 +79,21 @@ def test_whoever_stands_by_computes_what_it_is_told(folder: Path) -> None:
             cache.trim(3)
         count = int(random.integers(0, 40) if random.random() < 0.3 else random.integers(0, 3))
         tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
-        rows = tree_rows(random.integers(0, 256, 1).astype(np.int32), tree)
+        rows = tree_batch(random.integers(0, 256, 1).astype(np.int32), tree)
         model.shared_from = 0
-        path, tokens = model.verify(rows, tree, cache)
-        logits = model.forward(rows, cache)
+        logits = numbers(model, rows, cache)
+        tokens = logits.argmax(-1).tolist()
+        path, _ = walk(tree, lambda node, _above, tokens=tokens: tokens[node + 1])
         model.shared_from = 1
         time.sleep(float(random.choice([0, 0, 0, 1e-4, 2e-3, 4e-3])))
         told = f"seed {seed}, forward {number} of {count + 1} rows"
         if random.random() < 0.3:
-            assert torch.equal(model.forward(rows, cache), logits), told
-        found, chosen = model.verify(rows, tree, cache)
-        assert found == path, told
-        assert chosen.tolist() == tokens.tolist(), told
-        cache.keep([0, *(node + 1 for node in path)])
+            assert np.array_equal(numbers(model, rows, cache), logits), told
+        found = model.forward(rows, [cache]).argmax()
+        assert [found[node + 1] for node in (-1, *path)] == [
+            tokens[node + 1] for node in (-1, *path)
+        ], told
+        cache.commit([0, *(node + 1 for node in path)])
 
 
 def test_a_late_partner_is_left_alone_for_longer_each_time() -> None:
@@ -170,16 +178,23 @@ def test_the_partner_ends_with_its_owner() -> None:
     assert not others[0].is_alive()
 
 
+def two_threaded() -> Any:
+    made: Any = type("Two", (), {"can_share": True, "shared_from": 0, "shares_patiently": print})()
+    return made
+
+
 def test_two_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is, from the least number of rows on above which all are faster, by all contexts."""
-    costs = Costs([64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64))
+    costs = ForwardCosts(
+        [64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64)
+    )
     both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
-    monkeypatch.setattr("accel.profile.shared_seconds", lambda *_: both)
-    model: Any = type("Two", (), {"can_share": True})()
+    monkeypatch.setattr("accel.planning.measuring.shared_seconds", lambda *_: both)
+    model: Any = two_threaded()
     found = share(model, costs, 0.1)
     assert found.shared_from == 32
     assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
-    assert Costs.from_json(found.to_json()).shared_from == 32
+    assert ForwardCosts.from_json(found.to_json()).shared_from == 32
     both[:, 3] = 9
     assert share(model, costs, 0.1).shared_from == 0
     both[:] = 0.3

@@ -11,13 +11,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from accel.compiled_llama import CompiledLlama
-from accel.loading import DEFAULT_MODEL, load_module
-from accel.matmul import BLOCK, multiply, multiply_in_order, packed, rounded_bits
-from accel.memory import LINE, copied, empty, zeros
-from accel.processor import HAS_TILES
-from accel.rows import chain_rows
-from accel.tiles import TILE_PAIRS, multiply_by_tiles
+from accel.batch import chain_batch
+from accel.models.cpu.amx import TILE_PAIRS, multiply_by_tiles
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.matmul import BLOCK, multiply, multiply_in_order, packed, rounded_bits
+from accel.models.hf_loading import DEFAULT_MODEL, load_module
+from accel.native.aligned_memory import LINE, copied, empty, zeros
+from accel.native.cpu_features import HAS_TILES
 
 with_tiles = pytest.mark.skipif(not HAS_TILES, reason="the processor has no tile registers")
 
@@ -127,7 +127,7 @@ def logits_of_a_text() -> NDArray[np.float32]:
     assert model is not None
     tokens = np.random.default_rng(0).integers(0, 8192, 300).astype(np.int32)
     logits: NDArray[np.float32] = model.forward(
-        chain_rows(tokens, 290), model.new_cache(300)
+        chain_batch(tokens, 290), model.new_cache(300)
     ).numpy()
     return logits
 

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers import decoders, models, normalizers
 
 from accel.errors import BrokenModel, ModelNotFound
-from accel.loading import DEFAULT_MODEL
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import DraftTree, Source
-from accel.verifier import entropy_tokens, expected_hits, main_branch, walk
+from accel.verification.verifier import entropy_tokens, expected_hits, walk
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:
@@ -71,11 +71,11 @@ def test_relaxed_acceptance_takes_good_children_of_a_draft_model_only() -> None:
 def test_the_main_branch_follows_the_likeliest_children() -> None:
     tree = tree_of([1, 2], [3, 4, 5])
     tree.probabilities[:] = [0.2, 0.1, 0.6, 0.5, 0.4]
-    branch = main_branch(tree)
+    branch = tree.main_branch()
     assert branch.tokens.tolist() == [3, 4, 5]
     assert branch.parents.tolist() == [-1, 0, 1]
     np.testing.assert_allclose(branch.probabilities, [0.6, 0.5, 0.4])
-    assert len(main_branch(DraftTree.empty())) == 0
+    assert len(DraftTree.empty().main_branch()) == 0
 
 
 def test_expected_hits_are_those_of_the_visited_nodes() -> None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
+from accel.batch import ForwardBatch
+from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
 from accel.engine import Engine
-from accel.generation import Generation, GenerationRequest
-from accel.opening import open_model
-from accel.planner import Planner
-from accel.profile import Costs
-from accel.sources.protocol import DraftRequest
-from accel.tokenizer import Tokenizer as OurTokenizer
+from accel.models.base import Cache, Model
+from accel.models.registry import open_model
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.text.tokenizer import Tokenizer as OurTokenizer
 
 VOCABULARY = 300
 END = 299
@@ -152,24 +156,31 @@ class MemoryStore:
         self.kept[name] = value
 
 
-FLAT = Costs([256], [1, 128], np.array([[1.0, 1.01]]))
-"""Costs under which every draft pays."""
+def numbers(model: Model, batch: ForwardBatch, cache: Cache) -> NDArray[np.float32]:
+    """Logits of the batch's rows from ``logits_from`` on, a copy."""
+    wanted = replace(batch, wants_numbers=True)
+    logits = model.forward(wanted, [cache])
+    rows = [logits.row(row) for row in range(len(batch) - batch.logits_from)]
+    return np.array(rows).reshape(len(rows), model.vocabulary_size)
 
 
-def open_engine(folder: Path, costs: Costs = FLAT, **options: Any) -> Engine:
+FLAT = ForwardCosts([256], [1, 128], np.array([[1.0, 1.01]]))
+"""ForwardCosts under which every draft pays."""
+
+
+def open_engine(folder: Path, costs: ForwardCosts = FLAT, **options: Any) -> Engine:
     """An fp32 engine on the CPU, without measuring."""
     store: Any = MemoryStore()
-    opened = open_model(folder, torch.float32, torch.device("cpu"), store)
+    model, form = open_model(folder, torch.float32, torch.device("cpu"), store)
     engine = Engine(
-        opened.model,
+        model,
         OurTokenizer.from_folder(folder),
-        Planner(costs, can_pad=False),
+        Planner(costs),
         name=folder.name,
-        end_tokens=opened.end_tokens,
         threads=1,
         **options,
     )
-    engine.path = opened.path
+    engine.form = form
     return engine
 
 

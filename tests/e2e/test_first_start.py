@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.processor import cores
+from accel.native.cpu_features import cores
 
 ENGINE = """
 import json
@@ -31,9 +31,13 @@ EngineService().load(told.append)
 print(json.dumps({"names": names, "told": told}))
 """
 
-MEASURED = ("accel.kernels.", "accel.matmul.", "accel.tiles.")
+MEASURED = (
+    "accel.models.cpu.gemm_microkernels.",
+    "accel.models.cpu.matmul.",
+    "accel.models.cpu.amx.",
+)
 """The products of the dtype that is not taken."""
-LITTLE = ("accel.lines.",)
+LITTLE = ("accel.infilling.",)
 
 
 @pytest.mark.skipif(cores() < 2, reason="one core compiles where code is called")

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from accel.tokenizer import Tokenizer
+from accel.text.tokenizer import Tokenizer
 from repo_index.errors import BrokenTokenizer
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import DEFAULT_MODEL, source_text

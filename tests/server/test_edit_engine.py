@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from accel.loading import DEFAULT_MODEL
+from accel.models.hf_loading import DEFAULT_MODEL
 from accel.training.edits import make_edit
 from accel.training.quality import Judge
 from lsp_server import engine_process

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from accel.lines import Line
+from accel.infilling import Line
 from lsp_server.completion import fitting
 from lsp_server.engine_process import EngineService
 from lsp_server.jobs import CompletionJob

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from accel.loading import DEFAULT_MODEL
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.tokenizer import Tokenizer
 from lsp_server.complete_command import complete_retrieving
 from lsp_server.completion.repocoder import iterated, with_fragments
 from lsp_server.completion.similar_windows import STEP_LINES, WINDOW_LINES, SimilarWindows

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from accel.legible import legible_to
-from accel.loading import DEFAULT_MODEL
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.legible import legible_to
+from accel.text.tokenizer import Tokenizer
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from accel.loading import DEFAULT_MODEL
-from accel.sources import copy_rows as rows_of
-from accel.sources.reuse import ReuseDrafter
-from accel.tokenizer import Tokenizer
+from accel.drafting.copy import candidates as rows_of
+from accel.drafting.copy.drafter import ReuseDrafter
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.tokenizer import Tokenizer
 from accel.training.copy_weights import (
     LongestSuffix,
     Pair,

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from accel.engine import Engine
 from accel.errors import AccelError
-from accel.loading import DEFAULT_MODEL
-from accel.tokenizer import Tokenizer
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.tokenizer import Tokenizer
 from accel.training.edit_draft import (
     IGNORED,
     example_of,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import frozen_corpus
 import pytest
 
-from accel.training.edit_phrases import PHRASES, wordings
+from accel.text.edit_rules.phrases import PHRASES, wordings
+from accel.text.edit_rules.source_region import Region, Replacement, apply
 from accel.training.edits import EXACT_KINDS, KINDS, Edit, make_edit
-from accel.training.region import Region, Replacement, apply
 
 _EXTRA = '''
 @cached

@@ -15,11 +15,11 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel import lanes
-from accel.lanes import F32, FLOATS, I32, I64, LANES, WORDS, call, fill, joined
-from accel.memory import empty
 from accel.models.cpu.quantised.forms import BLOCK, EIGHT, FOUR, SIX
-from accel.sources.compiled import compiled_with
+from accel.native import simd as lanes
+from accel.native.aligned_memory import empty
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import F32, FLOATS, I32, I64, LANES, WORDS, call, fill, joined
 
 Records = NDArray[np.int8]
 """int8 [rows, blocks, 64]."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.lanes import call
 from accel.models.cpu.quantised.registers import (
     Sum,
     bytes_of,
@@ -18,6 +17,7 @@ from accel.models.cpu.quantised.registers import (
     same,
     words_of,
 )
+from accel.native.simd import call
 
 _LANES = 8
 _WORDS, _BYTES, _PAIRS = words_of(_LANES), bytes_of(_LANES), pairs_of(_LANES)

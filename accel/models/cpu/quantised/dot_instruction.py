@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.lanes import call
 from accel.models.cpu.quantised.registers import Sum, everywhere, same, words_of
+from accel.native.simd import call
 
 
 class _Sum:

@@ -10,7 +10,7 @@ from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
 from accel.models.cpu.quantised.avx_vnni import AvxVnni
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
-from accel.processor import FEATURES
+from accel.native.cpu_features import FEATURES
 
 INSTRUCTION_SETS: dict[str, InstructionSet] = {
     "avx512-vnni": Avx512Vnni(),

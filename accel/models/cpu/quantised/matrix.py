@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from accel import lanes
-from accel.memory import empty
 from accel.models.cpu.quantised import activations, product
 from accel.models.cpu.quantised.activations import Records, encode_rows, room_for_records
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
@@ -16,7 +14,9 @@ from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, EIGHT, Form
 from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.cpu.quantised.packing import Packed, pack
 from accel.models.cpu.quantised.product import address_of_product, call_product
-from accel.sources.compiled import compiled_with
+from accel.native import simd as lanes
+from accel.native.aligned_memory import empty
+from accel.native.numba_cache import compiled_with
 
 Floats = NDArray[np.float32]
 

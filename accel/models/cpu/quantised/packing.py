@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from accel.models.cpu.quantised import forms
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, PLANE, WORDS, Form
-from accel.sources.compiled import compiled_with
+from accel.native.numba_cache import compiled_with
 
 Packed = NDArray[np.uint8]
 """uint8 [groups, ``Form.group_bytes``]."""

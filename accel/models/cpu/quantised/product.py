@@ -15,8 +15,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from accel import lanes, memory
-from accel.lanes import I64
 from accel.models.cpu.quantised import (
     activations,
     avx2,
@@ -33,7 +31,10 @@ from accel.models.cpu.quantised.forms import COLUMNS, FORMS, PLANE, Form
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
-from accel.sources.compiled import compiled_with
+from accel.native import aligned_memory as memory
+from accel.native import simd as lanes
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import I64
 
 _SETS = tuple(INSTRUCTION_SETS.values())
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from llvmlite import ir
 
-from accel.lanes import I32
+from accel.native.simd import I32
 
 _I8, _I16 = ir.IntType(8), ir.IntType(16)
 

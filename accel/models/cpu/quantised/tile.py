@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from accel.lanes import F32, I32, I64, call, prefetch
-from accel.memory import LINE
 from accel.models.cpu.quantised.activations import CORRECTIONS, RECORD, SCALE, SUM
 from accel.models.cpu.quantised.forms import PLANE, SCALES, WORDS, Form
 from accel.models.cpu.quantised.registers import InstructionSet, Sum, everywhere, words_of
+from accel.native.aligned_memory import LINE
+from accel.native.simd import F32, I32, I64, call, prefetch
 
 _AHEAD = 4096
 """Bytes between what is read and what is fetched meanwhile."""

@@ -1,0 +1,110 @@
+"""The rows of one forward: pending tokens in a chain, and the draft tree that hangs from the last.
+
+Row ``pending - 1`` is the root of the tree; node ``i`` of the tree is row ``pending + i``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, TokenArray
+
+
+@dataclass(slots=True)
+class ForwardBatch:
+    """What a model computes in one forward.
+
+    tokens: int32 [T], writable; parents: int32 [T], the row that each follows, -1 where that is the
+    committed text, parents first; offsets: int32 [T], position of every row behind the committed
+    text; mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere, which is what
+    ``parents`` say, too; all rows attend the committed text. ``is_chain`` when every row follows
+    the one before it. Logits are wanted from row ``logits_from`` on: their numbers where
+    ``wants_numbers``, else which token is the likeliest. Rows behind ``meant`` have no meaning:
+    they bring the number of rows to one that the model computes fast.
+    """
+
+    tokens: TokenArray
+    parents: TokenArray
+    offsets: TokenArray
+    mask: NDArray[np.float32]
+    is_chain: bool
+    logits_from: int
+    wants_numbers: bool
+    meant: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+BLOCKED = np.float32(np.finfo(np.float32).min)
+
+
+def chain_batch(
+    tokens: TokenArray, logits_from: int, *, wants_numbers: bool = False
+) -> ForwardBatch:
+    """Rows of plain text."""
+    count = len(tokens)
+    # A copy: compiled code would be compiled anew for a read-only array.
+    own = np.array(tokens, np.int32)
+    places = np.arange(count, dtype=np.int32)
+    return ForwardBatch(
+        own, places - 1, places, _causal(count), True, logits_from, wants_numbers, count
+    )
+
+
+def tree_batch(
+    pending: TokenArray, tree: DraftTree, padding: int = 0, *, wants_numbers: bool = False
+) -> ForwardBatch:
+    """Rows of ``pending`` (at least one token) and of ``tree``, in this order, and ``padding`` rows
+    without meaning."""
+    root = len(pending) - 1
+    if not padding and not len(tree):
+        return chain_batch(pending, root, wants_numbers=wants_numbers)
+    tokens, parents, offsets, mask, is_chain = _tree_layout(
+        np.asarray(pending, np.int32),
+        np.asarray(tree.tokens, np.int32),
+        np.asarray(tree.parents, np.int32),
+        padding,
+        BLOCKED,
+    )
+    meant = len(pending) + len(tree)
+    return ForwardBatch(tokens, parents, offsets, mask, is_chain, root, wants_numbers, meant)
+
+
+@lru_cache(maxsize=64)
+def _causal(count: int) -> NDArray[np.float32]:
+    return np.triu(np.full((count, count), BLOCKED, np.float32), 1)
+
+
+@njit(cache=True, nogil=True)
+def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
+    pending_tokens, node_tokens, node_parents, padding, blocked
+):
+    pending, nodes = len(pending_tokens), len(node_tokens)
+    count = pending + nodes + padding
+    tokens = np.zeros(count, np.int32)
+    tokens[:pending] = pending_tokens
+    tokens[pending : pending + nodes] = node_tokens
+    parents = np.full(count, -1, np.int32)
+    offsets = np.zeros(count, np.int32)
+    mask = np.full((count, count), blocked, np.float32)
+    for row in range(pending):
+        parents[row] = row - 1
+        offsets[row] = row
+        mask[row, : row + 1] = 0
+    is_chain = padding == 0
+    for node in range(nodes):
+        row, above = pending + node, pending + node_parents[node]
+        is_chain = is_chain and above == row - 1
+        parents[row] = above
+        offsets[row] = offsets[above] + 1
+        mask[row] = mask[above]
+        mask[row, row] = 0
+    for row in range(pending + nodes, count):
+        mask[row, row] = 0
+    return tokens, parents, offsets, mask, is_chain

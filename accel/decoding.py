@@ -1,0 +1,145 @@
+"""The loop that answers a request: draft, verify, commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting.base import DraftRequest
+from accel.output import OutputBuffer
+from accel.planning.drafting import Drafting
+from accel.planning.planner import Planner
+from accel.request import Chunk, GenerationRequest, StoppedBy
+from accel.runner import ModelRunner
+from accel.session import Session
+from accel.statistics import Statistics
+from accel.text.tokenizer import Tokenizer
+from accel.verification.verifying import Verifying
+
+MERGED_ROWS = 32
+"""A prompt whose last new rows are this few is computed together with the first draft."""
+
+
+class Generation:
+    """A running generation. Iterate over it for chunks; the rest is complete after the end.
+
+    Cancel is checked before every forward. Leaving the iteration early is a cancel.
+    """
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        tokenizer: Tokenizer,
+        planner: Planner,
+        request: GenerationRequest,
+        session: Session,
+    ) -> None:
+        request.check(runner.max_positions)
+        self.request = request
+        self.statistics = Statistics(prompt_tokens=len(request.prompt))
+        self._runner, self._session = runner, session
+        ends = request.stop_tokens | runner.model.end_tokens
+        self._output = OutputBuffer(request, tokenizer, frozenset() if request.ignore_end else ends)
+        self._drafting = Drafting(
+            *(request.drafter, planner, runner.model.capability, tokenizer),
+            self.statistics,
+            plans=request.plan,
+        )
+        self._verifying = Verifying(
+            runner, tokenizer, planner, request, self._output, self.statistics
+        )
+        self._chunks = self._run()
+
+    @property
+    def tokens(self) -> TokenArray:
+        """Tokens generated so far. int32 [n]."""
+        return np.array(self._output.tokens, np.int32)
+
+    @property
+    def text(self) -> str:
+        """Text so far, without the required prefix, cut by the stop rule."""
+        return self._output.text
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """Why it ended; ``cancelled`` until it does."""
+        return self._output.stopped_by
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._chunks
+
+    def finish(self) -> Generation:
+        """Run to the end."""
+        for _ in self._chunks:
+            pass
+        return self
+
+    def _run(self) -> Iterator[Chunk]:
+        self._session.take(self)
+        pending = self._prefill()
+        if pending is not None:
+            yield from self.statistics.decoding(self._decode(pending))
+
+    def _decode(self, pending: TokenArray) -> Iterator[Chunk]:
+        """Chunk after chunk behind ``pending``, the last tokens of the prompt."""
+        while not (self._output.is_finished or self.request.cancelled()):
+            self._session.check(self)
+            tree = self._draft(pending)
+            path, tokens = self._verify(pending, tree)
+            chunk = self._commit(pending, tree, path, tokens)
+            pending = chunk.tokens[-1:]
+            if len(chunk.tokens):
+                yield chunk
+
+    def _prefill(self) -> TokenArray | None:
+        """Compute the prompt but for its last rows, which are returned; None when cancelled."""
+        started = time.perf_counter()
+        request, runner, session = self.request, self._runner, self._session
+        self._drafting.begin(request.draft_request or DraftRequest(request.prompt))
+        reused = runner.prepare(session, request.prompt)
+        self.statistics.prompt_tokens_reused = reused
+        left = len(request.prompt) - reused
+        merged = left if reused and left <= MERGED_ROWS and runner.takes_chains else 1
+        first = len(request.prompt) - merged
+        done = runner.extend(session, request.prompt[:first], request.cancelled)
+        self.statistics.prefill_s = time.perf_counter() - started
+        return request.prompt[first:].copy() if done else None
+
+    def _draft(self, pending: TokenArray) -> DraftTree:
+        """What is worth verifying behind the text and ``pending``."""
+        return self._drafting.tree(
+            len(pending), self._session.length, self._room(len(pending)), self._output.rest
+        )
+
+    def _room(self, pending: int) -> int:
+        """Nodes that may be drafted: what is asked, left to generate and left of the context."""
+        if self.request.max_tokens - len(self._output.tokens) <= 1:
+            return 0
+        left = self._runner.max_positions - self._session.length - pending
+        return min(self.request.max_nodes, left)
+
+    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray]:
+        """The path that the model agrees with, and the tokens that it yields."""
+        found = self._verifying.walk(pending, tree, self._session)
+        self._drafting.note_forward(
+            self.statistics.verify_s[-1], len(pending) + len(tree), self._session.length
+        )
+        return found
+
+    def _commit(
+        self, pending: TokenArray, tree: DraftTree, path: list[int], tokens: TokenArray
+    ) -> Chunk:
+        """Keep the accepted rows, end where the request ends, and let the drafter learn."""
+        was_pruned = bool(self._output.rest)
+        count = self._output.take(tokens.tolist())
+        if self._session.length + len(pending) + len(path) >= self._runner.max_positions:
+            self._output.finish("length")
+        path, taken = path[:count], tokens[:count]
+        self._session.keep_path(pending, path, taken)
+        self.statistics.record(tree, path, count)
+        learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
+        self._drafting.learn(*learnt, taken, len(pending), self._session.length)
+        return Chunk(taken, tree.sources, path)

@@ -1,0 +1,1 @@
+"""Drafts of edits from the code that is edited."""

@@ -1,0 +1,236 @@
+"""The cursor of an edit: which place of the original the output has reached.
+
+On track, the next token is expected at the anchor. A token that is found neither in the original
+nor in a rewritten version of it throws the cursor off the track; from then on the anchor stays
+where the track was lost, and the longest match that lies near enough brings the cursor back. Text
+that was skipped is never thrown away: a later match may lead back to it (moved code).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+from accel.drafting.copy import candidates as copy_rows
+from accel.drafting.copy.candidates import (
+    BREAK,
+    INSTRUCTED,
+    NOWHERE,
+    NUMBER,
+    ORIGINAL,
+    REANCHOR_MATCH,
+    SHIFTED,
+    WORD,
+    catch_up,
+)
+from accel.drafting.copy.deviation_rate import FOLLOWING
+from accel.native.numba_cache import compiled_with
+
+AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
+EVENT_REJOINED = 0
+"""The output left the original at token 1 of the event and joined it again at 2; what stands there
+instead is in the context from 3 to 4."""
+EVENT_LEFT_VERSION = 1
+"""The token at place 1 of the pool, where the cursor was, was not taken, but the one that another
+version has there."""
+
+
+@compiled_with(copy_rows)
+def follow(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    cursor: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+    context_stop: int,
+    classes: NDArray[np.int8],
+    places: NDArray[np.int8],
+    slips: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """Move the cursor over ``tokens``, which join the context at ``context_stop``.
+
+    cursor: int32 [4] of place in the pool, anchor, tokens off the track, place where it was lost;
+    changed. The last span is the context; it must have room. places, slips: as in ``slips``;
+    slips is counted on. Returns the events int32 [e, 5].
+    """
+    events = np.empty((len(tokens), 5), np.int32)
+    count = 0
+    behind = 0
+    was_asked = False
+    for token in tokens:
+        pool[context_stop] = token
+        context_stop += 1
+        behind += 1
+        at = cursor[AT]
+        if cursor[OFF_TRACK] == 0:
+            is_asked = _asks(pool, spans, cursor)
+            if is_asked and not was_asked:
+                slips[FOLLOWING, 1] += 1.0
+                slips[FOLLOWING, 0] += pool[at] != token
+            was_asked = is_asked
+            if pool[at] == token:
+                slips[places[at], 1] += 1.0
+                cursor[AT] = at + 1
+                cursor[ANCHOR] = offsets[at + 1]
+                continue
+            other = _same_place(pool, offsets, spans, cursor[ANCHOR], token)
+            if other >= 0:
+                events[count, 0] = EVENT_LEFT_VERSION
+                events[count, 1] = at
+                count += 1
+                cursor[AT] = other + 1
+                cursor[ANCHOR] = offsets[other + 1]
+                continue
+            slips[places[at], 0] += 1.0
+            slips[places[at], 1] += 1.0
+            cursor[LOST_AT] = context_stop - 1
+        _catch_up(pool, match, spans, context_stop, behind)
+        behind = 0
+        cursor[OFF_TRACK] += 1
+        row = _best_return(pool, match, offsets, spans, cursor[ANCHOR], classes)
+        if row >= 0:
+            events[count, 0] = EVENT_REJOINED
+            events[count, 1] = cursor[ANCHOR]
+            events[count, 2] = offsets[row] - match[row]
+            events[count, 3] = cursor[LOST_AT]
+            events[count, 4] = context_stop - match[row]
+            count += 1
+            cursor[AT] = row
+            cursor[ANCHOR] = offsets[row]
+            cursor[OFF_TRACK] = 0
+    _catch_up(pool, match, spans, context_stop, behind)
+    if cursor[OFF_TRACK] == 0:
+        _go_as_instructed(match, offsets, spans, cursor)
+    return events[:count]
+
+
+@compiled_with(borrows=True)
+def _asks(pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]) -> bool:
+    """Whether the cursor is where the instruction wants another token than the original has."""
+    home = wanted = False
+    at, anchor = cursor[AT], cursor[ANCHOR]
+    for span in range(len(spans)):
+        if spans[span, 2] == ORIGINAL:
+            home = anchor < spans[span, 1] - spans[span, 0]
+            home = home and pool[spans[span, 0] + anchor] == pool[at]
+        elif spans[span, 2] == INSTRUCTED:
+            wanted = spans[span, 0] <= at < spans[span, 1]
+    return wanted and not home
+
+
+@compiled_with(borrows=True)
+def _go_as_instructed(
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    cursor: NDArray[np.int32],
+) -> None:
+    """Move the cursor to the same place of the version that the instruction makes likely, where
+    the last token stands there, too."""
+    for span in range(len(spans)):
+        if spans[span, 2] != INSTRUCTED or spans[span, 0] <= cursor[AT] < spans[span, 1]:
+            continue
+        longest = 0
+        for row in range(spans[span, 0], spans[span, 1]):
+            if offsets[row] == cursor[ANCHOR] and match[row] > longest:
+                longest = match[row]
+                cursor[AT] = row
+
+
+@compiled_with(borrows=True)
+def _catch_up(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    context_stop: int,
+    count: int,
+) -> None:
+    """Matches of all spans after the last ``count`` tokens; the last span is the context."""
+    if count == 0:
+        return
+    own = len(spans) - 1
+    for span in range(own):
+        catch_up(pool, match, spans[span, 0], spans[span, 1], context_stop, count)
+    catch_up(pool, match, spans[own, 0], context_stop, context_stop, count)
+
+
+@compiled_with(borrows=True)
+def _same_place(
+    pool: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    anchor: int,
+    token: int,
+) -> int:
+    """A row at the anchor, in any version, that continues with ``token``; -1 when there is none."""
+    for span in range(len(spans)):
+        if spans[span, 2] > SHIFTED:
+            continue
+        for row in range(spans[span, 0], spans[span, 1]):
+            if offsets[row] == anchor and pool[row] == token:
+                return row
+    return -1
+
+
+@compiled_with(borrows=True)
+def _best_return(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    anchor: int,
+    classes: NDArray[np.int8],
+) -> int:
+    """The row to join the original at: long matches first, near ones, forward ones; -1 if none.
+
+    Distance counts from where the matched run begins. A token of match outweighs twelve tokens of
+    distance forward and four backward (chosen by replay). Brackets and line breaks alone are no
+    reason to return.
+    """
+    best = -1
+    best_score = 0.0
+    for span in range(len(spans)):
+        if spans[span, 2] > SHIFTED:
+            continue
+        for row in range(spans[span, 0], spans[span, 1]):
+            length = match[row]
+            if length < REANCHOR_MATCH or not _says_something(pool, classes, row, length):
+                continue
+            ahead = offsets[row] - length - anchor
+            distance = ahead if ahead >= 0 else -3 * ahead
+            score = 3.0 * min(length, 12) - 0.25 * min(distance, 60)
+            if score > best_score:
+                best_score = score
+                best = row
+    return best
+
+
+@compiled_with(borrows=True)
+def _says_something(
+    pool: NDArray[np.int32], classes: NDArray[np.int8], row: int, length: int
+) -> bool:
+    """Whether the match before ``row`` is long or holds a word."""
+    if length >= 4:
+        return True
+    words = 0
+    for back in range(1, length + 1):
+        words += WORD <= classes[pool[row - back]] <= NUMBER
+    return words > 0
+
+
+def breaks_around(
+    original: TokenArray, classes: NDArray[np.int8]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """For every place of the original, and the one behind it, the line break before it and the one
+    at or after it."""
+    count = len(original)
+    marks = classes[original] == BREAK
+    places = np.arange(count, dtype=np.int32)
+    before = np.append(np.int32(NOWHERE), np.where(marks, places, NOWHERE))
+    after = np.append(np.where(marks, places, count), np.int32(count))
+    return (
+        np.maximum.accumulate(before).astype(np.int32),
+        np.minimum.accumulate(after[::-1])[::-1].astype(np.int32),
+    )

@@ -1,0 +1,368 @@
+"""Copy rows: places in known text from which the next tokens may be copied, and their scores.
+
+All text that an edit can copy from lies in one ``pool`` of token ids: the original, rewritten
+versions of it, phrases of the instruction, the context (prompt and output), and what an index
+looked up. A row is a position
+in the pool: "what follows is what stands from here on"; -1 ends a text. For every row ``match``
+holds how many tokens before it equal the end of the context. One pass over the pool per new token
+keeps that current, and this array is the online difference of original and output.
+
+A row's score is a sum of entries of one weight vector (``copy_weights``), chosen by what kind of
+text it lies in, how long it matches, and where the matched run begins relative to the anchor, the
+position up to which the original is believed to be used. ``exp(score)`` is the row's vote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.native.numba_cache import compiled_with
+
+if TYPE_CHECKING:
+    from accel.drafting.copy.rewrites import TextCodec
+
+ORIGINAL = 0
+RENAMED = 1
+INSTRUCTED = 2
+SHIFTED = 3
+PROMPT = 4
+OUTPUT = 5
+REPOSITORY = 6
+COMMON = 7
+PHRASE = 8
+KINDS = 9
+
+MATCH_BUCKETS = 12
+STATES = 8
+ON_TRACK = 0
+INSERTED = 1
+SUBSTITUTED = 2
+LINE_REPLACED = 3
+LINE_INSERTED = 4
+AHEAD = 5
+BEHIND = 13
+RELATIONS = 17
+COARSE_MATCHES = 6
+AGES = 5
+CLASSES = 10
+SYNTAX_MATCHES = 4
+
+MATCH_AT = 0
+RELATION_AT = MATCH_AT + KINDS * MATCH_BUCKETS
+PAIR_AT = RELATION_AT + RELATIONS * STATES * 2
+AGE_AT = PAIR_AT + RELATIONS * COARSE_MATCHES
+PHRASE_AT = AGE_AT + AGES * STATES
+SYNTAX_AT = PHRASE_AT + STATES * 2
+CHANGE_AT = SYNTAX_AT + 2 * SYNTAX_MATCHES * CLASSES * CLASSES
+ESCAPE_AT = CHANGE_AT + RELATIONS * CLASSES * CLASSES
+NOTHING_AT = ESCAPE_AT + STATES * CLASSES
+WEIGHTS = NOTHING_AT + 1
+
+BREAK = 1
+WORD = 2
+NUMBER = 4
+"""Some classes of tokens; ``token_classes`` has them all, words from WORD to NUMBER."""
+
+REANCHOR_MATCH = 2
+NOWHERE = -9
+LOOK_AHEAD = 6
+
+
+_classes: WeakKeyDictionary[TextCodec, NDArray[np.int8]] = WeakKeyDictionary()
+
+
+def classes_of(codec: TextCodec) -> NDArray[np.int8]:
+    """``token_classes`` of a vocabulary, made once: that takes as long as decoding an edit."""
+    found = _classes.get(codec)
+    if found is None:
+        spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
+        found = _classes[codec] = token_classes(spelling)
+    return found
+
+
+def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
+    """What each token of a vocabulary is: int8 [vocabulary], below ``CLASSES``.
+
+    0 nothing of these, 1 line break, 2 word after a space, 3 word, 4 number, 5 opening bracket,
+    6 closing bracket, 7 dot, 8 comma, colon or equals sign, 9 quote.
+    """
+    classes = np.zeros(max(len(spelling), 1), np.int8)
+    for token, text in enumerate(spelling):
+        bare = text.strip(b" ")
+        if b"\n" in text:
+            classes[token] = BREAK
+        elif not bare:
+            continue
+        elif bare[:1].isdigit():
+            classes[token] = 4
+        elif bare[:1].isalnum() or bare[:1] == b"_" or bare[0] > 127:
+            classes[token] = 2 if text[:1] == b" " else 3
+        elif bare[-1:] in b"([{":
+            classes[token] = 5
+        elif bare[:1] in b")]}":
+            classes[token] = 6
+        elif bare[:1] == b".":
+            classes[token] = 7
+        elif bare[:1] in b",:=":
+            classes[token] = 8
+        elif bare[:1] in b"'\"":
+            classes[token] = 9
+    return classes
+
+
+@compiled_with(borrows=True)
+def catch_up(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    start: int,
+    stop: int,
+    context_stop: int,
+    count: int,
+) -> None:
+    """Bring ``match[start:stop]`` up to date after the last ``count`` tokens before
+    ``context_stop`` were added to the context. Most rows are looked at once."""
+    for row in range(stop - 1, start - 1, -1):
+        most = min(count, row - start)
+        length = 0
+        while length < most and pool[row - 1 - length] == pool[context_stop - 1 - length]:
+            length += 1
+        match[row] = length + match[row - count] if length == count else length
+
+
+@compiled_with(borrows=True)
+def measure_matches(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    start: int,
+    stop: int,
+    context_start: int,
+    context_stop: int,
+) -> None:
+    """Compute ``match[start:stop]`` from nothing, for text that joined the pool just now."""
+    for row in range(start, stop):
+        length = 0
+        while (
+            row - length > start
+            and context_stop - length > context_start
+            and pool[row - 1 - length] == pool[context_stop - 1 - length]
+        ):
+            length += 1
+        match[row] = length
+
+
+@compiled_with(borrows=True)
+def match_bucket(length: int) -> int:
+    """0, 1, 2, 3, 4, 5-6, 7-8, 9-12, 13-16, 17-24, 25-48, more."""
+    if length <= 4:
+        return length
+    if length <= 6:
+        return 5
+    if length <= 8:
+        return 6
+    if length <= 12:
+        return 7
+    if length <= 16:
+        return 8
+    if length <= 24:
+        return 9
+    return 10 if length <= 48 else 11
+
+
+@compiled_with(borrows=True)
+def coarse_bucket(length: int) -> int:
+    """0, 1, 2, 3, 4-7, more."""
+    if length <= 3:
+        return length
+    return 4 if length <= 7 else 5
+
+
+@compiled_with(borrows=True)
+def state_bucket(off_track: int) -> int:
+    """Tokens since the cursor lost the original: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, more."""
+    if off_track <= 2:
+        return off_track
+    if off_track <= 4:
+        return 3
+    if off_track <= 8:
+        return 4
+    if off_track <= 16:
+        return 5
+    return 6 if off_track <= 32 else 7
+
+
+@compiled_with(borrows=True)
+def age_bucket(distance: int) -> int:
+    """Distance of a row in the context from its end: to 16, 64, 256, 1024, more."""
+    if distance <= 16:
+        return 0
+    if distance <= 64:
+        return 1
+    if distance <= 256:
+        return 2
+    return 3 if distance <= 1024 else 4
+
+
+@compiled_with(borrows=True)
+def relation_of(
+    offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
+) -> int:
+    """How a row at ``offset`` of the original, matching ``length`` tokens, lies to the anchor.
+
+    ``line_start`` and ``line_end`` are the positions of the line breaks around the anchor.
+    """
+    if off_track == 0 and offset == anchor:
+        return ON_TRACK
+    begin = offset - length
+    ahead = begin - anchor
+    if ahead == 0:
+        return INSERTED
+    if off_track > 0:
+        if ahead > 0 and ahead == off_track - length:
+            return SUBSTITUTED
+        if begin == line_end or (length == 0 and begin == line_end + 1):
+            return LINE_REPLACED
+        if begin == line_start or (length == 0 and begin == line_start + 1):
+            return LINE_INSERTED
+    if ahead > 0:
+        step = 0
+        while ahead > 1 and step < 7:
+            ahead >>= 1
+            step += 1
+        return AHEAD + step
+    behind = -ahead
+    if behind <= 3:
+        return BEHIND
+    if behind <= 15:
+        return BEHIND + 1
+    return BEHIND + 2 if behind <= 63 else BEHIND + 3
+
+
+@compiled_with(borrows=True)
+def features_of(
+    kind: int,
+    length: int,
+    offset: int,
+    age: int,
+    next_class: int,
+    anchor: int,
+    off_track: int,
+    last_class: int,
+    lost_class: int,
+    line_start: int,
+    line_end: int,
+) -> tuple[int, int, int, int, int]:
+    """Indices of the five weights that make up a row's score."""
+    state = state_bucket(off_track)
+    at_line = 1 if last_class == BREAK else 0
+    first = MATCH_AT + kind * MATCH_BUCKETS + match_bucket(length)
+    group = 0 if kind <= SHIFTED else 1
+    seen = min(length, SYNTAX_MATCHES - 1)
+    syntax = SYNTAX_AT + (
+        ((group * SYNTAX_MATCHES + seen) * CLASSES + last_class) * CLASSES + next_class
+    )
+    if kind <= SHIFTED:
+        relation = relation_of(offset, length, anchor, off_track, line_start, line_end)
+        second = RELATION_AT + (relation * STATES + state) * 2 + at_line
+        third = PAIR_AT + relation * COARSE_MATCHES + coarse_bucket(length)
+        change = NOTHING_AT
+        if off_track == 1:
+            change = CHANGE_AT + (relation * CLASSES + last_class) * CLASSES + lost_class
+        return first, second, third, syntax, change
+    if kind <= OUTPUT:
+        return first, AGE_AT + age_bucket(age) * STATES + state, NOTHING_AT, syntax, NOTHING_AT
+    if kind == PHRASE:
+        return first, PHRASE_AT + state * 2 + at_line, NOTHING_AT, syntax, NOTHING_AT
+    return first, NOTHING_AT, NOTHING_AT, syntax, NOTHING_AT
+
+
+@compiled_with(borrows=True)
+def may_begin(
+    kind: int,
+    length: int,
+    offset: int,
+    begins_phrase: bool,
+    anchor: int,
+    off_track: int,
+    last_class: int,
+    line_start: int,
+    line_end: int,
+) -> bool:
+    """Whether a row is worth a vote: it matches, or stands where an edit is likely to go on."""
+    if length > 0:
+        return True
+    if kind == PHRASE:
+        return begins_phrase
+    if kind > SHIFTED:
+        return False
+    if 0 <= offset - anchor <= LOOK_AHEAD:
+        return True
+    if off_track == 0:
+        return False
+    if offset in (anchor + off_track, line_start, line_end):
+        return True
+    return last_class == BREAK and offset in (line_start + 1, line_end + 1)
+
+
+@njit(nogil=True, cache=True)
+def gather_rows(
+    pool: NDArray[np.int32],
+    match: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    spans: NDArray[np.int32],
+    context_stop: int,
+    anchor: int,
+    off_track: int,
+    last_class: int,
+    lost_class: int,
+    line_start: int,
+    line_end: int,
+    classes: NDArray[np.int8],
+    weights: NDArray[np.float64],
+    limit: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int32]]:
+    """The ``limit`` rows of highest score: positions, kinds, features [n, 5].
+
+    spans: int32 [k, 3] of start, stop and kind. Rows that match at least one token count, and in
+    the original and its versions also the places where an edit is likely to join it again:
+    the anchor itself, the places just after it, and the line breaks around it. Phrases may begin
+    anywhere.
+    """
+    room = 0
+    for span in range(len(spans)):
+        room += spans[span, 1] - spans[span, 0]
+    chosen = np.empty(room, np.int32)
+    kinds = np.empty(room, np.int8)
+    count = 0
+    for span in range(len(spans)):
+        kind = spans[span, 2]
+        for row in range(spans[span, 0], spans[span, 1]):
+            if pool[row] >= 0 and may_begin(
+                kind, match[row], offsets[row], row > 0 and pool[row - 1] < 0,
+                anchor, off_track, last_class, line_start, line_end,
+            ):  # fmt: skip
+                chosen[count] = row
+                kinds[count] = kind
+                count += 1
+    features = np.empty((count, 5), np.int32)
+    scores = np.empty(count, np.float64)
+    for number in range(count):
+        row = chosen[number]
+        first, second, third, fourth, fifth = features_of(
+            np.int64(kinds[number]), np.int64(match[row]), offsets[row], context_stop - row,
+            classes[pool[row]],
+            anchor, off_track, last_class, lost_class, line_start, line_end,
+        )  # fmt: skip
+        features[number, 0] = first
+        features[number, 1] = second
+        features[number, 2] = third
+        features[number, 3] = fourth
+        features[number, 4] = fifth
+        score = weights[first] + weights[second] + weights[third]
+        scores[number] = score + weights[fourth] + weights[fifth]
+    order = np.argsort(-scores)[:limit]
+    return chosen[order], kinds[order], features[order]

@@ -1,0 +1,340 @@
+"""Drafting for edits: the original code is the draft, wherever the edit has got to in it.
+
+In place of EfficientEdit's two phases (reuse the remaining original as one chain; after a
+rejection generate until seven tokens match again) every step proposes one tree: the rest of the
+original from the cursor, the places where an edit is likely to join it again, the same with names
+replaced as the edit has been replacing them, the edit that the instruction says where its kind is
+known, repetitions of prompt and output, and what an index knows. Branches are ranked by calibrated
+probability; nothing is thrown away.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest, Prices
+from accel.drafting.copy import candidates as rows_of
+from accel.drafting.copy.alignment import AT, EVENT_REJOINED, OFF_TRACK
+from accel.drafting.copy.kernels import (
+    CopyRoom,
+    class_of,
+    draft_in,
+    follow_in,
+    goes_as_instructed,
+    room_of,
+)
+from accel.drafting.copy.pool import LOOKUP_DEPTH, LOOKUP_ROWS, CopyPool
+from accel.drafting.copy.rewrites import (
+    TextCodec,
+    learn_rename,
+    rewrite,
+    shown_at,
+    spoken_phrases,
+    spoken_renames,
+    still_due,
+    version_of,
+)
+from accel.drafting.copy.weights import row_weights
+from accel.planning.overheads import COPIED_STEP_S, DRAFTED_STEP_S
+
+_LOOKUP_LIMIT = 24
+_SIDE = 24
+"""Tokens on each side of a change that are looked at for the rest of a word."""
+
+HOPED_SPEEDUP = 6.5
+HOPED_TOKENS = 200
+"""An edit begins as if so many tokens had been written so many times as fast as plainly."""
+
+_NO_ROWS, _NO_SOURCES = np.empty(0, np.int32), np.empty(0, np.int8)
+
+
+@cache
+def warm_up() -> None:
+    """Compile what drafting needs, or load it from the cache, so that no request waits for it."""
+    text = np.arange(1, 9, dtype=np.int32)
+    drafter = ReuseDrafter(_Letters(), (9,))
+    drafter.begin(DraftRequest(text, original=text))
+    tree = drafter.draft(4)
+    drafter.commit(tree, [0], text[:2])
+    drafter._as_instructed()
+    drafter.draft(4)
+
+
+class _Letters:
+    """A vocabulary for warming up."""
+
+    vocabulary_size = 10
+
+    def encode(self, text: str) -> TokenArray:
+        return np.array([ord(letter) - 96 for letter in text], np.int32)
+
+    def bytes_of(self, token: int) -> bytes:
+        return bytes([96 + token])
+
+
+class ReuseDrafter:
+    """The default drafter for edits. Lossless like every drafter; never sees the model.
+
+    ``end``: tokens by which an answer is expected to end, drafted after the original's last token.
+    """
+
+    name = "redraft"
+    step_s = COPIED_STEP_S
+
+    def __init__(self, codec: TextCodec, end: tuple[int, ...] = ()) -> None:
+        self._codec = codec
+        self._end = np.array(end, np.int32)
+        self._renames: list[tuple[str, str]] = []
+        self._asked = ("", "")
+        self._classes = rows_of.classes_of(codec)
+        self.weights = row_weights()
+        self._saved_s = 0.0
+        self._free = Prices.free(0)
+        self.begin(DraftRequest(np.empty(0, np.int32)))
+
+    def begin(self, request: DraftRequest) -> None:
+        """Lay out the pool, and the versions of the original that are likely."""
+        original = request.original if request.original is not None else np.empty(0, np.int32)
+        self._original = np.asarray(original, np.int32)
+        self._index = request.index
+        self._shift = 0
+        self._step_s = self._spent_s = 0.0
+        self._written = 0
+        prompt = np.asarray(request.prompt, np.int32)
+        shown = shown_at(prompt, self._original)
+        instruction = self._text(prompt[: shown[0]]) if len(self._original) else ""
+        text = self._text(self._original)
+        # Marks around places, which the text that is continued lacks, cut it there.
+        self._is_cut = request.given is not None and len(request.given) > len(prompt)
+        ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
+        phrases = self._spell(spoken_phrases(instruction, text))
+        self._pool = CopyPool(self._original, ending, phrases, prompt, shown, self._classes)
+        self._classes = self._pool.classes
+        self._room: CopyRoom | None = None
+        self._laid, self._nodes = self._pool.spans, 0
+        self._write_expected((request.workspace, instruction), text, request.expected)
+
+    def _write_expected(
+        self, asked: tuple[str, str], text: str, expected: TokenArray | None
+    ) -> None:
+        """Versions of the original that are likely before anything is written."""
+        # The same wish for another piece of code: names change as they did there.
+        again = asked == self._asked and len(self._original) > 0
+        self._renames = still_due(self._renames, text) if again else []
+        self._asked = asked
+        if self._renames:
+            self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
+        _, instruction = asked
+        if expected is not None:
+            self._pool.write_version(rows_of.INSTRUCTED, version_of(self._original, expected))
+        elif spoken := spoken_renames(instruction, text):
+            self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
+        first, last = self._pool.version_at(rows_of.INSTRUCTED)
+        if first < last:
+            self._pool.cursor[AT] = first
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """The best tree of at most ``max_nodes`` nodes."""
+        self._step_s = 0.0
+        if len(self._free.seconds) < max_nodes + 1:
+            self._free = Prices.free(max_nodes)
+        return self._grow(max_nodes, self._free, 0.0)
+
+    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+        """The tree that brings most for its time, empty when plain decoding brings more."""
+        hoped_s = HOPED_TOKENS * float(prices.seconds[0]) / HOPED_SPEEDUP
+        rate = (HOPED_TOKENS + self._written) / (hoped_s + self._spent_s)
+        tree = self._grow(max_nodes, prices, rate)
+        self._step_s = float(prices.seconds[len(tree)]) + DRAFTED_STEP_S
+        return tree
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds that the last tree of ``draft_within`` is expected to save."""
+        return self._saved_s
+
+    def _grow(self, max_nodes: int, prices: Prices, rate: float) -> DraftTree:
+        if max_nodes <= 0:
+            return DraftTree.empty()
+        looked_up, sources = self._look_up() if self._index is not None else (_NO_ROWS, _NO_SOURCES)
+        room, pool = self._room_for(max_nodes), self._pool
+        count, self._saved_s = draft_in(
+            room, pool.home, pool.context_start, pool.stop, max_nodes,
+            looked_up, sources, prices.seconds, prices.slopes, prices.trust, rate,
+        )  # fmt: skip
+        tokens, parents, probabilities, origins = self._tree
+        return DraftTree(
+            tokens[:count].copy(),
+            parents[:count].copy(),
+            probabilities[:count].copy(),
+            origins[:count].copy(),
+        )
+
+    def _room_for(self, nodes: int) -> CopyRoom:
+        """What lasts from step to step, with room for trees of so many nodes."""
+        pool = self._pool
+        if self._room is None or nodes > self._nodes or self._laid is not pool.spans:
+            self._nodes = max(nodes, self._nodes)
+            self._laid = pool.spans
+            self._tree = (
+                np.empty(self._nodes, np.int32),
+                np.empty(self._nodes, np.int32),
+                np.empty(self._nodes, np.float32),
+                np.empty(self._nodes, np.int8),
+            )
+            self._room = room_of(
+                pool.tokens, pool.match, pool.offsets, pool.places, pool.cursor, pool.slips,
+                pool.classes, self.weights, pool.line_starts, pool.line_ends, pool.spans,
+                pool.gather_spans, LOOKUP_ROWS, *self._tree,
+            )  # fmt: skip
+        return self._room
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """Move the cursor, and learn from every place where output and original differ."""
+        tokens = np.asarray(tokens, np.int32)
+        pool = self._pool
+        done, events = follow_in(self._room_for(1), tokens, pool.stop)
+        if not done:
+            pool.make_room(len(tokens))
+            pool.cover(tokens)
+            self._classes, self._room = pool.classes, None
+            _, events = follow_in(self._room_for(1), tokens, pool.stop)
+        pool.stop += len(tokens)
+        if self._step_s:
+            self._written += len(tokens)
+            self._spent_s += self._step_s
+        if len(events) and len(self._original) and not self._as_instructed():
+            self._learn(events)
+
+    def votes(self, limit: int = 96) -> tuple[NDArray[np.int32], TokenArray, int, int]:
+        """What ``draft`` would choose its first token from, for fitting the weights.
+
+        Features int32 [n, 5] of every row, the token int32 [n] it votes for, the feature of the
+        escape, and how many tokens the cursor is off the track.
+        """
+        pool, classes = self._pool, self._pool.classes
+        off_track = int(pool.cursor[OFF_TRACK])
+        last = class_of(classes, pool.tokens, pool.stop - 1, pool.context_start)
+        lost = class_of(classes, np.append(self._original, np.int32(-1)), pool.anchor, 0)
+        breaks = int(pool.line_starts[pool.anchor]), int(pool.line_ends[pool.anchor])
+        rows, _, features = rows_of.gather_rows(
+            pool.tokens, pool.match, pool.offsets, pool.gather_spans, pool.stop,
+            pool.anchor, off_track, last, lost, *breaks, classes, self.weights, limit,
+        )  # fmt: skip
+        if self._index is not None:
+            looked_up, sources = self._look_up()
+            more = [
+                rows_of.features_of(
+                    rows_of.COMMON if source == Source.COMMON else rows_of.REPOSITORY,
+                    int(pool.match[row]), 0, 0, int(classes[pool.tokens[row]]),
+                    pool.anchor, off_track, last, lost, rows_of.NOWHERE, rows_of.NOWHERE,
+                )
+                for row, source in zip(looked_up, sources, strict=True)
+            ]  # fmt: skip
+            rows = np.concatenate([rows, looked_up])
+            features = np.concatenate([features, np.array(more, np.int32).reshape(-1, 5)])
+        state = int(rows_of.state_bucket(off_track))
+        escape = rows_of.ESCAPE_AT + state * rows_of.CLASSES + last
+        return features, pool.tokens[rows], escape, off_track
+
+    def _as_instructed(self) -> bool:
+        """Whether the text follows what the instruction says: its changes are no news."""
+        return goes_as_instructed(self._pool.spans, self._pool.cursor, self._pool.slips)
+
+    def _learn(self, events: NDArray[np.int32]) -> None:
+        before = list(self._renames), self._shift
+        for event, group in groupby(events.tolist(), key=itemgetter(0)):
+            if event == EVENT_REJOINED:
+                self._learn_changes([change for _, *change in group])
+            else:
+                for _, row, *_ in group:
+                    self._unlearn(row)
+        if (self._renames, self._shift) == before:
+            return
+        pool = self._pool
+        start = max(int(pool.line_starts[pool.anchor]), 0)
+        pool.drop_version(rows_of.RENAMED)
+        pool.drop_version(rows_of.SHIFTED)
+        if self._renames:
+            self._rewrite(rows_of.RENAMED, start, self._renames, 0)
+        if self._shift:
+            self._rewrite(rows_of.SHIFTED, start, self._renames, self._shift)
+
+    def _learn_changes(self, changes: list[list[int]]) -> None:
+        """What was replaced by what, and how far the text is indented since the last of these."""
+        text, output_start = self._pool.tokens, self._pool.output_start
+        for left, joined, written, resumed in changes:
+            if left <= joined <= len(self._original) and (left < joined or written < resumed):
+                self._learn_rename(
+                    self._text(text[max(written - _SIDE, output_start) : written]),
+                    self._text(self._original[left:joined]),
+                    self._text(text[written:resumed]),
+                    self._text(self._original[joined : joined + _SIDE]),
+                )
+        inside = [
+            (joined, resumed) for _, joined, _, resumed in changes if joined < len(self._original)
+        ]
+        if inside:
+            joined, resumed = inside[-1]
+            written_indent = self._indent(text[output_start:resumed])
+            self._shift = written_indent - self._indent(self._original[: max(joined, 0)])
+
+    def _learn_rename(self, left: str, old: str, new: str, right: str) -> None:
+        rule = learn_rename(left, old, new, right)
+        if rule is not None and rule not in self._renames:
+            others = [known for known in self._renames if known[0] != rule[0]]
+            self._renames = [*others[-7:], rule]
+
+    def _unlearn(self, row: int) -> None:
+        for kind in (rows_of.RENAMED, rows_of.SHIFTED):
+            start, stop = self._pool.version_at(kind)
+            if start <= row < stop:
+                rule = int(self._pool.rules[kind][row - start])
+                if rule >= 0 and rule < len(self._renames):
+                    del self._renames[rule]
+                elif rule < 0 and kind == rows_of.SHIFTED:
+                    self._shift = 0
+
+    def _rewrite(self, kind: int, start: int, renames: list[tuple[str, str]], shift: int) -> None:
+        version = rewrite(self._codec, self._original, start, renames, shift, self._is_cut)
+        self._pool.write_version(kind, version)
+
+    def _look_up(self) -> tuple[TokenArray, NDArray[np.int8]]:
+        """Rows that the index knows, as places in the pool, and where it has them from."""
+        assert self._index is not None
+        pool = self._pool
+        context = pool.tokens[max(pool.stop - 16, pool.context_start) : pool.stop]
+        found = self._index.lookup(context, max_match=16, limit=_LOOKUP_LIMIT, depth=LOOKUP_DEPTH)
+        count = min(len(found), LOOKUP_ROWS)
+        if pool.cover(found.tokens):
+            self._classes, self._room = pool.classes, None
+        scratch = pool.tokens[: LOOKUP_ROWS * (LOOKUP_DEPTH + 1)].reshape(LOOKUP_ROWS, -1)
+        scratch[:count, :LOOKUP_DEPTH] = found.tokens[:count]
+        rows = np.arange(count, dtype=np.int32) * (LOOKUP_DEPTH + 1)
+        pool.match[rows] = found.lengths[:count]
+        return rows, np.ascontiguousarray(found.sources[:count], np.int8)
+
+    def _spell(self, phrases: list[str]) -> TokenArray:
+        """Every phrase at the start of a word and within a line, a -1 before each."""
+        spelt = [
+            np.append(np.int32(-1), self._codec.encode(lead + phrase))
+            for phrase in phrases
+            for lead in ("", " ")
+        ]
+        return np.concatenate([*spelt, np.array([-1])]).astype(np.int32)
+
+    def _indent(self, tokens: TokenArray) -> int:
+        """Columns before the first visible character of the last line."""
+        tail = b"".join(self._codec.bytes_of(int(token)) for token in tokens[-96:])
+        line = tail[tail.rfind(b"\n") + 1 :]
+        stripped = line.lstrip(b" ")
+        return len(line) - len(stripped)
+
+    def _text(self, tokens: TokenArray) -> str:
+        return b"".join(map(self._codec.bytes_of, tokens.tolist())).decode("utf-8", "replace")

@@ -1,0 +1,240 @@
+"""One draft of an edit, and one step of its cursor, as one call of compiled code each.
+
+Python between compiled parts, and arrays handed over, took longer than the work: behind a forward
+nothing of it is in the caches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from accel.draft_tree import Source, TokenArray
+from accel.drafting.copy import alignment as cursor_of
+from accel.drafting.copy import candidates as copy_rows
+from accel.drafting.copy import deviation_rate as slips
+from accel.drafting.copy import tree_search as copy_tree
+from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, follow
+from accel.drafting.copy.candidates import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
+from accel.drafting.copy.deviation_rate import FOLLOWING, odds
+from accel.drafting.copy.tree_search import Fitted, Rows, Standing, Tree, Worth, expand_rows
+from accel.native.numba_cache import FieldsType, compiled_with
+
+ROW_LIMIT = 64
+"""Rows that a tree is grown from, the looked-up ones left out."""
+LEAST_PROBABILITY = 1e-5
+_SOURCES = np.array(
+    [Source.ORIGINAL] * 4
+    + [Source.PROMPT, Source.PROMPT, Source.REPOSITORY, Source.COMMON, Source.PROMPT],
+    np.int8,
+)
+_COMMON = np.int8(Source.COMMON)
+
+
+@structref.register
+class _CopyRoomType(FieldsType):
+    """Compiled form of ``CopyRoom``."""
+
+
+class CopyRoom(structref.StructRefProxy):
+    """The arrays of a ``CopyPool``, and what a draft writes, as one argument."""
+
+
+_FIELDS = (
+    *("pool", "match", "offsets", "places", "cursor", "slips", "classes", "weights"),
+    *("line_starts", "line_ends", "spans", "gather_spans"),
+    *("rows", "kinds", "scores", "tokens", "parents", "probabilities", "sources"),
+)
+structref.define_proxy(CopyRoom, _CopyRoomType, list(_FIELDS))
+
+
+@compiled_with()
+def room_of(
+    pool: TokenArray,
+    match: TokenArray,
+    offsets: TokenArray,
+    places: NDArray[np.int8],
+    cursor: TokenArray,
+    slips: NDArray[np.float64],
+    classes: NDArray[np.int8],
+    weights: NDArray[np.float64],
+    line_starts: TokenArray,
+    line_ends: TokenArray,
+    spans: TokenArray,
+    gather_spans: TokenArray,
+    looked_up: int,
+    tokens: TokenArray,
+    parents: TokenArray,
+    probabilities: NDArray[np.float32],
+    sources: NDArray[np.int8],
+) -> CopyRoom:
+    """A room with these, for rows of the pool and so many looked-up ones."""
+    return CopyRoom(
+        pool,
+        match,
+        offsets,
+        places,
+        cursor,
+        slips,
+        classes,
+        weights,
+        line_starts,
+        line_ends,
+        spans,
+        gather_spans,
+        np.empty(ROW_LIMIT + looked_up, np.int32),
+        np.empty(ROW_LIMIT + looked_up, np.int8),
+        np.empty(ROW_LIMIT, np.float64),
+        tokens,
+        parents,
+        probabilities,
+        sources,
+    )
+
+
+@compiled_with(copy_rows, forceinline=True)
+def best_rows(
+    pool: TokenArray,
+    match: TokenArray,
+    offsets: TokenArray,
+    spans: TokenArray,
+    context_stop: int,
+    anchor: int,
+    off_track: int,
+    last_class: int,
+    lost_class: int,
+    line_start: int,
+    line_end: int,
+    classes: NDArray[np.int8],
+    weights: NDArray[np.float64],
+    rows: TokenArray,
+    kinds: NDArray[np.int8],
+    scores: NDArray[np.float64],
+) -> int:
+    """Write the rows of ``copy_rows.gather_rows``, their kinds and scores, best first; returns how
+    many there are. There is room for as many as ``scores``."""
+    limit = len(scores)
+    count = 0
+    for span in range(len(spans)):
+        kind = spans[span, 2]
+        for row in range(spans[span, 0], spans[span, 1]):
+            if pool[row] < 0 or not may_begin(
+                kind, match[row], offsets[row], row > 0 and pool[row - 1] < 0,
+                anchor, off_track, last_class, line_start, line_end,
+            ):  # fmt: skip
+                continue
+            first, second, third, fourth, fifth = features_of(
+                np.int64(kind), np.int64(match[row]), offsets[row], context_stop - row,
+                classes[pool[row]],
+                anchor, off_track, last_class, lost_class, line_start, line_end,
+            )  # fmt: skip
+            score = weights[first] + weights[second] + weights[third]
+            score += weights[fourth] + weights[fifth]
+            if count == limit:
+                if score <= scores[limit - 1]:
+                    continue
+                count -= 1
+            place = count
+            while place > 0 and scores[place - 1] < score:
+                rows[place] = rows[place - 1]
+                kinds[place] = kinds[place - 1]
+                scores[place] = scores[place - 1]
+                place -= 1
+            rows[place] = row
+            kinds[place] = kind
+            scores[place] = score
+            count += 1
+    return count
+
+
+@compiled_with()
+def class_of(classes: NDArray[np.int8], tokens: TokenArray, place: int, first: int) -> int:
+    """Class of one token; 0 where there is none from ``first`` on, or none of the vocabulary."""
+    token = tokens[place] if place >= first else -1
+    return classes[token] if 0 <= token < len(classes) else 0
+
+
+@compiled_with(copy_rows, cursor_of, slips)
+def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.float64]) -> bool:
+    """Whether the text follows what the instruction says: its changes are no news, and the row of
+    the cursor leads. spans: int32 [n, 3], as in ``cursor.follow``."""
+    for span in range(len(spans)):
+        if spans[span, 2] == INSTRUCTED and spans[span, 0] <= cursor[AT] < spans[span, 1]:
+            return odds(slips, FOLLOWING) > 1
+    return False
+
+
+@compiled_with(copy_rows, copy_tree, cursor_of, slips)
+def draft_in(
+    room: Any,
+    home: int,
+    context_start: int,
+    stop: int,
+    max_nodes: int,
+    looked_up: TokenArray,
+    sources: NDArray[np.int8],
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    trust: float,
+    rate: float,
+) -> tuple[int, float]:
+    """Write the best tree of a room; returns its nodes, and the seconds that it is expected to
+    save. See ``copy_tree.expand_rows``.
+
+    home: where the original begins in the pool; looked_up, sources: int32 and int8 [rows], rows of
+    an index and where it has them from.
+    """
+    pool, classes, cursor = room.pool, room.classes, room.cursor
+    anchor = min(np.int64(cursor[ANCHOR]), len(room.line_starts) - 1)
+    off_track = np.int64(cursor[OFF_TRACK])
+    is_inside = anchor < len(room.line_starts) - 1
+    last_class = np.int64(class_of(classes, pool, stop - 1, context_start))
+    lost_class = np.int64(class_of(classes, pool, home + anchor, home)) if is_inside else 0
+    line_start, line_end = np.int64(room.line_starts[anchor]), np.int64(room.line_ends[anchor])
+    count = best_rows(
+        pool, room.match, room.offsets, room.gather_spans, stop,
+        anchor, off_track, last_class, lost_class, line_start, line_end,
+        classes, room.weights, room.rows, room.kinds, room.scores,
+    )  # fmt: skip
+    for number in range(len(looked_up)):
+        room.rows[count] = looked_up[number]
+        room.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
+        count += 1
+    leads = goes_as_instructed(room.spans, cursor, room.slips)
+    leading = np.int64(cursor[AT]) if leads else -1
+    nodes = expand_rows(
+        Rows(
+            *(room.rows[:count], room.kinds[:count], pool, room.match, room.offsets),
+            *(room.places, classes, stop, leading),
+        ),
+        Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
+        Fitted(room.weights, room.slips),
+        Worth(max_nodes, LEAST_PROBABILITY, seconds, slopes, trust, rate),
+        Tree(room.tokens, room.parents, room.probabilities, room.sources),
+    )
+    expected = 0.0
+    for node in range(nodes):
+        expected += room.probabilities[node]
+        room.sources[node] = _SOURCES[room.sources[node]]
+    return nodes, trust * expected * seconds[0] - (seconds[nodes] - seconds[0])
+
+
+@compiled_with(copy_rows, cursor_of, slips)
+def follow_in(room: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
+    """``cursor.follow`` over ``tokens`` from ``stop`` on, and its events; false without doing so
+    where the room is too small for them."""
+    if stop + len(tokens) + 2 > len(room.pool):
+        return False, np.empty((0, 5), np.int32)
+    for token in tokens:
+        if token >= len(room.classes):
+            return False, np.empty((0, 5), np.int32)
+    spans, gather_spans = room.spans, room.gather_spans
+    events = follow(
+        room.pool, room.match, room.offsets, spans, room.cursor, tokens, stop,
+        room.classes, room.places, room.slips,
+    )  # fmt: skip
+    spans[-1, 1] = gather_spans[-1, 1] = stop + len(tokens)
+    return True, events

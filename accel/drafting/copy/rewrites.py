@@ -1,0 +1,316 @@
+"""Rewritten versions of an original: what an edit did so far, done to the rest of it.
+
+Two kinds of change repeat inside an edit: a name that becomes another, and a block that is
+indented. Both are learnt from the places where output and original differ, or for names from the
+instruction, and both work on text: the rewritten rest is tokenised anew, so that names of several
+tokens need no care.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+
+_WORD = re.compile(r"\w+|[^\w\s]|\s+")
+_NAME = re.compile(r"\w+")
+_LONGEST_OLD = 5
+_LONGEST_NEW = 8
+_MARKS = "`'\"“”‘’"
+_ARROWS = ("->", "=>", "→")
+_LINK = re.compile(r"\s(?:to|into|with|by|as|->|=>|→)\s+(?:be\s+)?(?:called\s+|named\s+)?")
+_INSTEAD = re.compile(r"\binstead of\b")
+_RENAMING = re.compile(r"renam|chang|convert|turn|refactor|from|name", re.IGNORECASE)
+_REPLACING = re.compile(r"replac|swap|switch|substitut", re.IGNORECASE)
+_CALL_INSTEAD = re.compile(r"\b(?:[Cc]all|[Nn]ame)\s+(?:\w+\s+){0,3}?(\S+)\s+(\S+)\s+instead\b")
+_THE_FUNCTION = re.compile(r"\b(?:function|method|class|it|this|name)\b", re.IGNORECASE)
+_PLAIN_NOUNS = re.compile(
+    "an?|the|it|this|that|names?|function|method|class|variable|parameter|argument|param|var|local"
+)
+_DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+_CODE_LIKE = re.compile(r"[^\W_][_.(\[=]\S|^@\w")
+_QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
+_NAME_CHAIN = re.compile(r"[A-Za-z_][\w.]*")
+_WORDS_BACK = 4
+_EDGE = 2
+_PHRASES = 16
+
+
+class TextCodec(Protocol):
+    """Text to tokens and back."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        ...
+
+    def encode(self, text: str) -> TokenArray:
+        """Token ids of ``text``, no special tokens added."""
+        ...
+
+    def bytes_of(self, token: int) -> bytes:
+        """The bytes a token stands for; empty for special tokens."""
+        ...
+
+
+@dataclass(slots=True)
+class Version:
+    """Rewritten text: tokens int32 [n]; offsets int32 [n], the original's token each belongs to;
+    rules int8 [n], number of the rename that made the token, -1 for none."""
+
+    tokens: TokenArray
+    offsets: TokenArray
+    rules: NDArray[np.int8]
+
+
+def version_of(original: TokenArray, tokens: TokenArray) -> Version:
+    """``tokens`` as a version of the original: tokens of common runs stand where they stand there,
+    others where the next run begins."""
+    offsets = np.empty(len(tokens), np.int32)
+    head = _common(original, tokens)
+    tail = _common(original[head:][::-1], tokens[head:][::-1])
+    old, new = original[head : len(original) - tail], tokens[head : len(tokens) - tail]
+    offsets[:head] = np.arange(head)
+    offsets[len(tokens) - tail :] = np.arange(len(original) - tail, len(original))
+    matcher = difflib.SequenceMatcher(None, old.tolist(), new.tolist(), autojunk=False)
+    for kind, first, last, new_first, new_last in matcher.get_opcodes():
+        same = head + (np.arange(first, last) if kind == "equal" else last)
+        offsets[head + new_first : head + new_last] = same
+    return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
+
+
+def _encoded(codec: TextCodec, pieces: Sequence[str]) -> TokenArray:
+    return np.concatenate([np.asarray(codec.encode(piece), np.int32) for piece in pieces])
+
+
+def _common(left: TokenArray, right: TokenArray) -> int:
+    """How many tokens both begin with."""
+    count = min(len(left), len(right))
+    different = np.flatnonzero(left[:count] != right[:count])
+    return int(different[0]) if len(different) else count
+
+
+def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
+    """Where the prompt shows the original; its end, empty, when nowhere.
+
+    The first and last tokens need not agree: what stands around the original in the prompt may be
+    one token with a part of it.
+    """
+    edge = _EDGE if len(original) > 8 * _EDGE else 0
+    core = original[edge : len(original) - edge]
+    if 0 < len(core) <= len(prompt):
+        windows = np.lib.stride_tricks.sliding_window_view(prompt, len(core))
+        first = np.flatnonzero(windows[:, 0] == core[0])
+        for start in first[::-1]:
+            if np.array_equal(windows[start], core):
+                return max(int(start) - edge, 0), min(int(start) + len(core) + edge, len(prompt))
+    return len(prompt), len(prompt)
+
+
+def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, str]]:
+    """Renames whose old name stands in ``original``."""
+    return [(old, new) for old, new in renames if _stands_in(old, original)]
+
+
+def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:
+    """The name and its replacement, when ``left + old + right`` became ``left + new + right``.
+
+    Cut to whole words; None when the change is no replacement of a short piece, or an empty one.
+    """
+    head = _trailing_word(left)
+    tail = _leading_word(right)
+    old_words = _WORD.findall(head + old + tail)
+    new_words = _WORD.findall(head + new + tail)
+    while old_words and new_words and old_words[0] == new_words[0]:
+        del old_words[0], new_words[0]
+    kept = ""
+    while old_words and new_words and old_words[-1] == new_words[-1]:
+        kept = old_words[-1]
+        del old_words[-1], new_words[-1]
+    if not old_words and new_words:
+        following = kept if _NAME.fullmatch(kept) else ""
+        if not following:
+            return None
+        old_words, new_words = [following], [*new_words, following]
+    if len(old_words) == len(new_words):
+        pairs = {(a, b) for a, b in zip(old_words, new_words, strict=True) if a != b}
+        if len(pairs) == 1:
+            a, b = pairs.pop()
+            old_words, new_words = [a], [b]
+    if not 0 < len(old_words) <= _LONGEST_OLD or not 0 < len(new_words) <= _LONGEST_NEW:
+        return None
+    before, after = "".join(old_words), "".join(new_words)
+    if "\n" in before or "\n" in after or not _NAME.search(before) or before == after:
+        return None
+    return before, after
+
+
+def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
+    """Renames that an instruction asks for in words, such as "rename a to b" or "a -> b".
+
+    The old name is the nearest of the words before the link that stands in ``original``.
+    """
+    pairs: list[tuple[str | None, str | None]] = []
+    for link in _LINK.finditer(instruction):
+        sentence = instruction[: link.start()].rsplit("\n", 1)[-1][-120:]
+        sign = link.group().split()[0]
+        wanted = _REPLACING if sign in ("with", "by") else _RENAMING
+        if sign in _ARROWS or wanted.search(sentence):
+            old = _last_known(sentence.split(), original)
+            if old is None and wanted is _RENAMING and _THE_FUNCTION.search(sentence):
+                defined = _DEFINED.search(original)
+                old = defined.group(1) if defined else None
+            pairs.append((old, _first_name(instruction[link.end() :])))
+    for called in _CALL_INSTEAD.finditer(instruction):
+        pairs.append((_first_name(called.group(1)), _first_name(called.group(2))))
+    for link in _INSTEAD.finditer(instruction):
+        words = instruction[: link.start()].split()
+        new = _first_name(words[-1] if words else "")
+        pairs.append((_first_name(instruction[link.end() :]), new))
+    known: dict[str, str] = {}
+    for old, new in pairs:
+        if old and new and _stands_in(old, original) and not _stands_in(new, original):
+            known.setdefault(old, new)
+    return list(known.items())
+
+
+def spoken_phrases(instruction: str, original: str) -> list[str]:
+    """What an instruction quotes or writes as code and the original has not: likely new text."""
+    quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(instruction)]
+    chunks = [chunk.strip(".,;:!?" + _MARKS) for chunk in instruction.split()]
+    written = [chunk for chunk in chunks if _CODE_LIKE.search(chunk)]
+    fresh = [text for text in [*quoted, *written] if text.strip() and text not in original]
+    return list(dict.fromkeys(fresh))[:_PHRASES]
+
+
+def _last_known(words: list[str], original: str) -> str | None:
+    """The last of the nearest words that is a name in ``original``."""
+    for word in reversed(words[-_WORDS_BACK:]):
+        name = _first_name(word)
+        if name and not _PLAIN_NOUNS.fullmatch(word) and _stands_in(name, original):
+            return name
+    return None
+
+
+def _first_name(text: str) -> str | None:
+    found = _NAME_CHAIN.match(text.strip().lstrip(_MARKS))
+    return found.group().rstrip(".") if found else None
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return re.search(_whole(name), text) is not None
+
+
+def rewrite(
+    codec: TextCodec,
+    original: TokenArray,
+    start: int,
+    renames: list[tuple[str, str]],
+    shift: int,
+    is_cut: bool = False,
+) -> Version:
+    """The original from token ``start`` on with names replaced and lines indented by ``shift``.
+
+    ``start`` should stand at a line break, so that the first line is a whole one. is_cut: whether
+    the prompt has marks (``edit_rules.markers``), so that in the answer, too, what is put in has
+    tokens of its own.
+    """
+    pieces = [codec.bytes_of(int(token)) for token in original[start:]]
+    starts = np.cumsum([0] + [len(piece) for piece in pieces])
+    text = b"".join(pieces).decode("utf-8", "surrogateescape")
+    new_text, bounds = _replace(text, _changes(text, renames, shift))
+    tokens = _encoded(codec, _at_borders(new_text, bounds, starts) if is_cut else [new_text])
+    sizes = np.array([len(codec.bytes_of(int(token))) for token in tokens], np.int64)
+    places = np.cumsum(sizes) - sizes
+    old_places, rules = places.copy(), np.full(len(tokens), -1, np.int8)
+    if len(bounds):
+        new_begins, new_ends, old_begins, old_ends, numbers = bounds.T
+        last = np.searchsorted(new_begins, places, side="right") - 1
+        moved = last >= 0
+        inside = moved & (places < new_ends[last])
+        old_places[moved] = (places - new_ends[last] + old_ends[last])[moved]
+        old_places[inside] = old_begins[last[inside]]
+        touched = np.searchsorted(new_begins, places + sizes, side="left") - 1
+        touches = (touched >= 0) & (places < new_ends[touched])
+        rules[touches] = numbers[touched[touches]]
+    offsets = np.searchsorted(starts, old_places, side="right") - 1 + start
+    return Version(
+        tokens,
+        np.minimum(offsets, len(original)).astype(np.int32),
+        rules,
+    )
+
+
+def _at_borders(text: str, bounds: NDArray[np.int64], starts: NDArray[np.int64]) -> list[str]:
+    """``text`` cut around what was put in where a token of the original began."""
+    whole = text.encode("utf-8", "surrogateescape")
+    begun = bounds[np.isin(bounds[:, 2], starts) & (bounds[:, 4] >= 0)]
+    pieces = np.split(np.frombuffer(whole, np.uint8), begun[:, :2].reshape(-1))
+    return [piece.tobytes().decode("utf-8", "surrogateescape") for piece in pieces]
+
+
+def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, NDArray[np.int64]]:
+    """The changed text; int64 [n, 5]: byte span in it, in the old one, number of the rule."""
+    parts: list[str] = []
+    bounds: list[tuple[int, int, int, int, int]] = []
+    done = old_at = new_at = 0
+    for begin, end, new, rule in changes:
+        kept = _size(text[done:begin])
+        old_at, new_at = old_at + kept, new_at + kept
+        old_size, new_size = _size(text[begin:end]), _size(new)
+        bounds.append((new_at, new_at + new_size, old_at, old_at + old_size, rule))
+        parts += [text[done:begin], new]
+        old_at, new_at, done = old_at + old_size, new_at + new_size, end
+    parts.append(text[done:])
+    return "".join(parts), np.array(bounds, np.int64).reshape(-1, 5)
+
+
+def _changes(
+    text: str, renames: list[tuple[str, str]], shift: int
+) -> list[tuple[int, int, str, int]]:
+    """Replacements as begin, end, new text and number of the rule (-1: indentation), in order."""
+    changes: list[tuple[int, int, str, int]] = []
+    if renames:
+        rules = {old: (new, number) for number, (old, new) in enumerate(renames)}
+        longest_first = sorted(rules, key=len, reverse=True)
+        for found in re.finditer("|".join(_whole(old) for old in longest_first), text):
+            new, number = rules[found.group()]
+            changes.append((found.start(), found.end(), new, number))
+    if shift > 0:
+        changes += [
+            (f.end(), f.end(), " " * shift, -1) for f in re.finditer(r"\n(?=[ ]*[^\s])", text)
+        ]
+    elif shift < 0:
+        changes += [
+            (f.start() + 1, f.end(), "", -1)
+            for f in re.finditer(rf"\n[ ]{{{-shift}}}(?=[ ]*[^\s])", text)
+        ]
+    changes.sort()
+    return changes
+
+
+def _whole(old: str) -> str:
+    left = r"(?<!\w)" if _NAME.match(old[0]) else ""
+    right = r"(?!\w)" if _NAME.match(old[-1]) else ""
+    return left + re.escape(old) + right
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _trailing_word(text: str) -> str:
+    found = re.search(r"\w+$", text)
+    return found.group() if found else ""
+
+
+def _leading_word(text: str) -> str:
+    found = re.match(r"\w+", text)
+    return found.group() if found else ""

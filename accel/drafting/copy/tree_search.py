@@ -1,0 +1,350 @@
+"""Best-first draft tree from copy rows.
+
+At a node the rows that spell its path vote for the next token with ``exp(score)``, against the
+escape weight of "something else". Matches grow along a path, and a path that leaves the believed
+position or joins the original again is scored as the cursor would be scored there. The row at the
+cursor votes with more where the output has followed it (``slips``).
+
+How many nodes pay is decided while they are found. The best policy over many steps takes every node
+that brings more tokens than its time would bring on the average of all steps, so the tree with the
+largest value, expected tokens less ``rate`` times seconds, is taken. The best ratio of a single
+step would stop too early where all is sure, and verify too much where nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+from accel.drafting.copy import candidates as copy_rows
+from accel.drafting.copy import deviation_rate as slips_of
+from accel.drafting.copy.candidates import (
+    CLASSES,
+    ESCAPE_AT,
+    NOWHERE,
+    ON_TRACK,
+    REANCHOR_MATCH,
+    RELATION_AT,
+    SHIFTED,
+    STATES,
+    features_of,
+    state_bucket,
+)
+from accel.drafting.copy.deviation_rate import FOLLOWING, kept, odds
+from accel.native.numba_cache import compiled_with
+
+NO_ROW = -1
+
+
+@compiled_with(borrows=True)
+def _push(heap: TokenArray, size: int, chance: NDArray[np.float64], item: int) -> None:
+    slot = size
+    while slot > 0:
+        above = (slot - 1) >> 1
+        if chance[heap[above]] >= chance[item]:
+            break
+        heap[slot] = heap[above]
+        slot = above
+    heap[slot] = item
+
+
+@compiled_with(borrows=True)
+def _pop(heap: TokenArray, size: int, chance: NDArray[np.float64]) -> int:
+    top = heap[0]
+    size -= 1
+    item = heap[size]
+    slot = 0
+    while True:
+        below = 2 * slot + 1
+        if below >= size:
+            break
+        if below + 1 < size and chance[heap[below + 1]] > chance[heap[below]]:
+            below += 1
+        if chance[heap[below]] <= chance[item]:
+            break
+        heap[slot] = heap[below]
+        slot = below
+    heap[slot] = item
+    return int(top)
+
+
+class Rows(NamedTuple):
+    """The rows that a tree is grown from.
+
+    rows, kinds: int32 and int8 [rows], where they stand in the pool, best first; pool, match,
+    offsets: int32, as in ``CopyPool``; places: int8, as in ``slips``; classes: int8 [vocabulary];
+    stop: where the pool's text ends; leading: the place that the cursor follows as the instruction
+    says, -1 for none.
+    """
+
+    rows: TokenArray
+    kinds: NDArray[np.int8]
+    pool: TokenArray
+    match: TokenArray
+    offsets: TokenArray
+    places: NDArray[np.int8]
+    classes: NDArray[np.int8]
+    stop: int
+    leading: int
+
+
+class Standing(NamedTuple):
+    """Where the text stands: in the original at ``anchor``, ``off_track`` tokens after it left it,
+    behind a token of ``last_class``, before one of ``lost_class``, in the line of the original from
+    ``line_start`` to ``line_end``."""
+
+    anchor: int
+    off_track: int
+    last_class: int
+    lost_class: int
+    line_start: int
+    line_end: int
+
+
+class Fitted(NamedTuple):
+    """What is known of how texts go on: float64, weights as in ``copy_rows``, slips as there."""
+
+    weights: NDArray[np.float64]
+    slips: NDArray[np.float64]
+
+
+class Worth(NamedTuple):
+    """What nodes have to be worth.
+
+    most: nodes at most; least: probability of a path at least; seconds, slopes, trust: as in
+    ``protocol.Prices``; rate: tokens per second of steps on the average, 0 to take all nodes.
+    """
+
+    most: int
+    least: float
+    seconds: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    trust: float
+    rate: float
+
+
+class Tree(NamedTuple):
+    """Nodes that are written: tokens, parents, path probabilities and kinds of rows."""
+
+    tokens: TokenArray
+    parents: TokenArray
+    chances: NDArray[np.float32]
+    kinds: NDArray[np.int8]
+
+
+class _Votes(NamedTuple):
+    """What rows say comes next behind a path, by distinct token.
+
+    values: the tokens; sums: of their votes; heads: the first row of each, behind which stands,
+    for every row, the ``following`` one; strongest, strength: which row votes most for it, and how
+    much; follows: whether that is on the track of the original.
+    """
+
+    values: TokenArray
+    sums: NDArray[np.float64]
+    heads: TokenArray
+    following: TokenArray
+    strongest: TokenArray
+    strength: NDArray[np.float64]
+    follows: NDArray[np.bool_]
+
+
+class _Candidates(NamedTuple):
+    """Nodes that may be taken, and a heap of those that were not. depths: of their paths; chances:
+    of these; first_rows: which spell them; anchors, off_tracks: where the text stands behind
+    them."""
+
+    tokens: TokenArray
+    parents: TokenArray
+    depths: TokenArray
+    chances: NDArray[np.float64]
+    kinds: NDArray[np.int8]
+    first_rows: TokenArray
+    anchors: TokenArray
+    off_tracks: TokenArray
+    heap: TokenArray
+
+
+@compiled_with(forceinline=True)
+def _votes_of(rows: int) -> _Votes:
+    return _Votes(
+        np.empty(rows, np.int32),
+        np.empty(rows, np.float64),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.float64),
+        np.empty(rows, np.bool_),
+    )
+
+
+@compiled_with(forceinline=True)
+def _room_for(count: int) -> _Candidates:
+    return _Candidates(
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.float64),
+        np.empty(count, np.int8),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+    )
+
+
+@compiled_with(copy_rows, forceinline=True, borrows=True, inner=True)
+def _vote(
+    given: Rows,
+    weights: NDArray[np.float64],
+    boost: float,
+    first_row: int,
+    depth: int,
+    here: Standing,
+    votes: _Votes,
+) -> tuple[int, float]:
+    """Have the rows from ``first_row`` on, which spell a path of some depth, vote for what comes
+    behind it; returns how many tokens they name, and the sum of all votes and of the escape."""
+    distinct, row = 0, first_row
+    escape = ESCAPE_AT + state_bucket(here.off_track) * CLASSES + here.last_class
+    total = np.exp(weights[escape])
+    while row != NO_ROW:
+        following, position = votes.following[row], given.rows[row]
+        value = given.pool[position + depth]
+        if value >= 0:
+            first, second, third, fourth, fifth = features_of(
+                np.int64(given.kinds[row]), given.match[position] + depth,
+                given.offsets[position + depth], given.stop - position, given.classes[value],
+                here.anchor, here.off_track, here.last_class, here.lost_class,
+                here.line_start, here.line_end,
+            )  # fmt: skip
+            score = weights[first] + weights[second] + weights[third]
+            vote = np.exp(score + weights[fourth] + weights[fifth])
+            on_track = (
+                given.kinds[row] <= SHIFTED
+                and RELATION_AT <= second < RELATION_AT + (ON_TRACK + 1) * STATES * 2
+            )
+            if position == given.leading:
+                vote, on_track = vote * boost, True
+            total += vote
+            entry = 0
+            while entry < distinct and votes.values[entry] != value:
+                entry += 1
+            if entry == distinct:
+                distinct += 1
+                votes.values[entry], votes.sums[entry] = value, 0.0
+                votes.heads[entry], votes.strength[entry] = NO_ROW, -1.0
+                votes.follows[entry] = False
+            votes.sums[entry] += vote
+            votes.following[row], votes.heads[entry] = votes.heads[entry], row
+            follows = votes.follows[entry]
+            is_led = follows and given.rows[votes.strongest[entry]] == given.leading
+            if (on_track and not is_led) or (vote > votes.strength[entry] and not follows):
+                votes.strength[entry], votes.strongest[entry] = vote, row
+                votes.follows[entry] = on_track
+        row = following
+    return distinct, total
+
+
+@compiled_with(copy_rows, forceinline=True, borrows=True)
+def _keep(
+    given: Rows,
+    votes: _Votes,
+    entry: int,
+    node: int,
+    depth: int,
+    chance: float,
+    here: Standing,
+    found: _Candidates,
+    item: int,
+) -> None:
+    """Keep a token that was voted for as a candidate behind a node, whose path is so deep."""
+    best = votes.strongest[entry]
+    found.tokens[item], found.parents[item] = votes.values[entry], node
+    found.depths[item], found.chances[item] = depth + 1, chance
+    found.kinds[item], found.first_rows[item] = given.kinds[best], votes.heads[entry]
+    begin = given.rows[best]
+    has_joined = given.kinds[best] <= SHIFTED and (
+        votes.follows[entry] or given.match[begin] + depth + 1 >= REANCHOR_MATCH
+    )
+    found.anchors[item] = given.offsets[begin + depth + 1] if has_joined else here.anchor
+    found.off_tracks[item] = 0 if has_joined else here.off_track + 1
+
+
+@compiled_with(copy_rows, forceinline=True, borrows=True)
+def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Standing:
+    """Where a path stands: what is in the way between two lines is known of the root's alone."""
+    is_in_line = anchor == root.anchor and off_track > 0
+    return Standing(
+        np.int64(anchor),
+        np.int64(off_track),
+        np.int64(last_class),
+        root.lost_class,
+        root.line_start if is_in_line else NOWHERE,
+        root.line_end if is_in_line else NOWHERE,
+    )
+
+
+@compiled_with(forceinline=True, borrows=True)
+def _least_of(worth: Worth) -> float:
+    """The least probability of a path: growth ends before it comes to what is less probable than
+    the cheapest node has to be."""
+    if worth.rate <= 0:
+        return worth.least
+    slope = worth.slopes[0]
+    for node in range(1, worth.most):
+        slope = min(slope, worth.slopes[node])
+    return max(worth.least, worth.rate * slope / worth.trust)
+
+
+@compiled_with(copy_rows, slips_of, forceinline=True)
+def expand_rows(given: Rows, root: Standing, fitted: Fitted, worth: Worth, tree: Tree) -> int:
+    """Write the likeliest nodes, best first; returns how many of them are the best tree."""
+    slips, rows = fitted.slips, len(given.rows)
+    seconds, trust, rate = worth.seconds, worth.trust, worth.rate
+    # Every candidate takes at least one row from its siblings, so this many can ever exist.
+    capacity = (worth.most + 1) * 4 + rows
+    found, votes = _room_for(capacity), _votes_of(rows)
+    heap, chances = found.heap, found.chances
+    for row in range(rows):
+        votes.following[row] = row + 1 if row + 1 < rows else NO_ROW
+    boost, least = odds(slips, FOLLOWING), _least_of(worth)
+    expected = 1.0
+    best_value, best_count = expected - rate * seconds[0], 0
+    candidates = size = nodes = depth = 0
+    node, first_row, reach = -1, 0 if rows else NO_ROW, 1.0
+    here = _behind(root, root.anchor, root.off_track, root.last_class)
+    while True:
+        distinct, total = _vote(given, fitted.weights, boost, first_row, depth, here, votes)
+        for entry in range(distinct):
+            chance = reach * votes.sums[entry] / total
+            if votes.follows[entry]:
+                place = given.rows[votes.strongest[entry]] + depth
+                chance *= kept(slips, given.places[place])
+            if chance >= least and candidates < capacity:
+                _keep(given, votes, entry, node, depth, chance, here, found, candidates)
+                _push(heap, size, chances, candidates)
+                candidates, size = candidates + 1, size + 1
+        # All that follows is less probable than the next, and costs as much or more.
+        if (
+            size == 0
+            or nodes == worth.most
+            or trust * chances[heap[0]] < rate * worth.slopes[nodes]
+        ):
+            return best_count
+        item, node = _pop(heap, size, chances), nodes
+        size, nodes = size - 1, nodes + 1
+        tree.tokens[node], tree.parents[node] = found.tokens[item], found.parents[item]
+        tree.chances[node], tree.kinds[node] = chances[item], found.kinds[item]
+        expected += trust * chances[item]
+        if expected - rate * seconds[nodes] > best_value:
+            best_value, best_count = expected - rate * seconds[nodes], nodes
+        depth, reach, first_row = found.depths[item], chances[item], found.first_rows[item]
+        last_class = given.classes[found.tokens[item]]
+        here = _behind(root, found.anchors[item], found.off_tracks[item], last_class)
+
+
+__all__ = ["Fitted", "Rows", "Standing", "Tree", "Worth", "expand_rows"]

@@ -1,0 +1,88 @@
+"""A second, smaller language model of the same tokenizer as a drafter (speculative decoding)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.batch import chain_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
+from accel.engine import Engine
+from accel.errors import UnsupportedModel
+
+GAMMA = 7
+
+
+class DraftModelDrafter:
+    """Greedy chains of at most ``gamma`` tokens of a small model with a KV cache of its own.
+
+    The model's own confidence is given as the probability of every node, so a planner may cut; a
+    chain ends behind a token whose confidence is below ``least_confidence``.
+    """
+
+    name = "standard-sd"
+
+    def __init__(
+        self,
+        engine: Engine,
+        target_tokenizer: str,
+        gamma: int = GAMMA,
+        least_confidence: float = 0.0,
+    ) -> None:
+        """``target_tokenizer``: ``Tokenizer.sha256`` of the target model.
+
+        Raises UnsupportedModel when the two models do not share their tokenizer.
+        """
+        if engine.tokenizer.sha256 != target_tokenizer:
+            raise UnsupportedModel(
+                f"the draft model {engine.name} has another tokenizer than the target; "
+                "give a draft model of the same family"
+            )
+        self._engine = engine
+        self._gamma = gamma
+        self._least_confidence = least_confidence
+        self._session = engine.session()
+        self._context = np.empty(0, np.int32)
+
+    def begin(self, request: DraftRequest) -> None:
+        """The context is the prompt; what the cache has in common with it is kept, the rest of it
+        computed now, so that drafting begins with the first token."""
+        given = request.prompt if request.given is None else request.given
+        self._context = np.asarray(given, np.int32)
+        if 1 < len(self._context) < self._engine.max_positions:
+            self._engine.prefill(self._context, self._session)
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """One chain, ended early where the model itself would end the text."""
+        room = self._engine.max_positions - len(self._context) - 1
+        count = min(max_nodes, self._gamma, room)
+        if count <= 0 or not len(self._context):
+            return DraftTree.empty()
+        self._session.take(self)
+        held = self._engine.prepare(self._session, self._context)
+        if len(self._context) - held > 1:
+            self._engine.extend(self._session, self._context[:-1], lambda: False)
+        pending = self._context[-1:]
+        tokens: list[int] = []
+        chances: list[float] = []
+        while len(tokens) < count:
+            batch = chain_batch(pending, 0, wants_numbers=True)
+            logits = self._engine.forward(batch, self._session).row(0)
+            token = int(logits.argmax())
+            chance = 1 / float(np.exp(logits - logits[token]).sum())
+            self._session.keep(pending, [0])
+            tokens.append(token)
+            chances.append(chance * (chances[-1] if chances else 1.0))
+            if token in self._engine.end_tokens or chance < self._least_confidence:
+                break
+            pending = np.array([token], np.int32)
+        return DraftTree(
+            np.array(tokens, np.int32),
+            np.arange(-1, len(tokens) - 1, dtype=np.int32),
+            np.array(chances, np.float32),
+            np.full(len(tokens), Source.DRAFT_MODEL, np.int8),
+        )
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """Extend the context; the cache catches up at the next draft."""
+        self._context = np.concatenate([self._context, np.asarray(tokens, np.int32)])

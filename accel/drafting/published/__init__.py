@@ -1,0 +1,1 @@
+"""Drafting rules as their papers publish them."""

@@ -1,0 +1,149 @@
+"""SDSAT's two-step-draft-then-verify (Liu et al. 2024, section 2.1), with an exact verifier.
+
+The model reads adaptive tokens behind the text: one forward gives the next token and, on their
+rows, guesses of those after it; the next forward verifies them all. Such a loop of two forwards
+brings two tokens and what was right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import chain_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
+from accel.errors import UnsupportedModel
+from accel.runner import ModelRunner
+from accel.verification.sampling import Sampling, choose, nucleus
+
+PUBLISHED_TOP_K, PUBLISHED_TOP_P = 10, 0.95
+
+Floats = NDArray[np.float32]
+
+
+class SdsatDrafter:
+    """What adaptive tokens guess: their likeliest tokens as one chain, or as a tree for sampling.
+
+    The first forward runs on a KV cache of the drafter's own. Every row guesses without regard to
+    the others, so the chance of a path is the product of its tokens' chances.
+    """
+
+    name = "sdsat"
+
+    def __init__(self, runner: ModelRunner, k: int = 0, sampling: Sampling | None = None) -> None:
+        """``k``: adaptive tokens, as many as were trained when 0; more repeat the last one.
+        ``sampling``: how the text's tokens are chosen, None for greedy.
+
+        Raises UnsupportedModel for a model without adaptive tokens.
+        """
+        known = runner.model.adaptive_tokens
+        if not known:
+            raise UnsupportedModel(
+                "the model has no adaptive tokens; make one with `redraft train adaptive`"
+            )
+        self.k = k or len(known)
+        self._tokens = np.array([*known, *[known[-1]] * self.k][: self.k], np.int32)
+        self._runner, self._sampling = runner, sampling or Sampling()
+        self._session = runner.session()
+        self._context = np.empty(0, np.int32)
+        self._written = 0
+        self.target_forwards = 0
+        """Forwards of the model that drafted in this request."""
+
+    def begin(self, request: DraftRequest) -> None:
+        """The context is all that the model was given."""
+        given = request.prompt if request.given is None else request.given
+        self._context = np.asarray(given, np.int32)
+        self._sampling = request.sampling or self._sampling
+        self._written = self.target_forwards = 0
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """The next token, and behind it the guesses of one forward."""
+        count = min(self.k, self._runner.max_positions - len(self._context), max_nodes - 1)
+        if count < 0 or not len(self._context):
+            return DraftTree.empty()
+        logits = self._read(self._tokens[:count])
+        following = choose(logits[0], self._sampling, self._context[:0], self._written)
+        first = DraftTree.chain(np.array([following], np.int32), Source.ADAPTIVE)
+        if not count:
+            return first
+        if self._sampling.greedy:
+            chain = logits[1:].argmax(-1).astype(np.int32)
+            return behind(first, DraftTree.chain(chain, Source.ADAPTIVE, 0.5))
+        return behind(first, tree_of_rows(logits[1:], self._sampling, max_nodes - 1))
+
+    def _read(self, adaptive: TokenArray) -> Floats:
+        """Logits behind the context and behind each adaptive token, float32 [1 + k, vocabulary]."""
+        runner, session = self._runner, self._session
+        session.take(self)
+        held = runner.prepare(session, self._context)
+        pending = self._context[held:]
+        if len(pending) > self.k + 1:
+            runner.extend(session, self._context[:-1], lambda: False)
+            pending = self._context[-1:]
+        tokens = np.concatenate([pending, adaptive])
+        batch = chain_batch(tokens, len(pending) - 1, wants_numbers=True)
+        logits = runner.forward(batch, session)
+        self.target_forwards += 1
+        found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
+        session.keep(pending, list(range(len(pending))))
+        return found
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """The context grew by ``tokens``; the cache catches up with the next draft."""
+        self._context = np.concatenate([self._context, np.asarray(tokens, np.int32)])
+        self._written += len(tokens)
+
+
+def behind(first: DraftTree, rest: DraftTree) -> DraftTree:
+    """A tree of one node and, below that, the other tree."""
+    parents = np.concatenate([first.parents, rest.parents + np.int32(1)])
+    return DraftTree(
+        np.concatenate([first.tokens, rest.tokens]),
+        parents,
+        np.concatenate([first.probabilities, rest.probabilities]),
+        np.concatenate([first.sources, rest.sources]),
+    )
+
+
+def tree_of_rows(logits: Floats, sampling: Sampling, max_nodes: int) -> DraftTree:
+    """The likeliest paths through rows [depth, vocabulary] that do not depend on each other."""
+    limited = Sampling(
+        temperature=sampling.temperature,
+        top_k=sampling.top_k or PUBLISHED_TOP_K,
+        top_p=min(sampling.top_p, PUBLISHED_TOP_P),
+    )
+    rows = [_chances(row, limited) for row in logits]
+    found: list[tuple[float, int, int]] = []
+    waiting: list[tuple[float, int, int, int]] = []
+
+    def offer(parent: int, depth: int, above: float) -> None:
+        if depth < len(rows):
+            tokens, chances = rows[depth]
+            waiting.extend(
+                (above * float(chance), parent, int(token), depth + 1)
+                for token, chance in zip(tokens, chances, strict=True)
+            )
+
+    offer(-1, 0, 1.0)
+    while waiting and len(found) < max_nodes:
+        best = max(waiting, key=lambda candidate: candidate[0])
+        waiting.remove(best)
+        chance, parent, token, depth = best
+        found.append((chance, parent, token))
+        offer(len(found) - 1, depth, chance)
+    return DraftTree(
+        np.array([token for _, _, token in found], np.int32),
+        np.array([parent for _, parent, _ in found], np.int32),
+        np.array([chance for chance, _, _ in found], np.float32),
+        np.full(len(found), Source.ADAPTIVE, np.int8),
+    )
+
+
+def _chances(logits: Floats, sampling: Sampling) -> tuple[TokenArray, Floats]:
+    """Tokens that stay after top-k and top-p, and their chances."""
+    tokens = nucleus(logits, sampling)
+    scaled = logits[tokens].astype(np.float64) / sampling.temperature
+    chances = np.exp(scaled - scaled.max())
+    return tokens.astype(np.int32), (chances / chances.sum()).astype(np.float32)

@@ -1,0 +1,345 @@
+"""How probable each candidate of a node is, from the evidence for it: a small learnt network.
+
+The probabilities of the candidates and of "none of them" are a softmax over scores. A score comes
+from one hidden layer over the counts of ``evidence`` (logarithms, and shares of what each group
+has), the shapes of the last token and of the candidate, and the state of the node. Counts are
+sparse, so the first layer costs a row addition per count that is not zero. The weights that ship
+(``acceptance_prior.npz``) are learnt by replaying installed
+packages (``accel.training.acceptance``) and know no token ids, so they hold for any vocabulary;
+``calibration`` corrects them online.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.drafting.retrieval import candidate_features as evidence_of
+from accel.drafting.retrieval.candidate_features import (
+    GROUPS,
+    LEVELS,
+    MATCHED_GROUPS,
+    MAX_CANDIDATES,
+    MAX_NEAR,
+    SHAPE,
+    Evidence,
+)
+from accel.drafting.retrieval.token_classes import SHAPES
+from accel.native import simd as lanes
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import (
+    LANES,
+    everywhere,
+    exponential,
+    fetch_all,
+    larger,
+    load,
+    multiply_add,
+    store,
+    total,
+)
+
+Floats = NDArray[np.float32]
+
+COUNT_INPUTS = GROUPS * LEVELS
+SHARE_INPUTS = MATCHED_GROUPS * LEVELS
+CANDIDATE_INPUTS = COUNT_INPUTS + SHARE_INPUTS
+STATE_INPUTS = 6
+NODE_INPUTS = MATCHED_GROUPS * LEVELS + STATE_INPUTS
+HIDDEN = LANES
+ESCAPE_HIDDEN = LANES
+PRIOR = Path(__file__).with_name("acceptance_prior.npz")
+
+_LOGARITHMS = (np.log1p(np.arange(4096)) / 3).astype(np.float32)
+
+
+class Weights(NamedTuple):
+    """float32 all. The first index of a matrix is the input."""
+
+    candidate: Floats
+    node: Floats
+    bias: Floats
+    last_shape: Floats
+    shape: Floats
+    out: Floats
+    pair: Floats
+    escape_node: Floats
+    escape_bias: Floats
+    escape_out: Floats
+    escape_shape: Floats
+
+    @classmethod
+    @cache
+    def load(cls, file: Path = PRIOR) -> Weights:
+        """The weights in ``file``, read once."""
+        with np.load(file) as stored:
+            return cls(*(stored[name].astype(np.float32) for name in cls._fields))
+
+    @classmethod
+    def random(cls, seed: int) -> Weights:
+        """Where learning begins."""
+        random = np.random.default_rng(seed)
+
+        def matrix(inputs: int, outputs: int, scale: float) -> Floats:
+            return (random.standard_normal((inputs, outputs)) * scale).astype(np.float32)
+
+        return cls(
+            matrix(CANDIDATE_INPUTS, HIDDEN, 0.1),
+            matrix(NODE_INPUTS, HIDDEN, 0.1),
+            np.zeros(HIDDEN, np.float32),
+            matrix(SHAPES, HIDDEN, 0.0),
+            matrix(SHAPES, HIDDEN, 0.0),
+            matrix(1, HIDDEN, 0.3)[0],
+            matrix(SHAPES, SHAPES, 0.0),
+            matrix(NODE_INPUTS, ESCAPE_HIDDEN, 0.1),
+            np.zeros(ESCAPE_HIDDEN, np.float32),
+            matrix(1, ESCAPE_HIDDEN, 0.3)[0],
+            np.zeros(SHAPES, np.float32),
+        )
+
+
+class Scratch(NamedTuple):
+    """Room for scoring one node, float32 all; near_hidden lasts for a tree."""
+
+    inputs: Floats
+    node_hidden: Floats
+    escape_hidden: Floats
+    parts: Floats
+    scores: Floats
+    near_hidden: Floats
+    state: Floats
+    probabilities: Floats
+
+    @classmethod
+    def room(cls) -> Scratch:
+        """New room."""
+        return cls(
+            np.empty(NODE_INPUTS, np.float32),
+            np.empty(HIDDEN, np.float32),
+            np.empty(ESCAPE_HIDDEN, np.float32),
+            np.empty((MATCHED_GROUPS, LEVELS), np.float32),
+            np.empty(MAX_CANDIDATES + LANES, np.float32),
+            np.empty((MAX_NEAR, HIDDEN), np.float32),
+            np.empty(STATE_INPUTS, np.float32),
+            np.empty(MAX_CANDIDATES, np.float32),
+        )
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _logarithm(count: float) -> float:
+    return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
+    """Write what the node itself is: how much evidence there is in all, and ``state``.
+
+    state: float32 [STATE_INPUTS], see ``best_first.describe``; inputs: float32 [NODE_INPUTS].
+    """
+    totals = evidence.totals
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            inputs[group * LEVELS + level] = _logarithm(totals[group, level])
+    for place in range(len(state)):
+        inputs[MATCHED_GROUPS * LEVELS + place] = state[place]
+
+
+@compiled_with(evidence_of, borrows=True)
+def matched_inputs(
+    evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
+) -> int:
+    """Write the inputs of a candidate that matches give and are not zero; returns how many."""
+    count = 0
+    counts, totals = evidence.counts, evidence.totals
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            occurrences = counts[slot, group, level]
+            if occurrences <= 0:
+                break  # no longer match either
+            place = group * LEVELS + level
+            indices[count] = place
+            values[count] = _logarithm(occurrences)
+            indices[count + 1] = COUNT_INPUTS + place
+            values[count + 1] = occurrences / max(totals[group, level], np.float32(1))
+            count += 2
+    return count
+
+
+@compiled_with(evidence_of, borrows=True)
+def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], values: Floats) -> int:
+    """Write the inputs, not zero, of a token for where it stands near; returns how many."""
+    count = 0
+    counts = evidence.near_counts
+    for group in range(GROUPS - MATCHED_GROUPS):
+        for level in range(LEVELS):
+            occurrences = counts[item, group, level]
+            if occurrences > 0:
+                indices[count] = (MATCHED_GROUPS + group) * LEVELS + level
+                values[count] = _logarithm(occurrences)
+                count += 1
+    return count
+
+
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
+    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
+
+    The inputs are those of ``near_inputs``, without writing them down.
+    """
+    matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
+    for item in range(near):
+        hidden = everywhere(np.float32(0))
+        for group in range(GROUPS - MATCHED_GROUPS):
+            for level in range(LEVELS):
+                occurrences = counts[item, group, level]
+                if occurrences > 0:
+                    row = (MATCHED_GROUPS + group) * LEVELS + level
+                    value = everywhere(_logarithm(occurrences))
+                    hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
+        store(near_hidden, item * HIDDEN, hidden)
+
+
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
+    """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
+    matrix = weights.node
+    summed = load(weights.bias, 0) + load(weights.last_shape, last_shape * HIDDEN)
+    for i in range(NODE_INPUTS):
+        if inputs[i] != 0:
+            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+    store(hidden, 0, summed)
+
+
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
+    """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
+    matrix, zero = weights.escape_node, everywhere(np.float32(0))
+    summed = load(weights.escape_bias, 0)
+    for i in range(NODE_INPUTS):
+        if inputs[i] != 0:
+            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+    store(hidden, 0, summed)
+    score = total(larger(summed, zero) * load(weights.escape_out, 0))
+    return weights.escape_shape[last_shape] + score
+
+
+@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+def fetch_weights(weights: Weights) -> None:
+    """Have what scoring reads come from memory."""
+    fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
+    fetch_all(weights.node, NODE_INPUTS * HIDDEN)
+    fetch_all(weights.escape_node, NODE_INPUTS * HIDDEN)
+    fetch_all(weights.shape, SHAPES * HIDDEN)
+    fetch_all(weights.pair, SHAPES * SHAPES)
+
+
+@compiled_with(evidence_of, fastmath=True, borrows=True)
+def score_of(
+    weights: Weights,
+    start: Floats,
+    last_shape: int,
+    shape: int,
+    indices: NDArray[np.int16],
+    values: Floats,
+    count: int,
+    hidden: Floats,
+) -> float:
+    """Score of a candidate: ``start`` of its hidden layer, and ``count`` more inputs.
+
+    hidden: float32 [HIDDEN], written, before the threshold.
+    """
+    matrix, of_shape, out = weights.candidate, weights.shape, weights.out
+    for h in range(HIDDEN):
+        hidden[h] = start[h] + of_shape[shape, h]
+    for i in range(count):
+        value, row = values[i], indices[i]
+        for h in range(HIDDEN):
+            hidden[h] += value * matrix[row, h]
+    score = weights.pair[last_shape, shape]
+    for h in range(HIDDEN):
+        score += max(hidden[h], np.float32(0)) * out[h]
+    return score
+
+
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
+def _scores_of(
+    weights: Weights,
+    corrections: Floats,
+    evidence: Evidence,
+    count: int,
+    shapes: NDArray[np.int8],
+    last_shape: int,
+    scratch: Scratch,
+) -> float:
+    """Write the scores of the candidates and return the highest. As ``matched_inputs`` and
+    ``score_of``, a candidate's hidden layer in one register."""
+    tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
+    counts, totals, reach = evidence.counts, evidence.totals, evidence.reach
+    near_items, near_hidden = evidence.near_items, scratch.near_hidden
+    matrix, of_shape, pair = weights.candidate, weights.shape, weights.pair
+    parts, scores = scratch.parts, scratch.scores
+    node_hidden = load(scratch.node_hidden, 0)
+    out, zero = load(weights.out, 0), everywhere(np.float32(0))
+    for group in range(MATCHED_GROUPS):
+        for level in range(LEVELS):
+            parts[group, level] = np.float32(1) / max(totals[group, level], np.float32(1))
+    highest = np.float32(-np.inf)
+    for slot in range(count):
+        item, token = near_items[slot], tokens[slot]
+        shape = shapes[token] if token < len(shapes) else np.int8(0)
+        hidden = node_hidden + load(of_shape, shape * HIDDEN)
+        if item >= 0:
+            hidden = hidden + load(near_hidden, item * HIDDEN)
+        for group in range(0 if best[slot] > 0 else SHAPE, MATCHED_GROUPS):
+            for level in range(reach[slot, group]):
+                occurrences = counts[slot, group, level]
+                row = group * LEVELS + level
+                value = everywhere(_logarithm(occurrences))
+                hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
+                value = everywhere(occurrences * parts[group, level])
+                hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)
+        score = pair[last_shape, shape] + total(larger(hidden, zero) * out)
+        score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
+        scores[slot] = score
+        highest = max(highest, score)
+    return highest
+
+
+@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
+def probabilities_of(
+    weights: Weights,
+    corrections: Floats,
+    evidence: Evidence,
+    count: int,
+    shapes: NDArray[np.int8],
+    last_shape: int,
+    state: Floats,
+    scratch: Scratch,
+    probabilities: Floats,
+) -> None:
+    """Write the probability of each of the ``count`` candidates, given that the path is right.
+
+    ``hidden_of_near`` must have been called for this tree.
+    corrections: float32 [sources, match lengths], added to scores, see ``calibration``.
+    """
+    node_inputs(evidence, state, scratch.inputs)
+    hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
+    none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
+    found = _scores_of(weights, corrections, evidence, count, shapes, last_shape, scratch)
+    highest = max(np.float32(none), np.float32(found))
+    scores = scratch.scores
+    for slot in range(count, (count + LANES - 1) // LANES * LANES):
+        scores[slot] = -1e9
+    summed, shift = everywhere(np.float32(0)), everywhere(highest)
+    for slot in range(0, count, LANES):
+        chances = exponential(load(scores, slot) - shift)
+        store(scores, slot, chances)
+        summed = summed + chances
+    share = np.float32(1) / (total(summed) + np.exp(np.float32(none) - highest))
+    for slot in range(count):
+        probabilities[slot] = scores[slot] * share

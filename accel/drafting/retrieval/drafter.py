@@ -1,0 +1,329 @@
+"""The default drafter for completion: one tree mixed from all match lengths and sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting.base import ContinuationIndex, DirectIndex, DraftRequest, Prices
+from accel.drafting.history import History
+from accel.drafting.retrieval import prompt_index as prompt
+from accel.drafting.retrieval.acceptance_model import Scratch, Weights
+from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, Rows, places_of
+from accel.drafting.retrieval.kernels import (
+    HANDED_NODES,
+    NOT_COMMITTED,
+    Committed,
+    Handed,
+    Room,
+    View,
+    commit_in,
+    draft_in,
+    room_of,
+)
+from accel.drafting.retrieval.lookups import found_beside, write_rows
+from accel.drafting.retrieval.prompt_index import PromptIndex
+from accel.drafting.retrieval.token_classes import TokenShapes
+from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, Tree
+from accel.planning import calibration
+from accel.planning.calibration import Calibration
+from accel.planning.overheads import DRAFTED_STEP_S
+
+ROWS_PER_SOURCE = 64
+ROW_DEPTH = 32
+FEW_ROWS, FEW_DEPTH = 24, 16
+"""The same where trees stay small: every row is read from far apart in memory. At 8 nodes 3.29
+tokens per forward with either."""
+SMALL_TREE = 16
+"""Where so many nodes make a step half as long again, trees stay small."""
+
+USUAL_NODES, USUAL_PRICES = 64, 512
+"""A request's room is made for so many when it begins."""
+
+LAYERS = 3
+"""Sources that one index may have."""
+
+_NOTHING = np.empty(0, np.int32)
+
+
+class MixtureDrafter:
+    """Drafts from prompt, output, text after the cursor, an index and earlier requests.
+
+    Every source tells what it knows, whatever the length of its match; a learnt model of
+    acceptance says how probable each next token is (``acceptance``), and the tree takes the most
+    probable paths (``best_first``). Acceptance seen in use corrects the model (``calibration``).
+    """
+
+    name = "redraft"
+
+    step_s = DRAFTED_STEP_S
+
+    def __init__(
+        self,
+        shapes: TokenShapes | None = None,
+        *,
+        weights: Weights | None = None,
+        learnt: Calibration | None = None,
+        history: History | None = None,
+    ) -> None:
+        """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
+        self._calibration = learnt or Calibration()
+        self._shapes = shapes or TokenShapes.unknown()
+        self.weights = weights or Weights.load()
+        self._prompt = PromptIndex(self._shapes.shapes)
+        self._index: ContinuationIndex | None = None
+        self._history = history
+        self._workspace = ""
+        self._accepted = 0
+        self._direct: DirectIndex | None = None
+        self._entry = np.zeros(2, np.int64)
+        self._rows = Rows.room(0, ROW_DEPTH)
+        self._places = np.empty(0, np.int64)
+        self._evidence = Evidence.room(1)
+        self.scratch = Scratch.room()
+        self.frontier = Frontier.room()
+        self.matches = np.empty(0, np.int32)
+        self._tree = Tree.room(0)
+        self._prices = self._free = Prices.free(0)
+        self._seconds, self._slopes = np.empty(USUAL_PRICES), np.empty(USUAL_PRICES)
+        self._room: Room | None = None
+        self._room_text = np.empty(0, np.int32)
+        self._read_for = self._free.seconds
+        self._reads_few = False
+        self._handed = Handed.room(0)
+        self._handed_nodes = 0
+        self._drafted = DraftTree.empty()
+        self._saved = np.zeros(1)
+        self._committed: Committed | None = None
+        self._undrafted: list[TokenArray] = []
+
+    @property
+    def calibration(self) -> Calibration:
+        """What has been learnt."""
+        self._settle()
+        return self._calibration
+
+    def begin(self, request: DraftRequest) -> None:
+        """Forget the last request; the context is now ``request.prompt``."""
+        self._catch_up()
+        if self._history is not None and self._workspace:
+            self._history.remember(self._workspace, self._prompt.prompt, self._prompt.output)
+        self._prompt.begin(request.prompt, request.suffix)
+        self._index = request.index
+        self._direct = request.index if isinstance(request.index, DirectIndex) else None
+        self._entry[:] = self._direct.entry if self._direct is not None else 0
+        self._workspace, self._accepted = request.workspace, 0
+        if not self._prompt.is_empty:
+            self._reserve_rows(ROWS_PER_SOURCE * LAYERS)
+            self._room_for(USUAL_NODES, self._prices)
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
+        if len(self._free.seconds) != max_nodes + 1:
+            self._free = Prices.free(max_nodes)
+        return self.draft_within(max_nodes, self._free)
+
+    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+        """The tree with the most expected tokens per second, empty when plain decoding has more."""
+        if self._undrafted:
+            self._catch_up()
+        if self._prompt.is_empty or max_nodes <= 0:
+            return DraftTree.empty()
+        limit, depth = self._row_limits(prices)
+        first_rows = self._look_up_beside(limit, depth)
+        self._reserve_rows(first_rows + limit * LAYERS, first_rows)
+        room = self._room_for(max_nodes, prices)
+        first = self._handed_nodes
+        (nodes, leaf, own), accepted = self._coming(), self._accepted
+        start, stop = self._prompt.start, self._prompt.stop
+        count = draft_in(
+            *(room, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
+            *(max_nodes, prices.trust, first),
+        )
+        if count == NOT_COMMITTED:
+            self._settle()
+            return self.draft_within(max_nodes, prices)
+        if nodes:
+            self._prompt.grew_to(stop + accepted)
+            self._committed = None
+        self.matches = self._tree.matches
+        self._handed_nodes = last = first + count
+        handed = self._handed
+        self._drafted = DraftTree(
+            handed.tokens[first:last],
+            handed.parents[first:last],
+            handed.probabilities[first:last],
+            handed.sources[first:last],
+        )
+        return self._drafted
+
+    def _row_limits(self, prices: Prices) -> tuple[int, int]:
+        """Rows of each layer, and tokens of each, for a tree of such prices."""
+        if prices.seconds is not self._read_for:
+            self._read_for = prices.seconds
+            few = min(SMALL_TREE, len(prices.seconds) - 1)
+            self._reads_few = bool(prices.seconds[few] > 1.5 * prices.seconds[0])
+        return (FEW_ROWS, FEW_DEPTH) if self._reads_few else (ROWS_PER_SOURCE, ROW_DEPTH)
+
+    def view(self) -> View:
+        """All that the next tree of ``draft`` depends on."""
+        self._catch_up()
+        count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
+        self._evidence_for_text()
+        rows = self._rows.first(count)
+        text = self._prompt.text(room=MAX_DEPTH + 1)
+        return View(text, rows, self._shapes, self._accepted, self._evidence)
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds that the last tree of ``draft_within`` is expected to save."""
+        return float(self._saved[0])
+
+    def _evidence_for_text(self) -> None:
+        if len(self._evidence.slots) < self._prompt.vocabulary:
+            self._evidence = Evidence.room(self._prompt.vocabulary)
+            self._room = None
+
+    def _room_for(self, nodes: int, prices: Prices) -> Room:
+        """What lasts from tree to tree, with room for so many nodes."""
+        if len(self._tree.tokens) < nodes:
+            self._settle()  # what is learnt is read from the tree that is
+            self._tree, self._room = Tree.room(nodes), None
+        coming = 0 if self._committed is None else len(self._committed.tokens)
+        text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
+        if self._handed_nodes + nodes > len(self._handed.tokens):
+            self._handed = Handed.room(max(HANDED_NODES, 4 * nodes))
+            self._handed_nodes = 0
+            self._room = None
+        if self._prices.seconds is not prices.seconds:
+            self._take_prices(prices)
+        if (
+            self._room is None
+            or self._room_text is not text
+            or len(self._evidence.slots) < self._prompt.vocabulary
+        ):
+            self._evidence_for_text()
+            self._room_text = text
+            held: tuple[Any, ...] = (
+                *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
+                *(self.scratch, self.frontier, self._tree, self._calibration.information),
+                *(self._prompt.text(room=MAX_DEPTH + 1 + coming), self._rows),
+                *(self._seconds, self._slopes, self._saved, self._handed),
+                *(self._entry, self._places),
+            )
+            self._room = room_of(*held)
+        return self._room
+
+    def _take_prices(self, prices: Prices) -> None:
+        """Have the room hold other prices: a new room takes as long as a draft."""
+        self._prices = prices
+        count = len(prices.seconds)
+        if count > len(self._seconds):
+            self._seconds, self._slopes = np.empty(count), np.empty(count)
+            self._room = None
+        self._seconds[:count], self._seconds[count:] = prices.seconds, np.inf
+        self._slopes[:count], self._slopes[count:] = prices.slopes, np.inf
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
+        the next draft."""
+        if not len(tree):
+            self._accepted = len(tokens)
+            self._undrafted.append(tokens)
+            return
+        self._catch_up()
+        self._accepted = len(tokens)
+        leaf, own = path[-1] if path else -1, -1
+        if len(tokens) > len(path):
+            own = int(tokens[-1])
+        self._committed = Committed(tree, path, tokens, leaf, own)
+        if tree is not self._drafted or len(tokens) > len(path) + 1:
+            self._learn_apart()
+
+    def _coming(self) -> tuple[int, int, int]:
+        """What is not yet in the text: nodes of the tree (0: nothing), the path's last, the
+        model's own token."""
+        if self._committed is None:
+            return 0, -1, -1
+        return len(self._committed.tree), self._committed.leaf, self._committed.own
+
+    def _settle(self) -> None:
+        """Learn what the last step brought, and add it to the text, without drafting."""
+        if self._committed is None:
+            return
+        stop = NOT_COMMITTED
+        if self._room is not None and self._room_text is self._prompt.tokens_with(0):
+            stop = commit_in(self._room, *self._coming(), self._prompt.stop)
+        if stop == NOT_COMMITTED:
+            self._learn_apart()
+        else:
+            self._committed = None
+            self._prompt.grew_to(stop)
+
+    def _learn_apart(self) -> None:
+        """``_settle`` where the room does not hold the tree, or has no room for the tokens."""
+        assert self._committed is not None
+        tree, path, tokens, _, own = self._committed
+        self._committed = None
+        if own >= 0:
+            self._calibration.learn(tree, self.matches[: len(tree)], path)
+        self._prompt.extend(tokens)
+
+    def _catch_up(self) -> None:
+        """Add what came since the last draft; while nothing is drafted, it costs nothing."""
+        self._settle()
+        if self._undrafted:
+            self._prompt.extend(np.concatenate(self._undrafted))
+            self._undrafted = []
+
+    def _look_up(self, limit: int, depth: int) -> int:
+        """Fill ``_rows`` with what is known from outside the text; returns how many there are."""
+        count = self._look_up_beside(limit, depth)
+        if self._direct is None:
+            return count
+        self._reserve_rows(count + limit * LAYERS, count)
+        return count + self._direct.lookup_into(
+            self._prompt.context[-MAX_MATCH:],
+            places_of(self._rows, count) if count else self._places,
+            max_match=MAX_MATCH,
+            limit=limit,
+            depth=depth,
+        )
+
+    def _look_up_beside(self, limit: int, depth: int) -> int:
+        """Fill ``_rows`` with what is known beside a ``DirectIndex``; returns how many."""
+        has_history = self._history is not None and self._history.knows(self._workspace)
+        has_index = self._index is not None and self._direct is None
+        if not has_history and not has_index:
+            return 0
+        self._catch_up()
+        found = found_beside(
+            *(self._prompt.context[-MAX_MATCH:], self._history, self._workspace),
+            self._index if has_index else None,
+            max_match=MAX_MATCH,
+            limit=limit,
+            depth=depth,
+        )
+        self._reserve_rows(sum(map(len, found)))
+        return write_rows(self._rows, found, depth)
+
+    def _reserve_rows(self, count: int, kept: int = 0) -> None:
+        """Room for so many rows, of which the first are ``kept``."""
+        if count > len(self._rows.lengths):
+            rows, known = Rows.room(2 * count, ROW_DEPTH), self._rows
+            rows.tokens[:kept], rows.lengths[:kept] = known.tokens[:kept], known.lengths[:kept]
+            rows.counts[:kept], rows.sources[:kept] = known.counts[:kept], known.sources[:kept]
+            self._rows, self._places = rows, places_of(rows)
+            self._room = None
+
+
+def warm_up() -> None:
+    """Compile (or load the compiled form of) everything that drafting calls."""
+    prompt.warm_up()
+    calibration.warm_up()
+    drafter = MixtureDrafter(weights=Weights.random(0))
+    drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
+    tree = drafter.draft(4)
+    drafter.commit(tree, [], np.array([2], np.int32))

@@ -1,0 +1,263 @@
+"""Learning, looking up and growing of the default drafter, in one call of compiled code a step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import candidate_features as evidence_of
+from accel.drafting.retrieval import heap
+from accel.drafting.retrieval import native_call as entry
+from accel.drafting.retrieval import nearby_tokens as surroundings_of
+from accel.drafting.retrieval import prompt_index as prompt_of
+from accel.drafting.retrieval import tree_search as best_first
+from accel.drafting.retrieval.acceptance_model import Floats, Scratch, Weights, fetch_weights
+from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, Rows, Text
+from accel.drafting.retrieval.native_call import call_entry
+from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
+from accel.drafting.retrieval.prompt_index import link
+from accel.drafting.retrieval.token_classes import TokenShapes
+from accel.drafting.retrieval.tree_search import Frontier, Ground, Tree, grow
+from accel.native import simd as lanes
+from accel.native.numba_cache import FieldsType, compiled_with
+from accel.planning import calibration
+from accel.planning.calibration import learn_from
+
+HANDED_NODES = 4096
+"""Nodes of the trees that are handed out of one piece of memory."""
+
+NOT_COMMITTED = -1
+
+
+class View(NamedTuple):
+    """What a tree is grown from. ``accepted``: tokens that the last step brought."""
+
+    text: Text
+    rows: Rows
+    shapes: TokenShapes
+    accepted: int
+    evidence: Evidence
+
+
+class Committed(NamedTuple):
+    """A path of the last tree that was right, and what stood behind it, not yet in the text.
+
+    leaf: the path's last node or -1; own: the model's own token or -1.
+    """
+
+    tree: DraftTree
+    path: list[int]
+    tokens: TokenArray
+    leaf: int
+    own: int
+
+
+class Handed(NamedTuple):
+    """Memory of trees that are handed out one after another, as in ``DraftTree``: four views of it
+    take a third of the time of four copies. It lasts as long as any of them."""
+
+    tokens: TokenArray
+    parents: TokenArray
+    probabilities: Floats
+    sources: NDArray[np.int8]
+
+    @classmethod
+    def room(cls, nodes: int) -> Handed:
+        """Room for ``nodes``."""
+        return cls(
+            np.empty(nodes, np.int32),
+            np.empty(nodes, np.int32),
+            np.empty(nodes, np.float32),
+            np.empty(nodes, np.int8),
+        )
+
+
+@structref.register
+class _RoomType(FieldsType):
+    """Compiled form of ``Room``."""
+
+
+class Room(structref.StructRefProxy):
+    """What growing reads and writes that lasts from tree to tree, as one argument.
+
+    Handing fifty arrays over takes longer than growing a small tree: 29 us, or 77 after a forward,
+    of 87 and 192 in all; one argument 0.7.
+    """
+
+
+_FIELDS = (
+    *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
+    *("information", "text", "rows", "seconds", "slopes", "saved", "handed", "entry", "places"),
+)
+structref.define_proxy(Room, _RoomType, list(_FIELDS))
+
+
+@compiled_with()
+def room_of(
+    shapes: TokenShapes,
+    evidence: Evidence,
+    weights: Weights,
+    corrections: Floats,
+    scratch: Scratch,
+    frontier: Frontier,
+    tree: Tree,
+    information: Floats,
+    text: Text,
+    rows: Rows,
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    saved: NDArray[np.float64],
+    handed: Handed,
+    entry: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> Room:
+    """A room that holds these. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
+    ``protocol.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
+    return Room(
+        shapes,
+        evidence,
+        weights,
+        corrections,
+        scratch,
+        frontier,
+        tree,
+        information,
+        text,
+        rows,
+        seconds,
+        slopes,
+        saved,
+        handed,
+        entry,
+        places,
+    )
+
+
+@compiled_with(calibration, prompt_of)
+def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
+    """Of the room's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and behind it
+    stood ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
+
+    The path is added to the room's text, which ended at ``stop``, and learnt from. Returns where
+    the text ends now, ``NOT_COMMITTED`` where it has no room for that.
+    """
+    tokens, previous, newest, _, _, spelt = room.text
+    tree = room.tree
+    length = 0
+    node = leaf
+    while node >= 0:
+        length += 1
+        node = tree.parents[node]
+    count = length + (own >= 0)
+    path, added = np.empty(length, np.int32), np.empty(count, np.int32)
+    if own >= 0:
+        added[length] = own
+    node = leaf
+    for place in range(length - 1, -1, -1):
+        path[place], added[place] = node, tree.tokens[node]
+        node = tree.parents[node]
+    if stop + count > len(tokens):
+        return NOT_COMMITTED
+    for token in added:
+        if token >= len(newest):
+            return NOT_COMMITTED
+    if own >= 0:
+        learn_from(
+            tree.parents[:nodes],
+            tree.probabilities[:nodes],
+            tree.sources[:nodes],
+            tree.matches[:nodes],
+            path,
+            room.corrections,
+            room.information,
+        )
+    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+    return stop + count
+
+
+@compiled_with(entry, evidence_of)
+def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: int) -> int:
+    """Have the index write its rows behind the ``first``; returns how many there are then."""
+    if room.entry[0] == 0:
+        return first
+    tokens, rows = room.text.tokens, room.rows
+    length = min(stop - start, MAX_MATCH)
+    places = np.empty(len(room.places), np.int64)
+    places[:] = room.places
+    places[0] += first * rows.tokens.shape[1] * rows.tokens.itemsize
+    places[1] += first * rows.lengths.itemsize
+    places[2] += first * rows.counts.itemsize
+    places[3] += first * rows.sources.itemsize
+    places[4] -= first
+    return first + call_entry(
+        room.entry[0],
+        room.entry[1],
+        tokens.ctypes.data + (stop - length) * tokens.itemsize,
+        length,
+        places.ctypes.data,
+        MAX_MATCH,
+        limit,
+        depth,
+    )
+
+
+@compiled_with(
+    acceptance,
+    best_first,
+    calibration,
+    entry,
+    evidence_of,
+    heap,
+    lanes,
+    prompt_of,
+    surroundings_of,
+)
+def draft_in(
+    room: Any,
+    nodes: int,
+    leaf: int,
+    own: int,
+    start: int,
+    stop: int,
+    first_rows: int,
+    limit: int,
+    depth: int,
+    accepted: int,
+    max_nodes: int,
+    trust: float,
+    handed_from: int,
+) -> int:
+    """``commit_in`` what the last step brought (not where ``nodes`` is 0), look up and ``grow``.
+
+    The tree stands in ``room.handed`` from ``handed_from`` on; returns how many nodes it has,
+    ``NOT_COMMITTED`` where that failed. ``room.saved`` has the seconds it is expected to save.
+    """
+    if nodes:
+        stop = commit_in(room, nodes, leaf, own, stop)
+        if stop < 0:
+            return NOT_COMMITTED
+    tokens, previous, newest, _, _, spelt = room.text
+    text, tree = Text(tokens, previous, newest, start, stop, spelt), room.tree
+    # Behind a forward all this is out of the caches: it comes while the index is looked up.
+    fetch_surroundings(text, room.evidence)
+    fetch_weights(room.weights)
+    row_count = _look_up(room, start, stop, first_rows, limit, depth)
+    ground = Ground(
+        *(text, room.rows, room.shapes, accepted, room.evidence, room.weights),
+        *(room.corrections, room.scratch, room.frontier, tree),
+    )
+    count = grow(ground, row_count, max_nodes, room.seconds, room.slopes, trust)
+    expected, seconds, handed = 0.0, room.seconds, room.handed
+    for node in range(count):
+        expected += tree.probabilities[node]
+        handed.tokens[handed_from + node] = tree.tokens[node]
+        handed.parents[handed_from + node] = tree.parents[node]
+        handed.probabilities[handed_from + node] = tree.probabilities[node]
+        handed.sources[handed_from + node] = tree.sources[node]
+    room.saved[0] = trust * expected * seconds[0] - (seconds[count] - seconds[0])
+    return count

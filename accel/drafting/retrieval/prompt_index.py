@@ -1,0 +1,266 @@
+"""The dynamic index: prompt, output so far, and the text after the cursor.
+
+Every position is linked to the previous one with the same token, so a lookup walks just the
+occurrences of the last token, newest first, and extends each backwards. Growth costs one link
+per token; nothing is ever removed while a request lasts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.draft_tree import Source, TokenArray
+from accel.drafting.base import Continuations
+from accel.drafting.retrieval.candidate_features import Text
+from accel.native.numba_cache import compiled_with
+
+SEPARATOR = -1
+"""Stands between texts that do not belong together: no match crosses it."""
+
+MAX_VISITED = 4096
+"""Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
+
+
+@compiled_with(forceinline=True, borrows=True)
+def link(
+    tokens: TokenArray,
+    previous: TokenArray,
+    newest: TokenArray,
+    spelt: NDArray[np.int8],
+    shapes: NDArray[np.int8],
+    added: TokenArray,
+    start: int,
+) -> None:
+    """Write ``added`` from ``start`` on, link each to the last earlier position of the same token,
+    and note its shape."""
+    for i in range(len(added)):
+        position, token = start + i, added[i]
+        tokens[position] = token
+        previous[position] = -1
+        spelt[position] = shapes[token] if 0 <= token < len(shapes) else 0
+        if token >= 0:
+            previous[position] = newest[token]
+            newest[token] = position
+
+
+@njit(nogil=True, cache=True)
+def _lookup(
+    tokens: TokenArray,
+    previous: TokenArray,
+    position: int,
+    stop: int,
+    context: TokenArray,
+    max_match: int,
+    limit: int,
+    depth: int,
+) -> tuple[TokenArray, TokenArray, TokenArray]:
+    """Rows, match lengths and start positions of continuations of ``context`` in
+    ``tokens[:stop]``; ``position`` is the newest of its last token, -1 without one."""
+    found = np.empty(MAX_VISITED, np.int32)
+    lengths = np.empty(MAX_VISITED, np.int32)
+    count = 0
+    per_length = np.zeros(max_match + 1, np.int32)
+    end = len(context)
+    while position >= 0 and count < MAX_VISITED:
+        if position + 1 < stop and tokens[position + 1] >= 0:
+            length = 1
+            while (
+                length < min(max_match, end)
+                and position >= length
+                and tokens[position - length] == context[end - 1 - length]
+                and tokens[position - length] >= 0
+            ):
+                length += 1
+            found[count] = position + 1
+            lengths[count] = length
+            per_length[length] += 1
+            count += 1
+        position = previous[position]
+    # Counting sort: longer matches first, newer first among equals.
+    place = np.empty(max_match + 1, np.int32)
+    before = 0
+    for length in range(max_match, 0, -1):
+        place[length] = before
+        before += per_length[length]
+    kept = min(count, limit)
+    rows = np.full((kept, depth), -1, np.int32)
+    row_lengths = np.empty(kept, np.int32)
+    starts = np.empty(kept, np.int32)
+    for item in range(count):
+        length = lengths[item]
+        row = place[length]
+        place[length] += 1
+        if row < kept:
+            row_lengths[row] = length
+            starts[row] = found[item]
+            for column in range(min(depth, stop - found[item])):
+                token = tokens[found[item] + column]
+                if token < 0:
+                    break
+                rows[row, column] = token
+    return rows, row_lengths, starts
+
+
+class PromptIndex:
+    """A text that grows, and where its tokens stand in it."""
+
+    def __init__(self, shapes: NDArray[np.int8] | None = None) -> None:
+        """``shapes``: int8 [vocabulary], those of ``token_shapes``, 0 for tokens beyond."""
+        self._shapes = np.zeros(1, np.int8) if shapes is None else shapes
+        self._spelt = np.empty(0, np.int8)
+        self._tokens = np.empty(0, np.int32)
+        self._previous = np.empty(0, np.int32)
+        self._newest = np.empty(0, np.int32)
+        self._stop = 0
+        self._start = 0
+        self._prompt_stop = 0
+
+    def begin(self, prompt: TokenArray, suffix: TokenArray) -> None:
+        """Forget everything; index ``suffix`` and ``prompt`` (both int32)."""
+        self._newest.fill(-1)
+        self._stop = 0
+        self._append(np.asarray(suffix, np.int32))
+        if len(suffix):
+            self.interrupt()
+        self._start = self._stop
+        self._append(np.asarray(prompt, np.int32))
+        self._prompt_stop = self._stop
+
+    def extend(self, tokens: TokenArray) -> None:
+        """The context grew by ``tokens`` (int32)."""
+        self._append(np.asarray(tokens, np.int32))
+
+    def grew_to(self, stop: int) -> None:
+        """Compiled code has linked what was added, up to ``stop``."""
+        self._stop = stop
+
+    def interrupt(self) -> None:
+        """What follows does not continue what stands here."""
+        self._append(np.array([SEPARATOR], np.int32))
+
+    @property
+    def start(self) -> int:
+        """Where the prompt begins among all tokens."""
+        return self._start
+
+    @property
+    def stop(self) -> int:
+        """Where the output ends."""
+        return self._stop
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither prompt nor output."""
+        return self._stop == self._start
+
+    @property
+    def previous(self) -> TokenArray:
+        """Where the token of each position stands before it, -1 for nowhere."""
+        return self._previous
+
+    @property
+    def newest(self) -> TokenArray:
+        """Where each token stands last, -1 for nowhere; another array when it has grown."""
+        return self._newest
+
+    @property
+    def vocabulary(self) -> int:
+        """Token ids are below."""
+        return len(self._newest)
+
+    @property
+    def context(self) -> TokenArray:
+        """Prompt and output so far, int32 [m]. A view, valid until the next ``extend``."""
+        return self._tokens[self._start : self._stop]
+
+    @property
+    def prompt(self) -> TokenArray:
+        """What the request began with, int32. A view, valid until the next ``extend``."""
+        return self._tokens[self._start : self._prompt_stop]
+
+    @property
+    def output(self) -> TokenArray:
+        """What was added since, int32. A view, valid until the next ``extend``."""
+        return self._tokens[self._prompt_stop : self._stop]
+
+    def tokens_with(self, room: int) -> TokenArray:
+        """The text's tokens, with so much room behind the end; another array when it has grown."""
+        if self._stop + room > len(self._tokens):
+            self._reserve(self._stop + room)
+        return self._tokens
+
+    def text(self, *, room: int) -> Text:
+        """The index for compiled code, with ``room`` tokens behind the end that it may write."""
+        self._reserve(self._stop + room)
+        return Text(
+            self._tokens, self._previous, self._newest, self._start, self._stop, self._spelt
+        )
+
+    def lookup(
+        self, context: TokenArray, *, max_match: int, limit: int, depth: int
+    ) -> Continuations:
+        """What followed the ends of ``context`` (int32) within the text.
+
+        Rows of every match length, longer first, newer first among equals, at most ``limit``;
+        ``files`` holds -1.
+        """
+        last = int(context[-1]) if len(context) else -1
+        known = 0 <= last < len(self._newest)
+        rows, lengths, starts = _lookup(
+            self._tokens,
+            self._previous,
+            int(self._newest[last]) if known else -1,
+            self._stop,
+            np.asarray(context, np.int32),
+            max_match,
+            limit,
+            depth,
+        )
+        return Continuations(
+            rows,
+            lengths,
+            np.ones(len(rows), np.float32),
+            np.where(starts >= self._start, Source.PROMPT, Source.SUFFIX).astype(np.int8),
+            np.full(len(rows), -1, np.int32),
+        )
+
+    def _append(self, tokens: TokenArray) -> None:
+        start, stop = self._stop, self._stop + len(tokens)
+        self._reserve(stop)
+        largest = int(tokens.max(initial=-1))
+        if largest >= len(self._newest):
+            self._newest = _grown(self._newest, 2 * largest + 1024)
+        link(
+            self._tokens,
+            self._previous,
+            self._newest,
+            self._spelt,
+            self._shapes,
+            np.ascontiguousarray(tokens),
+            start,
+        )
+        self._stop = stop
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._tokens):
+            self._tokens = _grown(self._tokens, 2 * size + 1024)
+            self._previous = _grown(self._previous, len(self._tokens))
+            spelt = np.zeros(len(self._tokens), np.int8)
+            spelt[: len(self._spelt)] = self._spelt
+            self._spelt = spelt
+
+
+def _grown(array: TokenArray, size: int) -> TokenArray:
+    """``array`` with room for ``size`` items, new ones -1."""
+    grown = np.full(size, -1, np.int32)
+    grown[: len(array)] = array
+    return grown
+
+
+def warm_up() -> None:
+    """Compile (or load the compiled form of) the index."""
+    index = PromptIndex()
+    index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
+    index.lookup(index.context, max_match=4, limit=4, depth=4)

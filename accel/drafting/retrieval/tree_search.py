@@ -1,0 +1,279 @@
+"""The tree of most probable paths, node by node: evidence, probabilities, next node."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import candidate_features as evidence_of
+from accel.drafting.retrieval import heap
+from accel.drafting.retrieval import nearby_tokens as surroundings_of
+from accel.drafting.retrieval.acceptance_model import (
+    Floats,
+    Scratch,
+    Weights,
+    hidden_of_near,
+    probabilities_of,
+)
+from accel.drafting.retrieval.candidate_features import (
+    Evidence,
+    Rows,
+    Text,
+    forget,
+    gather,
+)
+from accel.drafting.retrieval.heap import sift_down, sift_up
+from accel.drafting.retrieval.nearby_tokens import note_surroundings
+from accel.drafting.retrieval.token_classes import TokenShapes
+from accel.native import simd as lanes
+from accel.native.numba_cache import compiled_with
+from accel.planning import calibration
+from accel.planning.calibration import depth_group
+
+MAX_DEPTH = 48
+LEAST_PROBABILITY = 0.001
+"""Paths below are not kept: they would have no place in a tree of a hundred nodes."""
+WIDE = 0.08
+"""Nodes at least as probable may be followed by tokens that merely stand near."""
+MAX_KEPT = 8192
+
+
+class Frontier(NamedTuple):
+    """Candidates of all nodes, most probable first through ``heap``.
+
+    rows: int32, first row of each candidate's list; matches: int16, longest match.
+    """
+
+    tokens: TokenArray
+    parents: TokenArray
+    depths: TokenArray
+    rows: TokenArray
+    matches: TokenArray
+    sources: NDArray[np.int8]
+    probabilities: NDArray[np.float64]
+    heap: TokenArray
+
+    @classmethod
+    def room(cls) -> Frontier:
+        """New room."""
+        return cls(
+            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_KEPT, np.int8),
+            np.empty(MAX_KEPT, np.float64),
+            np.empty(MAX_KEPT, np.int32),
+        )
+
+
+class Tree(NamedTuple):
+    """The nodes of a tree as they come out: arrays of ``DraftTree``, and matches: int32."""
+
+    tokens: TokenArray
+    parents: TokenArray
+    probabilities: Floats
+    sources: NDArray[np.int8]
+    matches: TokenArray
+
+    @classmethod
+    def room(cls, nodes: int) -> Tree:
+        """Room for ``nodes``."""
+        return cls(
+            np.empty(nodes, np.int32),
+            np.empty(nodes, np.int32),
+            np.empty(nodes, np.float32),
+            np.empty(nodes, np.int8),
+            np.empty(nodes, np.int32),
+        )
+
+
+class Ground(NamedTuple):
+    """What a tree is grown from, and in. accepted: tokens that the last tree brought; corrections:
+    see ``calibration``."""
+
+    text: Text
+    rows: Rows
+    shapes: TokenShapes
+    accepted: int
+    evidence: Evidence
+    weights: Weights
+    corrections: Floats
+    scratch: Scratch
+    frontier: Frontier
+    tree: Tree
+
+
+class Place(NamedTuple):
+    """Where a tree is grown: a node, -1 for the root; its depth; the probability of its path, as it
+    is and as retrieval alone has it, and of its last token; and the first row that spells it, -1
+    where none does."""
+
+    node: int
+    depth: int
+    path: float
+    alone: float
+    conditional: float
+    first_row: int
+
+
+@njit(nogil=True, cache=True, inline="always")
+def describe(
+    state: Floats, depth: int, path: float, conditional: float, wide: bool, accepted: int
+) -> None:
+    """Write the state of a node: root, depth, how sure the path and its last token were, whether
+    tokens that stand near are candidates, and how many tokens the last tree brought."""
+    state[0] = 1.0 if depth == 0 else 0.0
+    state[1] = min(depth, 16) / 8
+    state[2] = np.log(max(path, 1e-4)) / 4
+    state[3] = np.log(max(conditional, 1e-3)) / 2
+    state[4] = 1.0 if wide else 0.0
+    state[5] = min(accepted, 16) / 8
+
+
+@compiled_with(evidence_of, forceinline=True, borrows=True)
+def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, depth: int) -> None:
+    """Write the tokens from the root to ``node`` behind the text."""
+    place = text.stop + depth - 1
+    while node >= 0:
+        text.tokens[place] = tokens[node]
+        place -= 1
+        node = parents[node]
+
+
+_GROWING = acceptance, calibration, evidence_of, heap, lanes, surroundings_of
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+def begin(ground: Ground, row_count: int) -> int:
+    """Look at what stands near the text's end, and make one list of the first ``row_count`` rows;
+    returns how many tokens stand near."""
+    near = note_surroundings(ground.text, ground.shapes, ground.evidence)
+    hidden_of_near(ground.weights, ground.evidence, near, ground.scratch)
+    following = ground.rows.following
+    for row in range(row_count):
+        following[row] = row + 1 if row + 1 < row_count else -1
+    return near
+
+
+@compiled_with(forceinline=True, borrows=True)
+def least_of(slopes: NDArray[np.float64], nodes: int, worth_s: float) -> float:
+    """What the path of a node has to be, where an expected token is worth so many seconds: growth
+    ends before it comes to what is less probable than the cheapest of so many nodes has to be."""
+    least = slopes[0]
+    for count in range(1, nodes):
+        least = min(least, slopes[count])
+    return max(least / worth_s, LEAST_PROBABILITY)
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+def find_at(ground: Ground, at: Place, near: int) -> int:
+    """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
+    returns how many tokens that are, which stand in the ground's evidence until it forgets them."""
+    text, tree, shapes, scratch = ground.text, ground.tree, ground.shapes, ground.scratch
+    write_path(text, tree.tokens, tree.parents, at.node, at.depth)
+    wide = at.path >= WIDE
+    standing = near if wide else 0
+    count: int = gather(
+        text, at.depth, ground.rows, at.first_row, shapes, standing, ground.evidence
+    )
+    describe(scratch.state, at.depth, at.alone, at.conditional, wide, ground.accepted)
+    last = text.tokens[text.stop + at.depth - 1]
+    probabilities_of(
+        ground.weights,
+        ground.corrections[depth_group(at.depth + 1)],
+        ground.evidence,
+        count,
+        shapes.shapes,
+        shapes.shapes[last] if last < len(shapes.shapes) else 0,
+        scratch.state,
+        scratch,
+        scratch.probabilities,
+    )
+    return count
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+def _offer(ground: Ground, at: Place, count: int, least: float, waiting: int, kept: int) -> int:
+    """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
+    how many were."""
+    frontier, evidence, added = ground.frontier, ground.evidence, 0
+    for slot in range(count):
+        chance = at.path * ground.scratch.probabilities[slot]
+        item = kept + added
+        if chance < least or item == MAX_KEPT:
+            continue
+        frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], at.node
+        frontier.depths[item], frontier.rows[item] = at.depth + 1, evidence.heads[slot]
+        frontier.matches[item] = evidence.best[slot]
+        frontier.sources[item] = evidence.sources[slot]
+        frontier.probabilities[item] = chance
+        frontier.heap[waiting + added] = item
+        sift_up(frontier.heap, frontier.probabilities, waiting + added)
+        added += 1
+    return added
+
+
+@compiled_with(heap, forceinline=True, borrows=True)
+def take(frontier: Frontier, left: int) -> int:
+    """Take the most probable candidate off the frontier; ``left`` remain."""
+    best = frontier.heap[0]
+    if left:
+        frontier.heap[0] = frontier.heap[left]
+        sift_down(frontier.heap, frontier.probabilities, left)
+    return best
+
+
+@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+def grow(
+    ground: Ground,
+    row_count: int,
+    max_nodes: int,
+    seconds: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    trust: float,
+) -> int:
+    """Write the nodes of the best tree in decreasing path probability; returns how many.
+
+    ``row_count``: how many of the rows there are. For the rest see ``protocol.Prices``. The best
+    tree is the one with the most expected tokens per second; growth ends where no larger one can be
+    better.
+    """
+    frontier, tree = ground.frontier, ground.tree
+    expected, best_rate, best_count = 1.0, 1.0 / seconds[0], 0
+    least = least_of(slopes, max_nodes, trust / best_rate)
+    near = begin(ground, row_count)
+    kept = waiting = nodes = 0
+    at = Place(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
+    while nodes < max_nodes:
+        if at.depth < MAX_DEPTH:
+            count = find_at(ground, at, near)
+            added = _offer(ground, at, count, least, waiting, kept)
+            waiting, kept = waiting + added, kept + added
+            forget(ground.evidence, count)
+        # All that follows is less probable than the next, and costs as much or more.
+        if (
+            waiting == 0
+            or trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]
+        ):
+            break
+        waiting -= 1
+        best = take(frontier, waiting)
+        parent, path = frontier.parents[best], frontier.probabilities[best]
+        conditional = path / (tree.probabilities[parent] if parent >= 0 else 1.0)
+        tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
+        tree.probabilities[nodes], tree.sources[nodes] = path, frontier.sources[best]
+        tree.matches[nodes] = frontier.matches[best]
+        depth, first_row = frontier.depths[best], frontier.rows[best]
+        at = Place(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
+        nodes += 1
+        expected += trust * path
+        if expected > best_rate * seconds[nodes]:
+            best_rate, best_count = expected / seconds[nodes], nodes
+    return best_count

@@ -1,0 +1,136 @@
+"""Which number format and how many threads are fastest for a model on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from accel.models.base import Model
+from accel.models.gguf.file import GgufFile, is_gguf
+from accel.models.packed_linear import Linear
+from accel.native.cpu_features import cores
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.measuring import TwoThreaded, measure, share
+from accel.planning.profile_store import ProfileStore
+
+LARGE = 300_000_000
+"""Parameters from which formats are compared on one matrix instead of the whole model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What belongs to the engine and never to a step."""
+
+    dtype: torch.dtype
+    threads: int
+    may_share: bool = False
+    """Whether a second thread may take half of the rows where the model has such a forward."""
+
+
+def thread_counts(folder: Path) -> list[int]:
+    """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
+    a millisecond, and when another program takes a core all of them wait (2 of 2 busy cores: 290
+    instead of 20 ms a forward)."""
+    most = torch.get_num_threads()
+    if weight_bytes(folder) <= 2 * LARGE:
+        most = max(most - 1, 1)
+    return sorted({1, max(most // 2, 1), most})
+
+
+def weight_bytes(folder: Path) -> int:
+    """Of a model's weights in bf16."""
+    if is_gguf(folder):
+        with GgufFile(folder) as file:
+            return sum(2 * prod(tensor.shape) for tensor in file.tensors.values())
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+
+
+def can_be_kept(threads: int) -> bool:
+    """Whether a measurement is worth keeping: one thread is timed by its own clock, several only
+    measure right while nothing else runs."""
+    try:
+        return threads == 1 or os.getloadavg()[0] < (os.cpu_count() or 1) + 0.5
+    except (AttributeError, OSError):
+        return True
+
+
+def is_faster(model: Model, other: Model, *, may_share: bool) -> bool:
+    """Whether a model takes no more time for a token than another form of it."""
+    return rate(model, may_share=may_share) <= rate(other, may_share=may_share)
+
+
+def rate(model: Model, *, may_share: bool) -> float:
+    """``score`` of a model, measured in a moment, or some seconds where a forward takes long."""
+    one_s = measure(model, 0.0, (1,), (512,)).seconds.min()
+    budget_s = min(max(0.12, 40 * float(one_s)), 4.0)
+    costs = measure(model, budget_s, (1, 8, 32), (512,))
+    return score(share(model, costs, budget_s) if may_share else costs)
+
+
+def score(costs: ForwardCosts) -> float:
+    """Least seconds per token over tree sizes, with the gain that trees of repository drafts had
+    in replay: 3.1 tokens per forward with 8 nodes, 4.1 with 64."""
+    by_rows = costs.by_rows(costs.contexts[0], 65)
+    gains = {0: 1.0, **{n: 1 + 2.1 * (n / 8) ** 0.19 for n in (4, 8, 16, 32, 64)}}
+    return min(float(by_rows[nodes + 1]) / gain for nodes, gain in gains.items())
+
+
+def time_matrix(matrix: Linear, dtype: torch.dtype) -> ForwardCosts:
+    rows = (1, 8, 32)
+    seconds = []
+    for count in rows:
+        x = torch.zeros(count, 4096, dtype=dtype)
+        matrix(x)
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            matrix(x)
+            times.append(time.perf_counter() - started)
+        seconds.append(min(times))
+    return ForwardCosts([512], list(rows), np.array([seconds]))
+
+
+def profile(model: Model, settings: Settings, store: ProfileStore) -> ForwardCosts:
+    """t(T) of an opened model, measured at its first start and kept, and again where a busy machine
+    hid whether two threads pay. The model is told from how many rows on they do."""
+    shares = settings.may_share and isinstance(model, TwoThreaded) and model.can_share
+    key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
+    may_keep = can_be_kept(settings.threads)
+    costs = kept = _kept_costs(store.get(key))
+    if costs is None or (costs.was_busy and _is_quiet()):
+        costs = measure(model, 0.8)
+        if shares:
+            costs = share(model, costs, 1.5)
+            costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
+    if may_keep and costs is not kept:
+        store.put(key, costs.to_json())
+    if isinstance(model, TwoThreaded):
+        model.shared_from = costs.shared_from
+    return costs
+
+
+def _kept_costs(kept: object) -> ForwardCosts | None:
+    try:
+        return ForwardCosts.from_json(kept)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def may_use_two(threads: int | None) -> bool:
+    """Whether a forward may take a second thread where so many were asked for (None: whatever is
+    fast)."""
+    return threads != 1 and cores() > 1
+
+
+def _is_quiet() -> bool:
+    """Whether a core was free most of the last minute."""
+    try:
+        return os.getloadavg()[0] < (os.cpu_count() or 1) - 0.5
+    except (AttributeError, OSError):
+        return True

@@ -1,0 +1,126 @@
+"""The contract of a backend: a model, its cache, and what a forward gives.
+
+A backend is two classes, a ``Model`` and a ``Cache``; ``tests/decoding/conformance.py`` says what
+they have to do, and ``accel.models.registry`` opens one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import ForwardBatch
+
+
+class BatchKind(IntEnum):
+    """How the rows of a forward may follow each other, found by a probe."""
+
+    PLAIN = 0
+    """One token after another; the state cannot be trimmed."""
+    CHAIN = 1
+    """Several tokens, each following the one before."""
+    TREE = 2
+    """Several branches at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What a model's forward may be given.
+
+    ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
+    computes fast, in ascending order, to one of which others are padded, None where every number is
+    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own.
+    """
+
+    kind: BatchKind
+    leaves: int | None = None
+    widths: tuple[int, ...] | None = None
+    requests: int = 1
+
+
+class Logits(Protocol):
+    """What a model says of the rows that it was asked for. Valid until its next forward.
+
+    Rows are counted from the batch's ``logits_from``.
+    """
+
+    def argmax(self) -> Sequence[int]:
+        """The likeliest token of every row, which may be found when it is asked for."""
+        ...
+
+    def row(self, index: int) -> NDArray[np.float32]:
+        """The numbers of a row, float32 [vocabulary]. Quick only where the batch
+        ``wants_numbers``."""
+        ...
+
+
+class Cache(ABC):
+    """Keys and values, or another state, of one line of text.
+
+    A forward writes its rows behind the committed ones; ``commit`` makes some of them text.
+    """
+
+    length: int = 0
+    """Committed tokens."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    @abstractmethod
+    def reserve(self, rows: int) -> None:
+        """Make sure that ``rows`` more rows fit behind the committed ones. Raises MemoryError."""
+
+    @abstractmethod
+    def commit(self, path: Sequence[int]) -> None:
+        """Commit rows of the last forward, counted from its first, in ascending order, each
+        following the one before."""
+
+    @abstractmethod
+    def trim(self, length: int) -> None:
+        """Forget what is behind ``length`` tokens. A cache that cannot forget a part may forget
+        all: ``length`` says what is left."""
+
+    @abstractmethod
+    def pretend(self, length: int) -> None:
+        """Hold so many tokens without meaning, to measure how long a forward behind them takes."""
+
+
+class Model(ABC):
+    """A causal language model on one device in one number format. Used by one thread at a time."""
+
+    capability: Capability
+    vocabulary_size: int
+    max_positions: int
+    dtype: str
+    """``fp32``, ``bf16`` or the name of another format of its weights."""
+    device: str
+    end_tokens: frozenset[int] = frozenset()
+    """Tokens that end its texts."""
+    fingerprint: str = ""
+    """Names model, machine and library versions, for what is kept about it."""
+    adaptive_tokens: tuple[int, ...] = ()
+    """Tokens behind the vocabulary that stand for text to come (SDSAT), where it learnt such."""
+
+    @abstractmethod
+    def new_cache(self, capacity: int) -> Cache:
+        """An empty cache with room for ``capacity`` rows before it has to grow."""
+
+    @abstractmethod
+    def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
+        """Compute rows behind what the caches hold, one for each request of the batch.
+
+        Rows attend everything committed and each other as the batch says. Raises MemoryError, or
+        what ``is_out_of_memory`` of the backend's library knows, where there is no room.
+        """
+
+    def interrupt(self) -> None:  # noqa: B027
+        """End the forward that is computed now as soon as that can be. For other threads; a model
+        that cannot goes on."""

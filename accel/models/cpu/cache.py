@@ -1,0 +1,57 @@
+"""The KV cache of the compiled forward, in the layout that its products want."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from accel.models.cpu.attention import Kept, Shape, move
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.worker import Side
+from accel.models.kv_cache import KVCache
+from accel.native.aligned_memory import zeros
+
+
+class CompiledCache(KVCache):
+    """Keys and values in blocks, see ``compiled_attention.Kept``."""
+
+    def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
+        super().__init__(0)
+        self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
+        self._make(capacity)
+
+    def reserve(self, rows: int) -> None:
+        needed = self.length + rows
+        if needed <= self.capacity:
+            return
+        old = self.kept
+        blocks, places = old.keys.shape[2], old.values.shape[3]
+        self._make(max(needed, self.capacity + self.capacity // 2))
+        self.kept.keys[:, :, :blocks] = old.keys
+        self.kept.values[:, :, :, :places] = old.values
+
+    def _make(self, capacity: int) -> None:
+        """Room of zeros: what lies behind the committed rows may be read with weight zero."""
+        depth, blocks = self._shape.depth, -(-capacity // BLOCK)
+        pair = 4 // self._dtype.itemsize
+        heads = (self._layers, self._shape.kv_heads)
+        last = pair * BLOCK
+        keys = zeros((*heads, blocks, depth // pair, last), self._dtype)
+        values = zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
+        self.capacity = blocks * BLOCK
+        self.kept = Kept(keys, values)
+        self.sides: tuple[Side, Side] | None = None
+        """What computes with this cache, and the arrays of the model's that it was made for."""
+        self.sides_made_for: tuple[Any, ...] = ()
+        self.words = _words(keys), _words(values)
+        self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
+
+    def _move(self, rows: list[int], start: int) -> None:
+        move(self.kept, np.array(rows, np.int64), start)
+
+
+def _words(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype == np.float32 else array.view(np.int32)

@@ -1,0 +1,251 @@
+"""Kernels for products of few rows: their sums stand in registers while columns are read once.
+
+Registers of 512 bits hold the sums of up to eight rows with a block of 32 columns, or of six with
+two. Where there are 16 of 256 bits, as in most laptops, it is six rows with half a block: more
+would be written to memory and read again with every number, which takes twice as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from accel.native import simd as lanes
+from accel.native.cpu_features import FEATURES, HAS_BF16
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import (
+    F32,
+    FLOATS,
+    I32,
+    I64,
+    LANES,
+    WORDS,
+    BFloat,
+    call,
+    fill,
+    fused,
+    pointer,
+    prefetch,
+    words,
+)
+
+BLOCK = 32
+"""Columns of a matrix that stand together."""
+
+IS_WIDE = "avx512f" in FEATURES
+"""Whether there are 32 registers of 512 bits, not 16 of 256 or fewer."""
+
+TILE_ROWS = 8 if IS_WIDE else 6
+"""Rows whose sums fit into the registers, those of half a block where these are not wide."""
+
+WHOLE_ROWS = 8 if IS_WIDE else 2
+"""Rows whose sums over a block fit."""
+
+LEAST_PAIR, MOST_PAIR = (4, 6) if IS_WIDE else (1, 0)
+"""Rows whose sums over two blocks fit: fewer rows than eight wait for each other's sums."""
+
+HALF = BLOCK // 2
+
+FAST_ROWS = 2
+"""Rows that wait for memory: what is asked for is read soon, and asked for into the first level of
+caches. More rows take so long that it would stand there in the way of what they read meanwhile."""
+
+
+def _value(builder: Any, row: Any, k: Any, part: int, *, is_wide: bool, in_parts: bool) -> Any:
+    """What a row [float32, or pairs of bf16 as int32, or bits of float32 where it ``is_wide``] has
+    for step ``k`` of a sum, everywhere: its number, its pair, or a ``part`` of that."""
+    if is_wide:
+        place = builder.add(builder.mul(k, I64(2)), I64(part))
+        number = builder.bitcast(builder.load(builder.gep(row, [place])), F32)
+        return fill(builder, number, FLOATS)
+    value = builder.load(builder.gep(row, [k]))
+    values = fill(builder, value, FLOATS if value.type == F32 else WORDS)
+    return _part_of(builder, values, part) if in_parts else values
+
+
+def _part_of(builder: Any, pairs: Any, part: int) -> Any:
+    """The first or second numbers of pairs of bf16, as float32."""
+    moved = builder.and_(pairs, words(-65536)) if part else builder.shl(pairs, words(16))
+    return builder.bitcast(moved, FLOATS)
+
+
+def _multiply_add(builder: Any, total: Any, weights: Any, values: Any) -> Any:
+    """``total`` [16] plus weights [16] times values [16]: float32, or pairs of bf16."""
+    if values.type == FLOATS:
+        return fused(builder, values, weights, total)
+    pairs = ir.VectorType(BFloat(), 2 * LANES)
+    factors = (builder.bitcast(each, pairs) for each in (weights, values))
+    return call(builder, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, total, *factors)
+
+
+def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
+    """A kernel for ``rows`` rows and the first ``columns`` of each of ``blocks`` blocks.
+
+    ``tile(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)``
+    writes ``out[out_at + r * out_stride + 32 * b :][:columns]``, the sums over ``k`` below
+    ``depth`` of ``x[x_at + r * x_stride + k] * w[w_at + b * w_stride + 32 * k :][:columns]``, and
+    asks for as many cache lines as a step of a block has at ``w[ahead + k * step :]`` on the way.
+    Arrays are taken as flat memory; a wide row (``matmul.row_dtype``) has two numbers for a ``k``.
+    """
+
+    @intrinsic
+    def tile(
+        _context: Any,
+        x: Any,
+        x_at: Any,
+        x_stride: Any,
+        w: Any,
+        w_at: Any,
+        w_stride: Any,
+        out: Any,
+        out_at: Any,
+        out_stride: Any,
+        depth: Any,
+        ahead: Any,
+        step: Any,
+    ) -> Any:
+        signature = types.void(
+            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
+        )
+        element, vector = (F32, FLOATS) if w.dtype == types.float32 else (I32, WORDS)
+        in_parts = w.dtype != types.float32 and not HAS_BF16
+        is_wide = in_parts and x.dtype == types.int32
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            x_stride, w_stride, out_stride, depth = (arguments[place] for place in (2, 5, 8, 9))
+
+            def start(place: int, kind: Any, at: Any) -> Any:
+                array = signature.args[place], arguments[place]
+                return pointer(context, builder, *array, at, kind)
+
+            def offset(value: Any, count: int) -> Any:
+                return builder.mul(value, I64(count))
+
+            inputs = start(0, element, arguments[1])
+            weights = start(3, element, arguments[4])
+            wanted = start(3, element, arguments[10])
+            sums = start(6, F32, arguments[7])
+            starts = [builder.gep(inputs, [offset(x_stride, row)]) for row in range(rows)]
+            panels = [builder.gep(weights, [offset(w_stride, each)]) for each in range(blocks)]
+            before = builder.block
+            loop = builder.append_basic_block("depth")
+            after = builder.append_basic_block("done")
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            k = builder.phi(I64)
+            k.add_incoming(I64(0), before)
+            spans = range(columns // LANES)
+            totals = [[builder.phi(FLOATS) for _ in panels for _ in spans] for _ in starts]
+            loaded = []
+            for panel in panels:
+                for span in spans:
+                    place = builder.add(offset(k, BLOCK), I64(span * LANES))
+                    at = builder.bitcast(builder.gep(panel, [place]), vector.as_pointer())
+                    loaded.append(builder.load(at, align=4))
+            for line in spans:
+                place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
+                prefetch(builder, builder.gep(wanted, [place]), level=1 if rows <= FAST_ROWS else 2)
+            following = builder.add(k, I64(1))
+            ends = totals
+            for part in range(2 if in_parts else 1):
+                factors = [_part_of(builder, each, part) for each in loaded] if in_parts else loaded
+                values = [
+                    _value(builder, row, k, part, is_wide=is_wide, in_parts=in_parts)
+                    for row in starts
+                ]
+                ends = [
+                    [
+                        _multiply_add(builder, total, words, value)
+                        for total, words in zip(row_totals, factors, strict=True)
+                    ]
+                    for row_totals, value in zip(ends, values, strict=True)
+                ]
+            k.add_incoming(following, loop)
+            for row_totals, row_ends in zip(totals, ends, strict=True):
+                for total, end in zip(row_totals, row_ends, strict=True):
+                    total.add_incoming(ir.Constant(FLOATS, [0.0] * LANES), before)
+                    total.add_incoming(end, loop)
+            builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
+            builder.position_at_end(after)
+            for row, row_ends in enumerate(ends):
+                for part, end in enumerate(row_ends):
+                    place = builder.add(offset(out_stride, row), I64(part * LANES))
+                    at = builder.bitcast(builder.gep(sums, [place]), FLOATS.as_pointer())
+                    builder.store(end, at, align=4)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+_tile1, _tile2, _tile3, _tile4 = _tile(1, 1), _tile(2, 1), _tile(3, 1), _tile(4, 1)
+_tile5, _tile6, _tile7, _tile8 = _tile(5, 1), _tile(6, 1), _tile(7, 1), _tile(8, 1)
+_pair4, _pair5, _pair6 = _tile(4, 2), _tile(5, 2), _tile(6, 2)
+_half3, _half4, _half5, _half6 = (_tile(rows, 1, HALF) for rows in range(3, 7))
+
+
+@compiled_with(lanes, borrows=True, inner=True)
+def tile_of(  # type: ignore[no-untyped-def]
+    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
+):
+    if rows == 1:
+        _tile1(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 2:
+        _tile2(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 3 or not IS_WIDE:
+        _tile3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 4:
+        _tile4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 5:
+        _tile5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 6:
+        _tile6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 7:
+        _tile7(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    else:
+        _tile8(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+
+
+@compiled_with(lanes, borrows=True)
+def pair_of(  # type: ignore[no-untyped-def]
+    rows, x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
+):
+    if rows == 4:
+        _pair4(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 5:
+        _pair5(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+    else:
+        _pair6(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+
+
+@compiled_with(lanes, borrows=True, inner=True)
+def half_of(  # type: ignore[no-untyped-def]
+    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
+):
+    if rows == 3:
+        _half3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 4:
+        _half4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    elif rows == 5:
+        _half5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+    else:
+        _half6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+
+
+__all__ = [
+    "BLOCK",
+    "FAST_ROWS",
+    "HALF",
+    "IS_WIDE",
+    "LEAST_PAIR",
+    "MOST_PAIR",
+    "TILE_ROWS",
+    "WHOLE_ROWS",
+    "half_of",
+    "pair_of",
+    "tile_of",
+]

@@ -1,0 +1,39 @@
+"""Names of models as they are now, for what is kept about them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import torch
+
+from accel.native.cpu_features import FEATURES, HAS_TILES
+
+VERSION = 10
+"""Of what is kept: it is measured anew where this changes."""
+
+
+def fingerprint(folder: Path, device: str) -> str:
+    """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
+    parts = [
+        str(VERSION),
+        torch.__version__,
+        metadata.version("transformers"),
+        platform.machine(),
+        # A home folder may be that of several machines.
+        llvm.get_host_cpu_name(),
+        *sorted(FEATURES),
+        f"tiles {HAS_TILES}",
+        str(os.cpu_count()),
+        device,
+    ]
+    if folder.is_dir():
+        parts.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
+    for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else [folder]:
+        state = file.stat()
+        parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

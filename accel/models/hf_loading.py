@@ -1,0 +1,105 @@
+"""From a folder (or a model id that was asked for) to a module of transformers, safely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from accel import model_path
+from accel.errors import BrokenModel, ModelNotFound, OutOfMemory
+from accel.model_folder import check_folder
+from accel.model_path import DEFAULT_MODEL, is_hub_id
+from accel.models import tree_attention as attention
+from accel.models.gguf.file import is_gguf
+from accel.models.torch_forward import is_out_of_memory
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "check_folder",
+    "end_tokens",
+    "find_folder",
+    "load_module",
+]
+
+_FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
+
+
+def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
+    """Folder of a model: the embedded one for None, a folder, or a hub id already on this machine.
+
+    The network is used only with ``download``. Raises ModelNotFound, BrokenModel or
+    UnsupportedModel.
+    """
+    if download and model is not None and is_hub_id(model) and not Path(model).is_dir():
+        from huggingface_hub import snapshot_download
+
+        try:
+            return Path(snapshot_download(str(model), allow_patterns=_FILES))
+        except Exception as error:
+            raise ModelNotFound(
+                f"model {model} is not on this machine", "check the name and the network"
+            ) from error
+    return model_path.find_folder(model)
+
+
+def load_module(
+    folder: Path, dtype: torch.dtype, device: torch.device, implementation: str = attention.NAME
+) -> nn.Module:
+    """The module in evaluation mode. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
+    if is_gguf(folder):
+        return _load_gguf(folder, dtype, device)
+    from transformers import AutoModelForCausalLM
+    from transformers.utils.logging import disable_progress_bar
+
+    check_folder(folder)
+    attention.register()
+    disable_progress_bar()
+    try:
+        module, loading = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            local_files_only=True,
+            attn_implementation=implementation,
+            output_loading_info=True,
+        )
+        module = module.to(device).eval()
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise OutOfMemory(f"no room for {folder} on {device}; use a smaller model") from error
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"no room for {folder} on {device}; use a smaller model") from error
+        line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BrokenModel(f"{folder} does not load ({line[:200]})", "fetch it again") from error
+    missing = sorted(loading.get("missing_keys") or ())
+    mismatched = sorted(str(key) for key in loading.get("mismatched_keys") or ())
+    if missing or mismatched:
+        raise BrokenModel(
+            f"{folder} lacks weights such as {(missing or mismatched)[0]}", "fetch the whole model"
+        )
+    module.requires_grad_(False)
+    return module
+
+
+def _load_gguf(path: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    from accel.models.gguf.module import read_module
+
+    try:
+        return read_module(path, dtype).to(device).eval()
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"no room for {path} on {device}; use a smaller model") from error
+        raise
+
+
+def end_tokens(module: Any) -> frozenset[int]:
+    """Ids that end a text, from the generation config and the config."""
+    found: set[int] = set()
+    for config in (getattr(module, "generation_config", None), module.config.get_text_config()):
+        ids = getattr(config, "eos_token_id", None)
+        found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
+    return frozenset(found)

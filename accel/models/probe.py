@@ -1,0 +1,94 @@
+"""Find out by trying what a model's forward may be given."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from accel.batch import chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source
+from accel.models.base import BatchKind, Model
+
+_TEXT = 9
+"""Committed tokens of the probe."""
+
+_PARENTS = {
+    BatchKind.TREE: [-1, -1, 0, 1, 1, 2, 4],
+    BatchKind.CHAIN: [-1, 0, 1],
+    BatchKind.PLAIN: [],
+}
+"""Branches at every depth, so that a wrong mask or position shows."""
+
+
+class Probe:
+    """What a module answers to a few tokens without cache, mask or positions of ours."""
+
+    def __init__(self, module: nn.Module) -> None:
+        """``module`` computes its own masks, so it must not use our attention function yet."""
+        generator = np.random.default_rng(0)
+        size = min(module.get_output_embeddings().weight.shape[0], 2000)  # type: ignore[operator]
+        tokens = generator.integers(size // 8, size, _TEXT + 8).astype(np.int32)
+        self._text, self._nodes, self._last = tokens[:_TEXT], tokens[_TEXT:-1], tokens[-1:]
+        self._expected = {kind: self._expect(module, self._tree(kind)) for kind in _PARENTS}
+
+    def agrees(self, model: Model, kind: BatchKind) -> bool:
+        """Whether ``model`` gives the module's logits when used up to ``kind``.
+
+        Text is computed in two parts, then a tree (or a chain, or one token), one branch of it is
+        kept, and another token follows: masks, positions and cache all have to be right.
+        """
+        tree = self._tree(kind)
+        cache = model.new_cache(_TEXT)
+        first = _TEXT - 2 if kind == BatchKind.PLAIN else _TEXT // 2
+        for part in (self._text[:first], self._text[first:-1]):
+            model.forward(chain_batch(part, len(part)), [cache])
+            cache.commit(list(range(len(part))))
+        batch = tree_batch(self._text[-1:], tree, wants_numbers=True)
+        logits = model.forward(batch, [cache])
+        rows = [logits.row(row).copy() for row in range(len(tree) + 1)]
+        cache.commit([0, *(1 + node for node in ancestors(tree, len(tree) - 1))])
+        after = model.forward(chain_batch(self._last, 0, wants_numbers=True), [cache])
+        found = torch.from_numpy(np.stack([*rows, after.row(0)]))
+        return _close(found, self._expected[kind].cpu(), is_exact=model.dtype == "fp32")
+
+    def _tree(self, kind: BatchKind) -> DraftTree:
+        parents = np.array(_PARENTS[kind], np.int32)
+        tree = DraftTree.chain(self._nodes[: len(parents)], Source.MODEL)
+        tree.parents = parents
+        return tree
+
+    def _expect(self, module: nn.Module, tree: DraftTree) -> Tensor:
+        """Logits of the root, of every node, and of one token after the last node."""
+        rows: dict[int, Tensor] = {}
+        final = len(tree) - 1
+        leaves = sorted(set(range(len(tree))) - set(tree.parents.tolist())) or [-1]
+        for leaf in leaves:
+            path = ancestors(tree, leaf)
+            ids = np.concatenate([self._text, tree.tokens[path], self._last])
+            device = next(module.parameters()).device
+            with torch.inference_mode():
+                tokens = torch.from_numpy(ids.astype(np.int64)).to(device)
+                logits = module(input_ids=tokens[None], use_cache=False).logits[0].float()
+            rows.update(zip([-1, *path], logits[_TEXT - 1 :], strict=False))
+            if leaf == final:
+                rows[len(tree)] = logits[-1]
+        return torch.stack([rows[node] for node in range(-1, len(tree) + 1)])
+
+
+def ancestors(tree: DraftTree, node: int) -> list[int]:
+    """The nodes from the root's child down to ``node``; none for the root (-1)."""
+    path: list[int] = []
+    while node >= 0:
+        path.insert(0, node)
+        node = int(tree.parents[node])
+    return path
+
+
+def _close(found: Tensor, expected: Tensor, *, is_exact: bool) -> bool:
+    """Equal up to rounding, measured against how far logits of different rows lie apart."""
+    if found.shape != expected.shape or not bool(torch.isfinite(found).all()):
+        return False
+    spread = (expected[1:] - expected[:-1]).abs().mean(-1).min()
+    error = (found - expected).abs().mean(-1).max()
+    return bool(error <= (1e-3 if is_exact else 0.15) * spread)

@@ -1,0 +1,257 @@
+"""Open a model in the way that is right and fastest on this machine, and remember which it was."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from accel.errors import InvalidRequest, UnsupportedModel
+from accel.models import tree_attention
+from accel.models.adaptive_tokens import add_adaptive_tokens
+from accel.models.attention_windows import attention_windows
+from accel.models.autotune import (
+    LARGE,
+    Settings,
+    can_be_kept,
+    is_faster,
+    may_use_two,
+    profile,
+    rate,
+    score,
+    thread_counts,
+    time_matrix,
+    weight_bytes,
+)
+from accel.models.base import BatchKind, Model
+from accel.models.cpu.llama import CompiledLlama, can_be_compiled, pack_weights
+from accel.models.cpu.matmul_timing import product_costs
+from accel.models.cuda_graphs import CudaGraphLlama
+from accel.models.fingerprint import fingerprint
+from accel.models.hf_loading import check_folder, end_tokens, find_folder, load_module
+from accel.models.llama_torch import FusedLlama
+from accel.models.packed_linear import Linear
+from accel.models.probe import Probe
+from accel.models.safetensors_llama import read_llama
+from accel.models.torch_names import DTYPES
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.profile_store import ProfileStore
+from accel.text.tokenizer import Tokenizer
+
+DType = Literal["auto", "fp32", "bf16"]
+
+SMALL = 100_000_000
+"""Bytes up to which formats are compared on the products of a compiled forward: to compile all of
+it for a format that is not taken takes half a minute."""
+
+PRODUCTS_S = 0.12
+"""Seconds for which these are measured."""
+
+_log = logging.getLogger(__name__)
+
+_LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
+
+
+@dataclass(slots=True)
+class Backend:
+    """A model ready for decoding, and what is known about it."""
+
+    model: Model
+    tokenizer: Tokenizer
+    costs: ForwardCosts
+    threads: int
+    form: str
+    """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
+    store: ProfileStore
+
+
+def open_backend(
+    path: str | Path | None,
+    *,
+    dtype: DType = "auto",
+    threads: int | None = None,
+    device: str = "auto",
+    download: bool = False,
+) -> Backend:
+    """Open a folder, a hub id that is on this machine, or the embedded model (None).
+
+    ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
+    number. The network is used only with ``download``. Raises ModelNotFound, BrokenModel,
+    UnsupportedModel, OutOfMemory or InvalidRequest.
+    """
+    if dtype not in ("auto", *DTYPES):
+        raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32 or bf16")
+    if threads is not None and threads < 1:
+        raise InvalidRequest(f"threads is {threads}; give 1 or more")
+    folder = find_folder(path, download=download)
+    check_folder(folder)
+    tokenizer = Tokenizer.from_folder(folder)
+    place = device_of(device)
+    store = ProfileStore(fingerprint(folder, str(place)))
+    settings = choose_settings(folder, dtype, threads, place, store)
+    torch.set_num_threads(settings.threads)
+    model, form = open_model(folder, settings.dtype, place, store, may_share=settings.may_share)
+    costs = profile(model, settings, store)
+    return Backend(model, tokenizer, costs, settings.threads, form, store)
+
+
+def open_model(
+    folder: Path,
+    dtype: torch.dtype,
+    device: torch.device,
+    store: ProfileStore,
+    *,
+    may_share: bool = False,
+) -> tuple[Model, str]:
+    """The best rung that answers as the module itself does, and its name; the verdict is kept in
+    ``store``.
+
+    compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
+    a compiled forward may take a second thread. Raises BrokenModel, UnsupportedModel or
+    OutOfMemory.
+    """
+    key = f"path/{dtype}"
+    verdict = store.get(key)
+
+    def read(*, is_known: bool = False) -> tuple[Any, tuple[int, ...]]:
+        # A verdict is what a probe of this folder said: the numbers are known to be right.
+        module = read_llama(folder, dtype) if is_known else None
+        module = module if module is not None else load_module(folder, dtype, device, "eager")
+        return module, add_adaptive_tokens(module, folder)
+
+    def finished(model: Model, form: str) -> tuple[Model, str]:
+        model.end_tokens, model.adaptive_tokens = ends, adaptive
+        model.fingerprint = fingerprint(folder, str(device))
+        return model, form
+
+    module, adaptive = read(is_known=verdict == "compiled")
+    ends = end_tokens(module)
+    if verdict in _LADDER:
+        model = _build(verdict, module)
+        if model is not None:
+            return finished(model, verdict)
+        module, adaptive = read()
+    probe = Probe(module)
+    for rung in _LADDER:
+        model, is_emptied = None, rung in ("compiled", "static", "lean")
+        try:
+            model = _build(rung, module)
+            is_emptied = is_emptied and model is not None
+            found = model is not None and probe.agrees(model, model.capability.kind)
+            if found and model is not None and rung == "compiled":
+                lean = FusedLlama.from_module(load_module(folder, dtype, device, "eager"))
+                found = lean is None or is_faster(model, lean, may_share=may_share)
+        except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
+            # What a foreign architecture raises on rows it cannot take is not known beforehand.
+            _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
+            found = False
+        if found:
+            assert model is not None
+            store.put(key, rung)
+            return finished(model, rung)
+        if is_emptied:
+            module, adaptive = read()
+    raise UnsupportedModel(
+        f"{folder}: no way to decode it with a cache gives its own answers; use another model"
+    )
+
+
+def _build(rung: str, module: nn.Module) -> Model | None:
+    """The model of a rung, None when the module is not made for it."""
+    if rung == "compiled":
+        return CompiledLlama.from_module(module)
+    if rung == "static":
+        weight: Any = next(module.parameters())
+        return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
+    if rung == "lean":
+        return FusedLlama.from_module(module)
+    if not hasattr(module, "set_attn_implementation"):
+        return None
+    # Its import takes most of a second.
+    from accel.models.transformers_model import TransformersModel
+
+    full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
+    if rung != "plain" and not full_rows:
+        return None
+    switch: Any = module.set_attn_implementation
+    if rung == "tree":
+        switch(tree_attention.NAME)
+        return TransformersModel(module, BatchKind.TREE)
+    switch("eager")
+    return TransformersModel(module, BatchKind.CHAIN if rung == "chain" else BatchKind.PLAIN)
+
+
+def choose_settings(
+    folder: Path, dtype: str, threads: int | None, device: torch.device, store: ProfileStore
+) -> Settings:
+    """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
+    if device.type != "cpu":
+        return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
+    may_share = may_use_two(threads)
+    counts = [threads] if threads else thread_counts(folder)
+    names = list(DTYPES) if dtype == "auto" else [dtype]
+    if len(counts) == len(names) == 1:
+        return Settings(DTYPES[names[0]], counts[0], may_share)
+    key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
+    kept = store.get(key)
+    if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
+        return Settings(DTYPES[kept[0]], kept[1], may_share)
+    scores: dict[tuple[str, int], float] = {}
+    for name in names:
+        found = _scores(folder, DTYPES[name], counts, device, store, may_share=may_share)
+        scores |= {(name, count): score for count, score in found.items()}
+    best = min(scores, key=scores.__getitem__)
+    if all(can_be_kept(count) for count in counts):
+        store.put(key, list(best))
+    return Settings(DTYPES[best[0]], best[1], may_share)
+
+
+def _scores(
+    folder: Path,
+    dtype: torch.dtype,
+    counts: list[int],
+    device: torch.device,
+    store: ProfileStore,
+    *,
+    may_share: bool,
+) -> dict[int, float]:
+    """Seconds per expected token by thread count."""
+    if weight_bytes(folder) <= SMALL and device.type == "cpu":
+        module = load_module(folder, dtype, device, "eager")
+        if can_be_compiled(module):
+            costs = product_costs(pack_weights(module), PRODUCTS_S)
+            return dict.fromkeys(counts, score(costs))
+    before = torch.get_num_threads()
+    scores = {}
+    try:
+        if weight_bytes(folder) > 2 * LARGE:
+            matrix = Linear(torch.zeros(4096, 4096, dtype=dtype))
+            for count in counts:
+                torch.set_num_threads(count)
+                scores[count] = score(time_matrix(matrix, dtype))
+        else:
+            model = open_model(folder, dtype, device, store, may_share=may_share)[0]
+            for count in counts:
+                torch.set_num_threads(count)
+                scores[count] = rate(model, may_share=may_share)
+    finally:
+        torch.set_num_threads(before)
+    return scores
+
+
+def device_of(name: str) -> torch.device:
+    """The device asked for; auto is CUDA, then MPS, then the CPU. Raises InvalidRequest."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidRequest(f"device {name!r} is not usable here; give auto or cpu") from error
+    return device

@@ -1,0 +1,38 @@
+"""What all forwards by torch have in common: no gradients, and one error for a full device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def by_torch(compute: Callable[Given, Result]) -> Callable[Given, Result]:
+    """``compute`` without gradients. It raises MemoryError where the device is full."""
+
+    @wraps(compute)
+    def computed(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            with torch.inference_mode():
+                return compute(*args, **kwargs)
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise MemoryError(str(error)) from error
+            raise
+
+    return computed
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch says that the device is full."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+    )

@@ -1,0 +1,179 @@
+"""Any causal language model of transformers, by its own module, with our cache and masks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Cache as LayerCache
+from transformers import DynamicCache
+from transformers.cache_utils import CacheLayerMixin
+
+from accel.batch import BLOCKED, ForwardBatch
+from accel.models.attention_windows import attention_windows
+from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.kv_cache import KVCache
+from accel.models.llama_torch import WIDTHS
+from accel.models.torch_forward import by_torch
+from accel.models.torch_logits import TorchLogits
+from accel.models.torch_names import name_of
+
+
+class TransformersModel(Model):
+    """A module of transformers."""
+
+    def __init__(self, module: Any, kind: BatchKind) -> None:
+        config = module.config.get_text_config()
+        parameter = next(module.parameters())
+        self.module = module
+        self.capability = Capability(kind, widths=WIDTHS if kind == BatchKind.TREE else None)
+        self.dtype, self.device = name_of(parameter.dtype), parameter.device.type
+        self._parameter = parameter
+        self.vocabulary_size = module.get_output_embeddings().weight.shape[0]
+        self.max_positions = getattr(config, "max_position_embeddings", None) or 1 << 20
+        self._layers = config.num_hidden_layers
+        self._windows = attention_windows(config) or {}
+        arguments = inspect.signature(module.forward).parameters
+        self._takes_positions = "position_ids" in arguments
+        self._keep_argument = "logits_to_keep" if "logits_to_keep" in arguments else None
+
+    @by_torch
+    def new_cache(self, capacity: int) -> Cache:
+        if self.capability.kind == BatchKind.PLAIN:
+            return OwnCache(self.module.config)
+        return RowCache(self._layers, capacity)
+
+    @by_torch
+    def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
+        (cache,) = caches
+        assert isinstance(cache, RowCache | OwnCache)
+        rows, device = batch, self._parameter.device
+        cache.reserve(len(rows))
+        arguments: dict[str, Any] = {}
+        if self._takes_positions:
+            offsets = torch.from_numpy(rows.offsets).to(device, torch.long)
+            arguments["position_ids"] = (offsets + cache.length)[None]
+        if self.capability.kind == BatchKind.TREE:
+            arguments["attention_mask"] = self._masks(rows, cache.length)
+        wanted = len(rows) - rows.logits_from
+        if self._keep_argument:
+            arguments[self._keep_argument] = max(wanted, 1)
+        tokens = torch.from_numpy(rows.tokens).to(device, torch.long)
+        output = self.module(
+            input_ids=tokens[None],
+            past_key_values=cache.layers,
+            use_cache=True,
+            **arguments,
+        )
+        logits: Tensor = output.logits[0]
+        return TorchLogits(logits[len(logits) - wanted :])
+
+    def _masks(self, rows: ForwardBatch, past: int) -> Tensor | dict[str, Tensor]:
+        """Additive masks [1, 1, T, past + T], one for every kind of layer."""
+        dtype, device = self._parameter.dtype, self._parameter.device
+        lowest = torch.finfo(dtype).min
+        tail = torch.from_numpy(rows.mask).to(device)
+        full = torch.zeros((len(rows), past + len(rows)), dtype=dtype, device=device)
+        full[:, past:] = tail.clamp(min=lowest) if lowest > BLOCKED else tail
+        masks: dict[str, Tensor] = {}
+        for kind, window in self._windows.items():
+            mask = full
+            if window is not None and past + len(rows) > window:
+                own = torch.from_numpy(rows.offsets).to(device) + past
+                places = torch.cat([torch.arange(past, device=device), own])
+                mask = full.masked_fill(own[:, None] - places[None] >= window, lowest)
+            masks[kind] = mask[None, None]
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+
+class RowCache(KVCache):
+    """Rows for a transformers module: two buffers a layer, made when a layer first writes."""
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        super().__init__(capacity)
+        self.layers = LayerCache(layers=[_RowLayer(self, index) for index in range(layers)])
+        self.buffers = [torch.empty(0)] * (2 * layers)
+
+    def _grown(self, buffer: Tensor) -> Tensor:
+        return buffer if buffer.dim() == 1 else super()._grown(buffer)
+
+    def commit(self, path: Sequence[int]) -> None:
+        assert all(buffer.dim() > 1 for buffer in self.buffers), "a layer never wrote its rows"
+        super().commit(path)
+
+    def pretend(self, length: int) -> None:
+        assert all(buffer.dim() > 1 for buffer in self.buffers), "measure one forward first"
+        super().pretend(length)
+
+
+class _RowLayer(CacheLayerMixin):
+    """One layer's view of a RowCache, as transformers wants it."""
+
+    is_sliding = False
+    is_croppable = True
+
+    def __init__(self, cache: RowCache, index: int) -> None:
+        super().__init__()
+        self._cache, self._index = cache, index
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        for offset, states in enumerate((key_states, value_states)):
+            shape = (*states.shape[:-2], self._cache.capacity, states.shape[-1])
+            self._cache.buffers[2 * self._index + offset] = states.new_empty(shape)
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start, end = self._cache.length, self._cache.length + key_states.shape[-2]
+        keys, values = self._cache.buffers[2 * self._index : 2 * self._index + 2]
+        keys[..., start:end, :] = key_states
+        values[..., start:end, :] = value_states
+        return keys[..., :end, :], values[..., :end, :]
+
+    def get_seq_length(self) -> int:
+        return self._cache.length
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._cache.length + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+class OwnCache(KVCache):
+    """The model's own cache, for models whose state cannot be trimmed (recurrent, hybrid)."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(capacity=1 << 30)
+        self._config = config
+        self.layers = DynamicCache(config=config)
+
+    @property
+    def nbytes(self) -> int:
+        tensors = [
+            tensor
+            for layer in self.layers.layers
+            for tensor in vars(layer).values()
+            if isinstance(tensor, Tensor)
+        ]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def commit(self, path: Sequence[int]) -> None:
+        """Every row computed is text: ``path`` must say so."""
+        assert list(path) == list(range(len(path))), "this model decodes one token after another"
+        self.length += len(path)
+
+    def pretend(self, length: int) -> None:
+        """A recurrent state is as large behind any text."""
+
+    def trim(self, length: int) -> None:
+        """Nothing but the whole can be forgotten."""
+        if length < self.length:
+            self.layers = DynamicCache(config=self._config)
+            self.length = 0

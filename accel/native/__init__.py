@@ -1,0 +1,1 @@
+"""What compiled code is made with: vectors, memory, and a cache of machine code."""

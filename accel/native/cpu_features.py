@@ -1,0 +1,69 @@
+"""What the processor at hand has, and what it can do that compiled code makes use of."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from pathlib import Path
+
+import llvmlite.binding as llvm
+from numba.core import config
+
+_REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
+
+
+def cores() -> int:
+    """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(here or 1, int(asked)) if asked.isdigit() and int(asked) else here or 1
+
+
+def _features() -> set[str]:
+    """Those that Numba compiles for: of the processor, or as its settings name them."""
+    named: str | None = config.CPU_FEATURES
+    if named is not None:
+        return {name[1:] for name in named.split(",") if name.startswith("+")}
+    try:
+        return {name for name, here in llvm.get_host_cpu_features().items() if here}
+    except RuntimeError:
+        return set()
+
+
+def _may_use_tiles() -> bool:
+    """Ask the kernel for tile registers (AMX), which make a thread's state larger by 8 KB: Linux
+    gives them to a process that asks, unless some thread's stack for signals is too small."""
+    if not {"amx-tile", "amx-bf16"} <= FEATURES or llvm.llvm_version_info[0] < 16:
+        return False
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    system_call = ctypes.CDLL(None).syscall
+    return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
+
+
+def first_level(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+    """Bytes of a core's first level of caches for data, None where the system does not say."""
+    for cache in caches.glob("index*"):
+        try:
+            level, kind, size = (
+                (cache / name).read_text().strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        if (level, kind) == ("1", "Data") and size.endswith("K") and size[:-1].isdigit():
+            return int(size[:-1]) << 10
+    return None
+
+
+FEATURES = _features()
+"""As LLVM names them."""
+
+HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
+"""Dot products of pairs of bf16."""
+
+HAS_TILES = _may_use_tiles()
+"""Products of tiles of bf16, see ``accel.models.cpu.amx``."""
+
+FIRST_LEVEL = first_level() or 48 << 10
+"""Bytes of a core's first level of caches for data."""

@@ -1,0 +1,174 @@
+"""Compilation with a disk cache that sees changes in other files.
+
+Numba keeps compiled code as long as the file of the function is the same, whatever becomes of the
+functions that it calls in other files. After an upgrade that changes just those, old machine code
+would run on new arrays. Functions that call across files are compiled with the stamp of all, and an
+index of compiled code that names classes of an older version counts as empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from filelock import FileLock
+from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
+
+from accel.native.cpu_features import HAS_TILES
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PERMITTED = ".tiles" if HAS_TILES else ""
+"""Numba knows what the processor has, but not what the kernel permits: compiled code of its own."""
+
+
+class FieldsType(types.StructRef):
+    """Compiled form of a ``structref``: many arrays that are handed over as one argument."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """Types of values, where a constant would have its own."""
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class _Index(IndexDataCacheFile):
+    """An index that several processes may use at a time, and a version after another.
+
+    Numba numbers the forms of a function as they come. Two processes that compile one each would
+    call both the first, and a third would run the code of one with the arrays of the other.
+    """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._lock = FileLock(Path(cache_path) / "compiled.lock")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other process uses the index, on file systems that can tell."""
+        try:
+            self._lock.acquire()
+        except (OSError, NotImplementedError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def save(self, key: Any, data: Any) -> None:
+        """Add a form of the function."""
+        with self._alone():
+            super().save(key, data)
+
+    def load(self, key: Any) -> Any:
+        """A form of the function, None where there is none."""
+        with self._alone():
+            return super().load(key)
+
+    def _load_index(self) -> Any:
+        # Numba reads the types of all that was compiled before it looks whether that is of use.
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
+            return {}
+
+
+def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
+    """These, and the modules of ours that they hold to give them to ``compiled_with``, and so on:
+    code of all of them may be part of what is compiled."""
+    found: dict[str, ModuleType] = {}
+    left = list(modules)
+    while left:
+        module = left.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            held = (value for value in vars(module).values() if isinstance(value, ModuleType))
+            left += [each for each in held if each.__name__.startswith("accel.")]
+    return [found[name] for name in sorted(found)]
+
+
+@cache
+def _digest_of(module: ModuleType) -> bytes:
+    assert module.__file__ is not None
+    return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
+
+
+class _Inner(CPUDispatcher):
+    """A function without the form in which Python would call it: that would be to call nothing."""
+
+    def __call__(self, *_arguments: Any) -> Any:
+        raise AssertionError(f"{self.py_func.__name__} is for compiled functions alone")
+
+
+def is_kept(function: Any) -> bool:
+    """Whether a function of ``compiled_with`` was compiled before, in this form or another."""
+    return bool(function._cache._cache_file._load_index())
+
+
+def _compile_for_values(dispatcher: Any) -> None:
+    """Have compiled callers share one form of a function: numba compiles it once more for every
+    constant that it is called with, where inlining brings the same."""
+    template_of = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        named = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return template_of(tuple(map(types.unliteral, args)), named)
+
+    dispatcher.get_call_template = get_call_template
+
+
+def compiled_with(
+    *modules: ModuleType,
+    fastmath: bool = False,
+    error_model: str = "python",
+    forceinline: bool = False,
+    borrows: bool = False,
+    inner: bool = False,
+    callable_from_c: bool = False,
+) -> Callable[[Function], Function]:
+    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
+    those that they use.
+
+    ``forceinline`` for functions of many arrays that others call at one place: handing them over
+    takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
+    returns none but to others that borrow, so it need not count who refers to them: to count is to
+    write where no cache has been for some time, and all that is read waits for it. An ``inner``
+    one cannot be called from Python: where it takes many arrays, what unpacks them for it takes
+    half a second to compile. One that is ``callable_from_c`` has a form for others to call by its
+    address.
+    """
+    digest = hashlib.sha256()
+    for module in _with_those_they_use(modules):
+        digest.update(_digest_of(module))
+
+    def compile_function(function: Function) -> Function:
+        options = {
+            "fastmath": fastmath,
+            "error_model": error_model,
+            "forceinline": forceinline,
+            "_nrt": not borrows,
+            "no_cpython_wrapper": inner,
+            "no_cfunc_wrapper": not callable_from_c,
+        }
+        dispatcher = njit(nogil=True, cache=True, **options)(function)
+        _compile_for_values(dispatcher)
+        if inner:
+            dispatcher.__class__ = _Inner
+        kept = dispatcher._cache
+        stamp = kept._cache_file._source_stamp, digest.hexdigest()
+        kept._cache_file = _Index(
+            cache_path=kept._cache_path,
+            filename_base=kept._impl.filename_base + _PERMITTED,
+            source_stamp=stamp,
+        )
+        compiled: Function = dispatcher
+        return compiled
+
+    return compile_function

@@ -1,0 +1,388 @@
+"""Sixteen numbers at once, for loops that a compiler does not turn into such by itself.
+
+Compiled functions load ``Lanes`` from arrays, compute with ``+ - *`` and the functions here, and
+store them: one instruction each where registers have 512 bits, two or four elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+from numpy.polynomial import Chebyshev, Polynomial
+
+from accel.native.aligned_memory import LINE
+from accel.native.cpu_features import HAS_BF16
+
+LANES = 16
+
+F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
+FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+_HALVES = ir.VectorType(I16, LANES)
+_I8 = ir.IntType(8)
+_BYTES = ir.VectorType(_I8, LANES)
+
+
+class BFloat(ir.types.Type):
+    """LLVM's bf16, which llvmlite does not name."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloat)
+
+    def __hash__(self) -> int:
+        return hash(BFloat)
+
+
+SECOND_FIRST = 1 if HAS_BF16 else 0
+"""The processor's dot product of pairs adds the second product before the first."""
+
+
+class _LanesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__("Lanes")
+
+
+_LANES = _LanesType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, FLOATS)
+
+
+def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
+    """Place ``at`` of an array's flat memory, taken as ``element``s."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(builder.bitcast(data, element.as_pointer()), [at])
+
+
+def fill(builder: Any, value: Any, vector: ir.VectorType) -> Any:
+    """A vector with the same value everywhere."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * LANES))
+
+
+def constant(value: float) -> Any:
+    """A vector of one fp32 constant."""
+    return ir.Constant(FLOATS, [value] * LANES)
+
+
+def words(value: int) -> Any:
+    """A vector of one int32 constant."""
+    return ir.Constant(WORDS, [value] * LANES)
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Call an intrinsic of LLVM."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+    return call(builder, "llvm.fma.v16f32", FLOATS, a, b, c)
+
+
+@intrinsic
+def load(_context: Any, array: Any, at: Any) -> Any:
+    """Sixteen numbers of a float32 array, or of bf16 bits as int16 or (``matmul.row_dtype``) int32,
+    from flat place ``at`` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = array.dtype != types.int16
+        element = F32 if wide else I16
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        if wide:
+            return builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
+        bits = builder.load(builder.bitcast(place, _HALVES.as_pointer()), align=2)
+        return builder.bitcast(builder.shl(builder.zext(bits, WORDS), words(16)), FLOATS)
+
+    return _LANES(array, at), generate
+
+
+@intrinsic
+def load_some(_context: Any, array: Any, at: Any, count: Any) -> Any:
+    """The first ``count`` of sixteen numbers of a float32 array from flat place ``at`` on, and
+    zeros behind them, of which nothing is read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        order = ir.Constant(WORDS, list(range(LANES)))
+        count = fill(builder, builder.trunc(arguments[2], I32), WORDS)
+        wanted = builder.icmp_signed("<", order, count)
+        name = "llvm.masked.load.v16f32.p0"
+        place = builder.bitcast(place, FLOATS.as_pointer())
+        return call(builder, name, FLOATS, place, I32(4), wanted, constant(0.0))
+
+    return _LANES(array, at, count), generate
+
+
+@intrinsic
+def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
+    """Write sixteen numbers, rounded to the nearest bf16 where the array has such. To an array of
+    int8 they are whole ones."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if array.dtype == types.int8:
+            where = arguments[0], arguments[1]
+            place = pointer(context, builder, signature.args[0], *where, _I8)
+            whole = builder.trunc(builder.fptosi(arguments[2], WORDS), _BYTES)
+            builder.store(whole, builder.bitcast(place, _BYTES.as_pointer()), align=1)
+            return context.get_dummy_value()
+        _store(context, builder, signature, arguments, lambda bits: bits)
+        return context.get_dummy_value()
+
+    return types.void(array, at, value), generate
+
+
+def _store(context: Any, builder: Any, signature: Any, arguments: Any, ordered: Any) -> None:
+    """Store sixteen numbers, those of int16 ``ordered``."""
+    dtype = signature.args[0].dtype
+    element, kind = (I16, _HALVES) if dtype == types.int16 else (F32, FLOATS)
+    place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+    given = arguments[2]
+    if dtype == types.int16:
+        given = ordered(rounded(builder, given))
+    elif dtype == types.int32:
+        given = builder.bitcast(_rounded_words(builder, given), FLOATS)
+    align = 2 if dtype == types.int16 else 4
+    builder.store(given, builder.bitcast(place, kind.as_pointer()), align=align)
+
+
+_SWAPPED = ir.Constant(WORDS, [place ^ 1 for place in range(LANES)])
+
+
+@intrinsic
+def store_in_order(_context: Any, array: Any, at: Any, value: Any) -> Any:
+    """``store`` for a product that is to be summed in the order of the numbers: of each pair of
+    bf16 the second stands first, see ``SECOND_FIRST``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def ordered(bits: Any) -> Any:
+            return builder.shuffle_vector(bits, bits, _SWAPPED) if SECOND_FIRST else bits
+
+        _store(context, builder, signature, arguments, ordered)
+        return context.get_dummy_value()
+
+    return types.void(array, at, value), generate
+
+
+def rounded(builder: Any, value: Any) -> Any:
+    """Bits of bf16 [16 x int16] nearest to fp32 numbers, ties to even."""
+    if HAS_BF16:
+        pairs = ir.VectorType(BFloat(), LANES)
+        found = call(builder, "llvm.x86.avx512bf16.cvtneps2bf16.512", pairs, value)
+        return builder.bitcast(found, _HALVES)
+    return builder.trunc(builder.lshr(_rounded_words(builder, value), words(16)), _HALVES)
+
+
+def _rounded_words(builder: Any, value: Any) -> Any:
+    """Bits of the fp32 numbers [16 x int32] that are the nearest bf16, ties to even."""
+    bits = builder.bitcast(value, WORDS)
+    odd = builder.and_(builder.lshr(bits, words(16)), words(1))
+    bits = builder.add(bits, builder.add(odd, words(0x7FFF)))
+    return builder.and_(bits, words(-65536))
+
+
+@intrinsic
+def everywhere(_context: Any, value: Any) -> Any:
+    """One float32 in all lanes."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return fill(builder, arguments[0], FLOATS)
+
+    return _LANES(types.float32), generate
+
+
+def _binary(name: str) -> Any:
+    @intrinsic
+    def operation(_context: Any, a: Any, b: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            if name in ("fadd", "fsub", "fmul", "fdiv"):
+                return getattr(builder, name)(*arguments)
+            kind = ">" if name == "larger" else "<"
+            return builder.select(builder.fcmp_ordered(kind, *arguments), *arguments)
+
+        return _LANES(a, b), generate
+
+    return operation
+
+
+larger, smaller = _binary("larger"), _binary("smaller")
+
+
+def _operator(function: Any, name: str) -> None:
+    operation = _binary(name)
+
+    def implementation(a: Any, b: Any) -> Any:
+        return operation(a, b)
+
+    @overload(function)
+    def chosen(a: Any, b: Any) -> Any:
+        both = isinstance(a, _LanesType) and isinstance(b, _LanesType)
+        return implementation if both else None
+
+
+for _function, _name in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _operator(_function, _name)
+
+
+@intrinsic
+def where_larger(_context: Any, a: Any, b: Any, value: Any) -> Any:
+    """``value`` in the lanes where a is larger than b, zero elsewhere."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        a, b, value = arguments
+        return builder.select(builder.fcmp_ordered(">", a, b), value, constant(0.0))
+
+    return _LANES(a, b, value), generate
+
+
+@intrinsic
+def nearest(_context: Any, value: Any) -> Any:
+    """The nearest whole numbers, ties to even."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return call(builder, "llvm.rint.v16f32", FLOATS, arguments[0])
+
+    return _LANES(value), generate
+
+
+@intrinsic
+def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return fused(builder, *arguments)
+
+    return _LANES(a, b, c), generate
+
+
+@intrinsic
+def total(_context: Any, value: Any) -> Any:
+    """The sum of all lanes, in a fixed order."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return joined(builder, arguments[0], builder.fadd)
+
+    return types.float32(value), generate
+
+
+@intrinsic
+def highest(_context: Any, value: Any) -> Any:
+    """The largest lane."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        def larger_of(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        return joined(builder, arguments[0], larger_of)
+
+    return types.float32(value), generate
+
+
+@intrinsic
+def place_of(_context: Any, value: Any, number: Any) -> Any:
+    """The first lane that holds a number, ``LANES`` where none does."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        lanes, number = arguments
+        same = builder.fcmp_ordered("==", lanes, fill(builder, number, FLOATS))
+        bits = builder.zext(builder.bitcast(same, I16), I64)
+        bits = builder.or_(bits, I64(1 << LANES))
+        return call(builder, "llvm.cttz.i64", I64, bits, ir.IntType(1)(1))
+
+    return types.int64(value, types.float32), generate
+
+
+def joined(builder: Any, lanes: Any, join: Any) -> Any:
+    """All lanes joined two by two, in a fixed order."""
+    count = LANES
+    while count > 1:
+        count //= 2
+        order = ir.Constant(WORDS, [(i + count) % LANES for i in range(LANES)])
+        lanes = join(lanes, builder.shuffle_vector(lanes, lanes, order))
+    return builder.extract_element(lanes, I32(0))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def fetch_all(array: Any, items: int) -> None:
+    """Ask for the first items of an array, which is read soon: they come while others are."""
+    address, size = array.ctypes.data, min(items, array.size) * array.itemsize
+    for offset in range(0, size, LINE):
+        _fetch(address + offset)
+
+
+@intrinsic
+def _fetch(_context: Any, address: Any) -> Any:
+    """Ask for the line of memory at an address."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        prefetch(builder, builder.inttoptr(arguments[0], _I8.as_pointer()))
+
+    return types.void(address), generate
+
+
+def prefetch(builder: Any, place: Any, level: int = 1) -> None:
+    """Ask for a line of memory, into the cache of the first level or one behind it."""
+    place = builder.bitcast(place, _I8.as_pointer())
+    name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
+    call(builder, name, ir.VoidType(), place, I32(0), I32(4 - level), I32(1))
+
+
+_SHIFT = 1.5 * 2**23
+"""Added to a small number it leaves the nearest whole number in the lowest bits."""
+
+_FACTORS = Chebyshev.interpolate(np.exp2, 5, domain=[-0.5, 0.5]).convert(kind=Polynomial).coef
+"""Of the polynomial that is 2 to the power of what is left, within 1e-7."""
+
+
+@intrinsic
+def exponential(_context: Any, value: Any) -> Any:
+    """exp of all lanes, within 3e-7, next to nothing below -87. Above 87 it is not defined."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        power = builder.fmul(arguments[0], constant(math.log2(math.e)))
+        return _power_of_two(builder, power)
+
+    return _LANES(value), generate
+
+
+@intrinsic
+def power_of_two(_context: Any, value: Any) -> Any:
+    """2 to the power of all lanes, within 3e-7, next to nothing below -126."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return _power_of_two(builder, arguments[0])
+
+    return _LANES(value), generate
+
+
+def _power_of_two(builder: Any, power: Any) -> Any:
+    least = constant(-126.0)
+    power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
+    shifted = builder.fadd(power, constant(_SHIFT))
+    rest = builder.fsub(power, builder.fsub(shifted, constant(_SHIFT)))
+    first, *others = reversed(_FACTORS.tolist())
+    result = constant(first)
+    for factor in others:
+        result = fused(builder, result, rest, constant(factor))
+    exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
+    return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)

@@ -1,0 +1,1 @@
+"""How much to draft: costs of forwards, chances of drafts, and what they brought lately."""

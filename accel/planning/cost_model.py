@@ -1,0 +1,67 @@
+"""How long a forward takes by rows and context, t(T), as it was measured on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class ForwardCosts:
+    """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points.
+
+    ``shared_from``: rows from which two threads share it, 0 for never. ``was_busy``: other programs
+    had the cores meanwhile, so that two threads could not show what they bring.
+    """
+
+    contexts: list[int]
+    rows: list[int]
+    seconds: NDArray[np.float64]
+    shared_from: int = 0
+    was_busy: bool = False
+
+    def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
+        """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
+
+        Between grid points, and beyond the last, costs are linear.
+        """
+        contexts = np.array(self.contexts, np.float64)
+        place = min(max(float(context), contexts[0]), contexts[-1])
+        at = np.array([np.interp(place, contexts, column) for column in self.seconds.T])
+        counts = np.arange(limit + 1)
+        known = np.array(self.rows, np.float64)
+        costs = np.interp(counts, known, at)
+        if limit > known[-1] and len(known) > 1:
+            slope = max((at[-1] - at[-2]) / (known[-1] - known[-2]), 0.0)
+            beyond = counts > known[-1]
+            costs[beyond] = at[-1] + slope * (counts[beyond] - known[-1])
+        return costs
+
+    def to_json(self) -> dict[str, Any]:
+        """For the store."""
+        return {
+            "contexts": self.contexts,
+            "rows": self.rows,
+            "seconds": self.seconds.tolist(),
+            "shared_from": self.shared_from,
+            "was_busy": self.was_busy,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> ForwardCosts:
+        """Raises KeyError, TypeError or ValueError for what ``to_json`` did not write."""
+        costs = cls(
+            [int(context) for context in data["contexts"]],
+            [int(count) for count in data["rows"]],
+            np.array(data["seconds"], np.float64),
+            int(data["shared_from"]),
+            bool(data["was_busy"]),
+        )
+        if costs.seconds.shape != (len(costs.contexts), len(costs.rows)):
+            raise ValueError("costs of another shape than their grid")
+        if not (costs.rows and costs.contexts and (costs.seconds > 0).all()):
+            raise ValueError("costs without a grid, or not above zero")
+        return costs

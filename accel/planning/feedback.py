@@ -1,0 +1,78 @@
+"""How far drafts of one request were right, and whether the next is worth making."""
+
+from __future__ import annotations
+
+from accel.planning.overheads import AROUND_DRAFTS, USUAL_DRAFT_S
+
+_DECAY = 0.97
+_PRIOR = 3.0
+_NEW_SHARE = 0.05
+"""Of what was just saved, in the running mean."""
+_NEW_PACE, _MOST_PACE = 0.1, 4.0
+_MOST_REFUSED = 6
+"""Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
+
+
+class AcceptanceTracker:
+    """What drafts of one request brought lately, and what drafting costs."""
+
+    def __init__(self) -> None:
+        self._accepted = _PRIOR
+        self._predicted = _PRIOR
+        self.draft_s = USUAL_DRAFT_S
+        """What a draft takes, on a running mean."""
+        self.pace = 1.0
+        """How long forwards take, over what was measured of the model."""
+        self._saved_s = 0.0
+        self._refused = 0
+        self._waiting = 0
+
+    @property
+    def factor(self) -> float:
+        """Accepted over predicted tokens, near 1 while little is known."""
+        return min(max(self._accepted / self._predicted, 0.02), 1.5)
+
+    def wants_draft(self, plain_s: float) -> bool:
+        """Whether the next draft is likely to save time, where a plain step takes ``plain_s``: not
+        for some forwards after drafts were refused again and again, unless they cost next to
+        nothing."""
+        if self._waiting > 0 and self.draft_s > 0.02 * plain_s * self.pace:
+            self._waiting -= 1
+            return False
+        return True
+
+    def note_forward(self, seconds: float, expected_s: float) -> None:
+        """A forward took ``seconds`` where it was expected to take ``expected_s``: a machine is at
+        times half as fast as when it was measured, and what drafts cost is measured now."""
+        pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
+        self.pace += _NEW_PACE * (pace - self.pace)
+
+    def note_draft(self, seconds: float, *, taken: bool, gain_s: float) -> None:
+        """A draft was made in ``seconds``, and some of it is going to be verified or none.
+
+        ``gain_s`` is the time that it is expected to save: while drafts save less than they cost,
+        on a running mean, they count as refused.
+        """
+        # One slow draft, after which none is made, would never be corrected.
+        self.draft_s += 0.2 * (min(seconds, 2 * self.draft_s) - self.draft_s)
+        if not taken:
+            # Nothing is learnt while nothing is verified, so what was learnt fades.
+            self._fade()
+        saved_s = gain_s * self.pace - AROUND_DRAFTS * seconds
+        self._saved_s += _NEW_SHARE * (saved_s - self._saved_s)
+        pays = self._saved_s > 0
+        self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
+        self._waiting = 0 if pays else (1 << self._refused) // 2
+
+    def learn(self, predicted: float, accepted: int, token_s: float) -> None:
+        """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
+        accepted token saves."""
+        missed = accepted - self.factor * predicted
+        self._saved_s += _NEW_SHARE * missed * token_s * self.pace
+        self._fade()
+        self._accepted += accepted
+        self._predicted += predicted
+
+    def _fade(self) -> None:
+        self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR)
+        self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR)

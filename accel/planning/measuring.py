@@ -1,0 +1,179 @@
+"""Measure how long forwards of a model take on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source
+from accel.models.base import BatchKind, Model
+from accel.planning.cost_model import ForwardCosts
+
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+FEW_ROWS = (1, 4, 8, 16, 64)
+"""Of a model that is too slow for all of them."""
+CONTEXTS = (256, 2048)
+
+BETWEEN_S = 3e-4
+"""Time between forwards of two threads, as drafting takes it. The second thread stands by."""
+
+WARM_AFTER = 4
+"""Forwards of two threads after which both have what they need in their caches."""
+
+SHARED_GAIN = 0.9
+"""Share of one thread's time that two may take at most."""
+
+
+@runtime_checkable
+class TwoThreaded(Protocol):
+    """A model whose forwards two threads may share. ``can_share``: whether this machine lets them;
+    ``shared_from``: rows from which they do, 0 for never."""
+
+    can_share: bool
+    shared_from: int
+
+    def shares_patiently(self, patiently: bool) -> None:
+        """Whether to share although the other thread keeps losing its core; to measure that."""
+        ...
+
+
+def measure(
+    model: Model,
+    budget_s: float,
+    rows: tuple[int, ...] = ROWS,
+    contexts: tuple[int, ...] = CONTEXTS,
+) -> ForwardCosts:
+    """Time forwards for about ``budget_s`` seconds: rounds over the whole grid, the least of each.
+
+    The least is what the machine can do; interference only adds. Few rows follow many: behind a
+    wide forward the first five narrow ones take up to twice their time, since others' data stands
+    in the shared cache by then. A model too slow for the grid gets a coarser one.
+    """
+    contexts = tuple(c for c in contexts if c + max(rows) < model.max_positions) or (16,)
+    rows = tuple(count for count in rows if count + contexts[-1] < model.max_positions)
+    widths = model.capability.widths
+    if widths is not None:
+        rows = tuple(count for count in rows if count in widths) or widths
+    if model.capability.kind == BatchKind.PLAIN:
+        rows, contexts = (1,), (16,)
+    slowest = max(_once(model, 1, contexts[0]) for _ in range(2))
+    if slowest * len(rows) * len(contexts) * 8 > budget_s:
+        rows = tuple(count for count in rows if count in FEW_ROWS) or rows[:1]
+        contexts = contexts[:1]
+    least = np.full((len(contexts), len(rows)), np.inf)
+    timers = [_Timer(model, context, max(rows)) for context in contexts]
+    started = time.perf_counter()
+    while True:
+        for timer, row in zip(timers, least, strict=True):
+            for j, count in reversed(list(enumerate(rows))):
+                row[j] = min(row[j], timer.seconds(count), timer.seconds(count))
+        spent = time.perf_counter() - started
+        # Fewer rows that cost more than many are mostly interference: look again.
+        if spent > 2 * budget_s or (spent > budget_s and not _falls(least)):
+            if widths is None:
+                least = _after(least)
+            return ForwardCosts(list(contexts), list(rows), least)
+
+
+def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
+    """The costs where two threads share forwards of as many rows as pay, in the mean of contexts.
+
+    Two threads are timed by the clock on the wall, since what a busy machine takes from one of
+    them is paid for.
+    """
+    if not (isinstance(model, TwoThreaded) and model.can_share):
+        return costs
+    counts = costs.rows
+    both = shared_seconds(model, costs.contexts, counts, budget_s)
+    pays = (both / costs.seconds).mean(0) < SHARED_GAIN
+    first = len(counts)
+    while first and pays[first - 1]:
+        first -= 1
+    if first == len(counts):
+        return replace(costs, shared_from=0)
+    seconds = costs.seconds.copy()
+    seconds[:, first:] = both[:, first:]
+    return replace(costs, seconds=seconds, shared_from=counts[first])
+
+
+def shared_seconds(
+    model: Model, contexts: list[int], counts: list[int], budget_s: float
+) -> NDArray[np.float64]:
+    """Least seconds of forwards by two threads, infinite where there was no time to look. float64
+    [contexts, counts]."""
+    assert isinstance(model, TwoThreaded)
+    before, model.shared_from = model.shared_from, 1
+    model.shares_patiently(True)
+    least = np.full((len(contexts), len(counts)), np.inf)
+    try:
+        timers = [_Timer(model, context, max(counts), time.perf_counter) for context in contexts]
+        started = time.perf_counter()
+        while time.perf_counter() - started < budget_s:
+            for timer, row in zip(timers, least, strict=True):
+                for j, count in reversed(list(enumerate(counts))):
+                    if time.perf_counter() - started < 4 * budget_s:
+                        again = (timer.seconds(count) for _ in range(WARM_AFTER))
+                        row[j] = min(row[j], *again)
+    finally:
+        model.shared_from = before
+        model.shares_patiently(False)
+    return least
+
+
+def _falls(seconds: NDArray[np.float64]) -> bool:
+    """Whether some count of rows is clearly slower than a larger one."""
+    return bool((seconds > 1.15 * _after(seconds)).any())
+
+
+def _after(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least of each count of rows and all larger ones."""
+    return np.minimum.accumulate(seconds[:, ::-1], axis=1)[:, ::-1]
+
+
+def _once(model: Model, count: int, context: int) -> float:
+    return _Timer(model, context, count).seconds(count)
+
+
+class _Timer:
+    """Times forwards behind a context of zeros."""
+
+    def __init__(
+        self, model: Model, context: int, most: int, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._model = model
+        # On a busy machine long forwards are interrupted and short ones are not, which would bend
+        # the curve: the time of this thread alone is not bent. Windows counts it in 15 ms steps.
+        own_time = model.device == "cpu" and os.name == "posix"
+        self._clock = clock or (time.thread_time if own_time else time.perf_counter)
+        self._between_s = BETWEEN_S if clock else 0.0
+        self._cache = model.new_cache(context + most)
+        if model.capability.kind > BatchKind.PLAIN:
+            model.forward(chain_batch(np.zeros(1, np.int32), 1), [self._cache])
+            self._cache.pretend(context)
+
+    def seconds(self, count: int) -> float:
+        tree = _tree(count)
+        batch = tree_batch(np.zeros(1, np.int32), tree)
+        ended = started = self._clock()
+        while started < ended + self._between_s:
+            started = self._clock()
+        assert self._model.forward(batch, [self._cache]).argmax()[0] >= 0
+        elapsed = self._clock() - started
+        if self._model.capability.kind == BatchKind.PLAIN:
+            self._cache.commit([0])
+        return elapsed
+
+
+def _tree(count: int) -> DraftTree:
+    """The tree of ``count`` rows, its root's among them."""
+    tokens = np.arange(1, count, dtype=np.int32) % 50
+    tree = DraftTree.chain(tokens, Source.MODEL)
+    tree.parents = (np.arange(count - 1, dtype=np.int32) - 2).clip(-1)
+    return tree

@@ -1,0 +1,42 @@
+"""What was measured about a model on this machine, kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+
+class ProfileStore:
+    """One JSON file for a model, replaced as a whole. A missing or damaged file is empty."""
+
+    def __init__(self, fingerprint: str) -> None:
+        folder = Path(platformdirs.user_cache_dir("redraft")) / "profiles"
+        self._file = folder / f"{fingerprint}.json"
+        self._data = self._read()
+
+    def get(self, name: str) -> Any:
+        """What was put under ``name``, None without."""
+        return self._data.get(name)
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep ``value``; what cannot be written is kept for this process only."""
+        self._data = {**self._read(), name: value}
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(self._data, stream)
+            os.replace(temporary, self._file)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self._file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}

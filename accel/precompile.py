@@ -1,0 +1,75 @@
+"""What is compiled for a machine at the first start, in parts that processes of their own may
+compile at the same time.
+
+``python -m accel.precompile PART FOLDER DTYPE``, with the folder of a model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from accel.drafting.copy import kernels as copy_kernels
+from accel.drafting.retrieval import kernels as retrieval_kernels
+from accel.models.cpu import forward
+from accel.models.registry import device_of
+from accel.native.numba_cache import is_kept
+
+
+def missing_parts(model: str | Path | None, device: str) -> list[str]:
+    """Names of the parts that a model needs and that were never compiled here, see ``SECONDS``.
+
+    Its forward is one of them for the embedded model alone: others are large, or may have none.
+    Raises InvalidRequest for a device that is not here.
+    """
+    parts: dict[str, Any] = {
+        "retrieval": retrieval_kernels.draft_in,
+        "edits": copy_kernels.draft_in,
+    }
+    if model is None and device_of(device).type == "cpu":
+        parts["forward"] = forward.forward
+    return [name for name, function in parts.items() if not is_kept(function)]
+
+
+def _compile_forward(folder: Path, dtype: str) -> None:
+    from accel.models.cpu.llama import CompiledLlama
+    from accel.models.safetensors_llama import read_llama
+    from accel.models.torch_names import DTYPES
+
+    module = read_llama(folder, DTYPES[dtype])
+    assert module is not None, "another model than the embedded one"
+    assert CompiledLlama.from_module(module) is not None, "a model without a compiled forward"
+
+
+def _compile_retrieval(_folder: Path, _dtype: str) -> None:
+    from accel.drafting.retrieval import drafter
+
+    drafter.warm_up()
+
+
+def _compile_edits(_folder: Path, _dtype: str) -> None:
+    from accel.drafting.copy import drafter
+
+    drafter.warm_up()
+
+
+_COMPILE: dict[str, Callable[[Path, str], None]] = {
+    "forward": _compile_forward,
+    "retrieval": _compile_retrieval,
+    "edits": _compile_edits,
+}
+
+SECONDS = {"forward": 25.0, "retrieval": 25.0, "edits": 9.0}
+"""About how long a core takes for a part."""
+
+
+def main() -> None:
+    """Compile one part."""
+    name, folder, dtype = sys.argv[1:]
+    _COMPILE[name](Path(folder), dtype)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Forwards of one model on its sessions: prompts in chunks, and room for their caches."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+
+from accel.batch import ForwardBatch, chain_batch, tree_batch
+from accel.draft_tree import DraftTree, TokenArray
+from accel.errors import OutOfMemory
+from accel.models.base import BatchKind, Logits, Model
+from accel.session import Session
+
+PREFILL_ROWS = 256
+"""Rows of one prefill forward: cancel is checked between them."""
+
+ROWS_BEHIND = 256
+"""Rows that a cache has room for behind a prompt: it rather grows before the first token."""
+
+FIRST_ROWS = 1024
+"""Rows that a new session has room for; it grows by half when they are used up."""
+
+
+class ModelRunner:
+    """A model and its sessions, whose caches together stay below ``kv_budget`` bytes."""
+
+    def __init__(self, model: Model, *, kv_budget: int = 1 << 31) -> None:
+        self.model = model
+        self.kv_budget = kv_budget
+        self._sessions: list[weakref.ref[Session]] = []
+
+    @property
+    def max_positions(self) -> int:
+        """Tokens of prompt and output together that the model takes."""
+        return self.model.max_positions
+
+    @property
+    def takes_chains(self) -> bool:
+        """Whether several rows may be computed at once and some of them taken back."""
+        return self.model.capability.kind >= BatchKind.CHAIN
+
+    @property
+    def takes_trees(self) -> bool:
+        """Whether rows may follow different rows of one forward."""
+        return self.model.capability.kind == BatchKind.TREE
+
+    def session(self) -> Session:
+        """A line of requests that keeps its KV cache."""
+        session = Session(lambda: self.model.new_cache(FIRST_ROWS))
+        self._sessions.append(weakref.ref(session))
+        return session
+
+    def prefill(
+        self, tokens: TokenArray, session: Session, cancelled: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Compute a prompt ahead of its request. False when cancelled on the way."""
+        session.take(None)
+        self.prepare(session, tokens)
+        return self.extend(session, tokens[:-1], cancelled)
+
+    def prepare(self, session: Session, prompt: TokenArray) -> int:
+        """Trim a session to what it has in common with a prompt, and make room for it.
+
+        Returns the number of prompt tokens held. Raises OutOfMemory.
+        """
+        self._evict(session)
+        reused = session.reuse(prompt)
+        coming = min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused
+        try:
+            session.cache.reserve(coming)
+        except MemoryError as error:
+            raise self._out_of_memory(coming, session) from error
+        return reused
+
+    def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
+        """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
+        while session.length < len(tokens):
+            if cancelled():
+                return False
+            # A state that cannot be trimmed takes a whole text at once, or one token.
+            whole = len(tokens) if not session.length else 1
+            step = PREFILL_ROWS if self.takes_chains else whole
+            chunk = tokens[session.length : session.length + step]
+            self.forward(self._prefill_batch(chunk), session)
+            session.keep(chunk, list(range(len(chunk))))
+        return True
+
+    def forward(self, batch: ForwardBatch, session: Session) -> Logits:
+        """What the model says of ``batch`` after the session's text. Raises OutOfMemory."""
+        try:
+            return self.model.forward(batch, [session.cache])
+        except MemoryError as error:
+            raise self._out_of_memory(len(batch), session) from error
+
+    def interrupt(self) -> None:
+        """End the forward that is computed now as soon as that can be. For other threads."""
+        self.model.interrupt()
+
+    def _out_of_memory(self, rows: int, session: Session) -> OutOfMemory:
+        """What to raise where so many rows find no room; the session is dropped."""
+        needed = session.length + rows
+        session.drop()
+        return OutOfMemory(
+            f"no room for {needed} tokens of KV cache on "
+            f"{self.model.device}; use a shorter prompt or a smaller model"
+        )
+
+    def _prefill_batch(self, chunk: TokenArray) -> ForwardBatch:
+        """Rows whose logits nobody wants, their number one that the model computes fast."""
+        widths = self.model.capability.widths or ()
+        target = next((width for width in widths if width >= len(chunk)), len(chunk))
+        if target == len(chunk) or not self.takes_trees:
+            return chain_batch(chunk, len(chunk))
+        padded = tree_batch(chunk, DraftTree.empty(), target - len(chunk))
+        return replace(padded, logits_from=target)
+
+    def _evict(self, used: Session) -> None:
+        """Drop the caches of the sessions used longest ago until all fit the budget."""
+        alive = [s for ref in self._sessions if (s := ref()) is not None and s is not used]
+        self._sessions = [weakref.ref(session) for session in [*alive, used]]
+        total = used.nbytes + sum(session.nbytes for session in alive)
+        for session in alive:
+            if total <= self.kv_budget:
+                break
+            total -= session.nbytes
+            session.drop()

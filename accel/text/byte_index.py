@@ -1,0 +1,57 @@
+"""Which tokens begin with some bytes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ByteIndex:
+    """Tokens of a vocabulary in order of their bytes. Control tokens are left out."""
+
+    def __init__(self, byte_table: Sequence[bytes], control_tokens: frozenset[int]) -> None:
+        """``byte_table``: the bytes of every token."""
+        self._of_token = [
+            b"" if token in control_tokens else spelt for token, spelt in enumerate(byte_table)
+        ]
+        order = sorted(
+            (token for token, spelt in enumerate(self._of_token) if spelt),
+            key=self._of_token.__getitem__,
+        )
+        self._tokens = np.array(order, np.int64)
+        self._bytes = [self._of_token[token] for token in order]
+
+    def bytes_of(self, token: int) -> bytes:
+        """Bytes of a token; none for control tokens and ids without a token."""
+        return self._of_token[token] if 0 <= token < len(self._of_token) else b""
+
+    def starting_with(self, start: bytes) -> NDArray[np.int64]:
+        """Tokens whose bytes begin with ``start``."""
+        first = bisect_left(self._bytes, start)
+        last = bisect_left(self._bytes, _after(start), first) if _after(start) else len(self._bytes)
+        return self._tokens[first:last]
+
+    def agreeing(self, required: bytes) -> NDArray[np.int64]:
+        """Tokens that begin with ``required``, or with which ``required`` begins."""
+        shorter = [self._exactly(required[:end]) for end in range(1, len(required))]
+        return np.concatenate([*shorter, self.starting_with(required)])
+
+    def can_grow(self, spelt: bytes) -> bool:
+        """Whether a token begins with ``spelt`` and is longer."""
+        return len(self.starting_with(spelt)) > len(self._exactly(spelt))
+
+    def _exactly(self, spelt: bytes) -> NDArray[np.int64]:
+        first = bisect_left(self._bytes, spelt)
+        last = first
+        while last < len(self._bytes) and self._bytes[last] == spelt:
+            last += 1
+        return self._tokens[first:last]
+
+
+def _after(start: bytes) -> bytes:
+    """The least bytes that sort after everything that begins with ``start``; none for 0xFF…"""
+    stripped = start.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else b""

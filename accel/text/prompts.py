@@ -1,0 +1,344 @@
+"""Prompts in token ids, from a vocabulary's own special tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.errors import InvalidRequest, UnsupportedPrompt
+from accel.text.chat import chat_tokens
+from accel.text.edit_rules.excerpts import Excerpt, excerpts
+from accel.text.edit_rules.markers import cut, cut_at, middle_place
+from accel.text.edit_rules.recognition import as_trained
+from accel.text.edit_rules.source_region import apply
+from accel.text.fences import fence_for
+from accel.text.special_tokens import (
+    EditFormat,
+    FillFormat,
+    Order,
+    edit_format,
+    file_separator,
+    fill_format,
+)
+from accel.text.tokenizer import Tokenizer
+
+NOTHING = np.empty(0, np.int32)
+
+
+class Snippet(Protocol):
+    """Text of another file."""
+
+    path: str
+    text: str
+
+
+@dataclass(slots=True)
+class Prompt:
+    """Tokens to generate from, and how to read what comes. All arrays int32."""
+
+    tokens: TokenArray
+    stop_tokens: frozenset[int]
+    """No control token belongs into code, so each of them ends it."""
+    required_prefix: bytes = b""
+    """End of the typed text that was cut off to reach a border between tokens."""
+    text: TokenArray = field(default_factory=lambda: NOTHING)
+    """``tokens`` as the text that the answer continues, for drafts: ``tokens`` may end with a
+    marker and have markers within. All of ``tokens`` when not given."""
+    suffix_tokens: TokenArray = field(default_factory=lambda: NOTHING)
+    """Text after the cursor."""
+    original_tokens: TokenArray | None = None
+    """The code that an edit starts from."""
+    expected_tokens: TokenArray | None = None
+    """What the code becomes by rule, where the instruction leaves nothing open, for drafts."""
+    closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
+    """What an answer is expected to have behind the code, before it ends."""
+    fence: str = ""
+    """When set, the answer is code up to the line of this fence, see ``fences.code_in``."""
+
+    def __post_init__(self) -> None:
+        if not len(self.text):
+            self.text = self.tokens
+
+
+def fim_prompt(
+    tokenizer: Tokenizer,
+    prefix: str,
+    suffix: str,
+    *,
+    path: str = "",
+    snippets: Sequence[Snippet] = (),
+    budget: int = 2048,
+    snippet_budget: int | None = None,
+    order: Order | None = None,
+) -> Prompt:
+    """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens.
+
+    ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others.
+
+    The prompt stops at a border between tokens: the rest of what is typed becomes
+    ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
+    the user types, so that the KV cache can be reused. Without a suffix the prompt is the text
+    itself, and so it is where the vocabulary has no tokens for a suffix.
+    """
+    form = fill_format(tokenizer)
+    share = budget // 4 if snippet_budget is None else snippet_budget
+    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
+    room = budget - len(head) - 3
+    if room < 16:
+        raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
+    prefix, typed = back_off(tokenizer, prefix)
+    after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
+    alone = not suffix or form is None or order == Order.PREFIX_ALONE
+    before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
+    if form is not None and not alone:
+        body = around_hole(tokenizer, form, order or form.order, before, after)
+    elif len(head) + len(before) == 0:
+        before, typed = tokenizer.encode(typed), ""
+        body = before
+    else:
+        body = before
+    stops = tokenizer.special_tokens
+    if form is not None:
+        stops |= {form.prefix, form.suffix, *([] if form.middle is None else [form.middle])}
+    return Prompt(
+        np.concatenate([head, body]).astype(np.int32),
+        stops,
+        required_prefix=typed.encode(),
+        text=np.concatenate([head, before]).astype(np.int32),
+        suffix_tokens=after,
+    )
+
+
+def edit_prompt(
+    tokenizer: Tokenizer,
+    instruction: str,
+    selection: str,
+    *,
+    before: str = "",
+    after: str = "",
+    language: str = "",
+    path: str = "",
+    budget: int = 4096,
+) -> Prompt:
+    """Rewrite ``selection`` by ``instruction``: edit tokens, or else the chat template.
+
+    Models with edit tokens are given instruction and selection, the instruction in a wording that
+    they were trained on where it says a known kind of edit, with marks around the places that it
+    is about; chat models the text around it as well.
+    Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
+    does not fit the budget.
+    """
+    form = edit_format(tokenizer)
+    if form is not None:
+        parts, changes = as_trained(instruction, selection)
+        prompt = _instructed(tokenizer, form, parts, Excerpt(selection, tuple(changes)))
+    elif tokenizer.chat_template is not None:
+        fence = fence_for(selection, before, after, instruction)
+        original = tokenizer.encode(selection)
+        room = max(budget - len(original) - 256, 0) // 2
+        question = _question(
+            instruction,
+            selection,
+            before=_tail(tokenizer, before, room),
+            after=_head(tokenizer, after, room),
+            opening=fence + language,
+            path=path,
+        )
+        closing = fence if selection.endswith("\n") else f"\n{fence}"
+        prompt = Prompt(
+            chat_tokens(tokenizer, question, answer=f"{fence}{language}\n"),
+            tokenizer.special_tokens,
+            original_tokens=original,
+            expected_tokens=_expected(tokenizer, instruction, selection),
+            closing_tokens=tokenizer.encode(closing),
+            fence=fence,
+        )
+    else:
+        raise UnsupportedPrompt(
+            "the model has neither edit tokens nor a chat template; use the embedded model or an "
+            "instruct model for edits"
+        )
+    if len(prompt.tokens) > budget:
+        raise InvalidRequest(
+            f"the selection makes a prompt of {len(prompt.tokens)} tokens and {budget} fit; "
+            "select less"
+        )
+    return prompt
+
+
+def excerpt_prompts(
+    tokenizer: Tokenizer, instruction: str, selection: str
+) -> list[tuple[str, Prompt | None]]:
+    """``selection`` in runs of lines, with prompts for those that the edit is about.
+
+    Empty where the instruction does not tell the places, or the model knows no marks for them.
+    """
+    form = edit_format(tokenizer)
+    if form is None or form.places is None:
+        return []
+    parts, changes = as_trained(instruction, selection)
+    if not changes:
+        return []
+    return [
+        (each.text, _instructed(tokenizer, form, parts, each) if each.changes else None)
+        for each in excerpts(selection, changes)
+    ]
+
+
+def _instructed(
+    tokenizer: Tokenizer, form: EditFormat, parts: Sequence[str], asked: Excerpt
+) -> Prompt:
+    """The prompt in edit tokens, with marks around the places where there are such tokens."""
+    expected = None
+    if form.places is None or not asked.changes:
+        wording = tokenizer.encode("".join(parts))
+        original = shown = tokenizer.encode(asked.text)
+    else:
+        wording = _joined(*map(tokenizer.encode, parts))
+        pieces = [tokenizer.encode(piece) for piece in cut(asked.text, asked.places)]
+        begin, end = form.places
+        marked = [_joined(begin, ids, end) if n % 2 else ids for n, ids in enumerate(pieces)]
+        made = pieces[:1]
+        for change, after in zip(asked.changes, pieces[2::2], strict=True):
+            made += [*map(tokenizer.encode, cut_at(change.text, parts[1::2])), after]
+        original, shown, expected = _joined(*pieces), _joined(*marked), _joined(*made)
+    return Prompt(
+        _joined(form.instruction, wording, form.before, shown, form.after),
+        tokenizer.special_tokens,
+        text=_joined(form.instruction, wording, form.before, original, form.after),
+        original_tokens=original,
+        expected_tokens=expected,
+    )
+
+
+def _expected(tokenizer: Tokenizer, instruction: str, selection: str) -> TokenArray | None:
+    """The selection after the edit by rule, None where there is no rule for it."""
+    changes = as_trained(instruction, selection)[1]
+    return tokenizer.encode(apply(selection, changes)[0]) if changes else None
+
+
+def back_off(tokenizer: Tokenizer, prefix: str) -> tuple[str, str]:
+    """Split a prefix at the last border between tokens that no continuation can move."""
+    piece = tokenizer.last_piece(prefix[-_PIECE:])
+    if not piece or len(piece) > _PIECE // 2:
+        return prefix, ""
+    index = tokenizer.byte_index
+    last = index.bytes_of(int(tokenizer.encode(piece)[-1]))
+    if not index.can_grow(last) and not index.can_grow(piece.encode()):
+        return prefix, ""
+    return prefix[: len(prefix) - len(piece)], piece
+
+
+_PIECE = 256
+"""Characters in which the last piece is looked for."""
+
+
+def around_hole(
+    tokenizer: Tokenizer, form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
+) -> TokenArray:
+    """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
+    if form.middle is None:
+        return _joined(form.suffix, suffix, form.prefix, prefix)
+    if order == Order.SUFFIX_FIRST:
+        return _joined(form.prefix, form.suffix, suffix, form.middle, prefix)
+    if order == Order.SUFFIX_PREFIX_MIDDLE:
+        return _joined(form.suffix, suffix, form.prefix, prefix, form.middle)
+    if order == Order.MIDDLE_BEFORE_LINE:
+        place = middle_place(prefix.tolist(), tokenizer.newline_tokens)
+        lines, line = prefix[:place], prefix[place:]
+        return _joined(form.suffix, suffix, form.prefix, lines, form.middle, line)
+    return _joined(form.prefix, prefix, form.suffix, suffix, form.middle)
+
+
+def _joined(*parts: int | TokenArray) -> TokenArray:
+    return np.concatenate([np.atleast_1d(np.asarray(part, np.int32)) for part in parts])
+
+
+def _suffix_share(prefix: str, room: int) -> int:
+    """Tokens for the suffix: a quarter, and what a short prefix leaves, in steps of an eighth so
+    that it changes rarely while the prefix grows."""
+    step = max(room // 8, 1)
+    expected = -(-(len(prefix) // 2) // step) * step
+    return min(max(room - expected, room // 4), 3 * room // 4)
+
+
+def _last_lines(tokenizer: Tokenizer, text: str, budget: int) -> TokenArray:
+    """Tokens of the last lines that fit, from a start that moves in large steps only."""
+    step = max(budget, 64)
+    start = max(-(-(len(text) - 8 * budget) // step), 0) * step
+    while True:
+        tokens = tokenizer.encode(text[_line_start(text, start) :])
+        excess = len(tokens) - budget
+        if excess <= 0:
+            return tokens
+        per_token = max((len(text) - start) / len(tokens), 0.5)
+        start += max(-(-int(excess * per_token) // step), 1) * step
+        if start >= len(text):
+            return tokens[-budget:]
+
+
+def _first_lines(tokenizer: Tokenizer, text: str, budget: int) -> TokenArray:
+    """Tokens of the first lines that fit."""
+    text = text[: 8 * budget]
+    tokens = tokenizer.encode(text)
+    if len(tokens) <= budget:
+        return tokens
+    kept = tokenizer.decode(tokens[:budget])
+    end = kept.rfind("\n") + 1
+    return tokenizer.encode(kept[:end])[:budget] if end else tokens[:budget]
+
+
+def _line_start(text: str, place: int) -> int:
+    """The first line border at or after ``place``; ``place`` itself when there is none."""
+    if place <= 0 or text[place - 1] == "\n":
+        return max(place, 0)
+    found = text.find("\n", place)
+    return place if found < 0 else found + 1
+
+
+def _tail(tokenizer: Tokenizer, text: str, budget: int) -> str:
+    return tokenizer.decode(_last_lines(tokenizer, text, budget)) if text and budget else ""
+
+
+def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
+    return tokenizer.decode(_first_lines(tokenizer, text, budget)) if text and budget else ""
+
+
+def _snippets(
+    tokenizer: Tokenizer, snippets: Sequence[Snippet], path: str, budget: int
+) -> TokenArray:
+    """Other files and the name of this one, for vocabularies with a file separator."""
+    separator = file_separator(tokenizer)
+    if separator is None or not snippets:
+        return NOTHING
+    parts: list[int | TokenArray] = []
+    for snippet in snippets:
+        body = tokenizer.encode(f"{snippet.path}\n{snippet.text}")
+        budget -= len(body) + 1
+        if budget < 0:
+            break
+        parts += [separator, body]
+    return _joined(*parts, separator, tokenizer.encode(f"{path}\n")) if parts else NOTHING
+
+
+def _question(
+    instruction: str, selection: str, *, before: str, after: str, opening: str, path: str
+) -> str:
+    fence = re.match(r"`+", opening)
+    assert fence is not None, "a fence begins with backticks"
+    close = fence.group()
+    parts = [f"Edit the code as instructed: {instruction}"]
+    if path:
+        parts.append(f"File: {path}")
+    if before.strip():
+        parts.append(f"Before it stands:\n{opening}\n{before}\n{close}")
+    if after.strip():
+        parts.append(f"After it stands:\n{opening}\n{after}\n{close}")
+    parts.append(f"The code to edit:\n{opening}\n{selection}\n{close}")
+    parts.append("Answer with the whole edited code in one fenced block and nothing else.")
+    return "\n\n".join(parts)

@@ -1,0 +1,228 @@
+"""Text to token ids and back, byte for byte, from a tokenizer file. Loads no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer as FastTokenizer
+
+from accel.draft_tree import TokenArray
+from accel.errors import BrokenModel, ModelNotFound
+from accel.models.gguf.file import is_gguf
+from accel.models.gguf.folder import tokenizer_folder
+from accel.text.byte_index import ByteIndex
+
+
+class Tokenizer:
+    """A fast tokenizer of the tokenizers library, read for code.
+
+    Text is encoded as it stands: no token is added, and text that looks like a special token is
+    ordinary text. Tokens map to bytes, so that the bytes of an encoding spell the text exactly.
+    """
+
+    chat_template: str | None = None
+    """Jinja source of the model's chat format."""
+
+    def __init__(self, definition: str) -> None:
+        """``definition`` is the content of a ``tokenizer.json``.
+
+        Raises BrokenModel when it is not one.
+        """
+        try:
+            parsed = json.loads(definition)
+            self._tokenizer = FastTokenizer.from_str(json.dumps(_read_for_code(parsed)))
+        except Exception as error:
+            raise BrokenModel(f"tokenizer.json is damaged ({error}); fetch the model again") from (
+                error
+            )
+        self._tokenizer.encode_special_tokens = True
+        self._definition = definition
+        self.template_variables: dict[str, str] = {}
+        self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
+        self._added = {token["id"]: token["content"] for token in parsed.get("added_tokens") or []}
+        self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
+        ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
+        self.vocabulary_size = max(ids, default=-1) + 1
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> Tokenizer:
+        """Read ``tokenizer.json`` of a model folder, or convert what transformers finds there, or
+        what a GGUF file holds.
+
+        Raises ModelNotFound when the folder holds no tokenizer, BrokenModel when it is damaged.
+        """
+        if is_gguf(Path(folder)):
+            folder = tokenizer_folder(Path(folder))
+        file = Path(folder) / "tokenizer.json"
+        if file.is_file():
+            try:
+                return cls(file.read_text("utf-8"))._with_template(Path(folder))
+            except (OSError, UnicodeDecodeError) as error:
+                raise BrokenModel(f"{file} cannot be read ({error}); fetch the model again") from (
+                    error
+                )
+        if not Path(folder).is_dir():
+            raise ModelNotFound(f"{folder} is no folder; give the folder of a model")
+        from accel.models.hf_text import converted
+
+        return cls(converted(Path(folder)))._with_template(Path(folder))
+
+    def _with_template(self, folder: Path) -> Tokenizer:
+        """Read the chat template and the names of the tokens that it may use."""
+        try:
+            config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            config = {}
+        template = config.get("chat_template")
+        if isinstance(template, list):
+            template = next((t["template"] for t in template if t.get("name") == "default"), None)
+        file = folder / "chat_template.jinja"
+        self.chat_template = file.read_text("utf-8") if file.is_file() else template
+        for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
+            value = config.get(name)
+            text = value.get("content") if isinstance(value, dict) else value
+            self.template_variables[name] = text or ""
+        return self
+
+    def encode(self, text: str) -> TokenArray:
+        """Token ids of ``text``. int32 [n]."""
+        return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def encode_with_specials(self, text: str) -> TokenArray:
+        """Token ids of trusted text in which the names of control tokens stand for them."""
+        tokenizer = FastTokenizer.from_str(self._definition)
+        return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def encode_batch(self, texts: list[str]) -> list[TokenArray]:
+        """``encode`` of many texts, on all cores."""
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [np.array(encoding.ids, np.int32) for encoding in encodings]
+
+    def decode(self, tokens: TokenArray | list[int]) -> str:
+        """Text of ``tokens``; bytes that are not UTF-8 become U+FFFD."""
+        return self.decode_bytes(tokens).decode("utf-8", errors="replace")
+
+    def decode_bytes(self, tokens: TokenArray | list[int]) -> bytes:
+        """Bytes of ``tokens`` one after another."""
+        table = self.byte_table
+        size = len(table)
+        return b"".join([table[token] for token in tokens if 0 <= token < size])
+
+    def bytes_of(self, token: int) -> bytes:
+        """Bytes that one token stands for; special tokens stand for their name."""
+        return self.byte_table[token] if 0 <= token < self.vocabulary_size else b""
+
+    def special(self, name: str) -> int | None:
+        """Id of the token spelt exactly ``name``, such as ``<|fim_prefix|>``; None without one."""
+        token: int | None = self._tokenizer.token_to_id(name)
+        return token
+
+    @cached_property
+    def opening(self) -> TokenArray:
+        """Tokens that the model expects before any text, often one or none. int32 [n]."""
+        encoding = self._tokenizer.encode("a", add_special_tokens=True)
+        count = next(i for i, mark in enumerate(encoding.special_tokens_mask) if not mark)
+        return np.array(encoding.ids[:count], np.int32)
+
+    @cached_property
+    def byte_index(self) -> ByteIndex:
+        """The vocabulary in order of its bytes."""
+        return ByteIndex(self.byte_table, frozenset(self.special_tokens))
+
+    @cached_property
+    def special_tokens(self) -> frozenset[int]:
+        """Ids of the control tokens: added tokens that no text may hold."""
+        return frozenset(token for token, text in self._added.items() if _is_control(text))
+
+    @cached_property
+    def newline_tokens(self) -> frozenset[int]:
+        """Ids of the tokens that begin with a line break."""
+        return frozenset(n for n, text in enumerate(self.byte_table) if text[:1] in (b"\n", b"\r"))
+
+    @cached_property
+    def byte_table(self) -> list[bytes]:
+        """Bytes of every id, ``b""`` for ids without a token."""
+        table = [b""] * self.vocabulary_size
+        for text, token in self._tokenizer.get_vocab(with_added_tokens=True).items():
+            table[token] = text.encode() if token in self._added else self._spelt(text)
+        return table
+
+    def last_piece(self, text: str) -> str:
+        """The end of ``text`` that its own pre-tokenizer keeps together, such as a word."""
+        pre_tokenizer = self._tokenizer.pre_tokenizer
+        if pre_tokenizer is None:
+            found = _LAST_WORD.search(text)
+            return found.group() if found else ""
+        normalizer = self._tokenizer.normalizer
+        shown = text if normalizer is None else normalizer.normalize_str(text)
+        if len(shown) != len(text):
+            return ""
+        pieces = pre_tokenizer.pre_tokenize_str(shown)
+        return text[pieces[-1][1][0] :] if pieces else ""
+
+    def _spelt(self, text: str) -> bytes:
+        if self._byte_level:
+            return bytes(_BYTE_OF[mark] for mark in text if mark in _BYTE_OF)
+        if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
+            return bytes([int(text[3:5], 16)])
+        return text.replace("\u2581", " ").encode()
+
+
+_LAST_WORD = re.compile(r"(?: ?\w+|\s+| ?[^\w\s]+)\Z")
+"""The last word of vocabularies that do not say what they keep together."""
+
+
+def _read_for_code(definition: dict[str, Any]) -> dict[str, Any]:
+    """The definition without what would change the text: see the comments."""
+    changed = dict(definition, truncation=None, padding=None)
+    # Control tokens are often not marked special (Qwen's fim tokens are not), which would have
+    # them parsed out of user text. Runs of white space are ordinary vocabulary in some models.
+    changed["added_tokens"] = [
+        dict(token, special=_is_control(token["content"]))
+        for token in definition.get("added_tokens") or []
+    ]
+    # SentencePiece models put a space before the text, which is not in the text.
+    changed["normalizer"] = _without_prefix_space(definition.get("normalizer"))
+    changed["pre_tokenizer"] = _without_prefix_space(definition.get("pre_tokenizer"))
+    return changed
+
+
+def _is_control(name: str) -> bool:
+    """Whether an added token is one that no text may hold: neither white space nor, as
+    DeepSeek-Coder has them, a letter alone."""
+    return bool(name.strip()) and not (len(name) == 1 and name.isalpha())
+
+
+def _without_prefix_space(step: Any) -> Any:
+    if not isinstance(step, dict):
+        return step
+    if step.get("type") == "Prepend":
+        return None
+    if step.get("type") == "Metaspace":
+        kept = {name: value for name, value in step.items() if name != "add_prefix_space"}
+        return dict(kept, prepend_scheme="never")
+    if step.get("type") == "ByteLevel":
+        return dict(step, add_prefix_space=False)
+    for name in ("normalizers", "pretokenizers"):
+        if name in step:
+            steps = [_without_prefix_space(inner) for inner in step[name]]
+            return dict(step, **{name: [inner for inner in steps if inner is not None]})
+    return step
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The printable stand-ins for the 256 bytes that byte-level BPE uses (GPT-2)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable}
+    alphabet.update({chr(256 + order): byte for order, byte in enumerate(others)})
+    return alphabet
+
+
+_BYTE_OF = _byte_alphabet()

@@ -1,0 +1,73 @@
+"""Prompts of one length from a corpus."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from accel.draft_tree import TokenArray
+from accel.text.prompts import around_hole, back_off
+from accel.text.special_tokens import FillFormat, fill_format
+from accel.text.tokenizer import Tokenizer
+from accel.training.errors import TrainingError
+
+HOLE_SHARE = 0.5
+"""Prompts with text after the cursor."""
+CHARACTERS = 8
+"""Characters of code that surely hold a token, and half of that the least."""
+ATTEMPTS = 200
+
+
+class PromptMaker:
+    """Draws prompts from source texts. The same seed draws the same."""
+
+    def __init__(
+        self, texts: Sequence[str], tokenizer: Tokenizer, hole_share: float = HOLE_SHARE
+    ) -> None:
+        """Raises TrainingError without texts."""
+        if not texts:
+            raise TrainingError("there is no text to prompt with; give a corpus")
+        self._texts = texts
+        self._tokenizer = tokenizer
+        self._hole_share = hole_share
+        self._format = fill_format(tokenizer)
+
+    def draw(self, count: int, length: int, rng: random.Random) -> torch.Tensor:
+        """int64 [count, length]. Raises TrainingError when no text is long enough."""
+        found: list[TokenArray] = []
+        for _ in range(ATTEMPTS * count):
+            prompt = self._one(length, rng)
+            if prompt is not None:
+                found.append(prompt)
+            if len(found) == count:
+                return torch.from_numpy(np.stack(found).astype(np.int64))
+        raise TrainingError(f"the corpus has too little text for prompts of {length} tokens")
+
+    def _one(self, length: int, rng: random.Random) -> TokenArray | None:
+        text = rng.choice(self._texts)
+        reach = CHARACTERS * length
+        start = rng.randrange(max(len(text) - reach // 2, 1))
+        start = text.rfind("\n", 0, start) + 1 if rng.random() < 0.8 else 0
+        text = text[start : start + 2 * reach]
+        if self._format is not None and rng.random() < self._hole_share:
+            return self._with_hole(self._format, text, length, rng)
+        tokens = self._tokenizer.encode(text)
+        return tokens[:length] if len(tokens) >= length else None
+
+    def _with_hole(
+        self, form: FillFormat, text: str, length: int, rng: random.Random
+    ) -> TokenArray | None:
+        cursor = rng.randrange(len(text) // 4, max(len(text) * 3 // 4, len(text) // 4 + 1))
+        line_end = text.find("\n", cursor)
+        end = line_end if line_end >= 0 and rng.random() < 0.6 else cursor + rng.randrange(400)
+        before = self._tokenizer.encode(back_off(self._tokenizer, text[:cursor])[0])
+        after = self._tokenizer.encode(text[end : end + CHARACTERS * length])
+        room = length - (3 if form.middle is not None else 2)
+        wanted = max(min(int(room * rng.uniform(0.15, 0.5)), len(after)), room - len(before))
+        if wanted > len(after):
+            return None
+        head = before[len(before) - (room - wanted) :]
+        return around_hole(self._tokenizer, form, form.order, head, after[:wanted])

@@ -1,0 +1,1 @@
+"""Which drafted tokens are the model's own."""

@@ -1,0 +1,238 @@
+"""The draw of ``sampling.choose``, compiled: sorting a vocabulary takes longer than a forward of a
+small model.
+
+Of all tokens few can be the outcome: noise is only computed where its cheap upper bound may win.
+Whether the outcome is in the nucleus is a question of what is likelier than it; where it is not,
+and it seldom is not, the draw is made again among those that are likelier.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.native import deterministic_sum as sums
+from accel.native import simd as lanes
+from accel.native.deterministic_sum import add_to, no_sums, sum_of
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import LANES, everywhere, exponential, larger, load, where_larger
+from accel.native.simd import highest as largest
+
+_MOST_NOISE = 37.5
+"""Of a number below 1 with 53 bits."""
+
+_COLDEST = 1e-30
+"""A temperature that float32 holds; colder ones choose no other tokens."""
+
+_LOOKED_AT = 64
+"""Tokens whose bounds are computed together."""
+
+_UNIT = np.float32(1 << 24)
+"""Of the highest bits of a number, which bound it."""
+
+ALL = np.float32(-np.inf)
+"""What all scores that count are larger than."""
+
+
+class Draws(NamedTuple):
+    """How tokens are chosen of whole logits: the likeliest at temperature 0, at others one drawn
+    from the nucleus of ``top_p`` by noise of ``seed`` (64 bits, as int64) and place; the next token
+    stands at ``place``."""
+
+    temperature: float
+    top_p: float
+    seed: int
+    place: int
+
+
+GREEDY = Draws(0.0, 1.0, 0, 0)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def moved(draws: Draws, tokens: int) -> Draws:
+    """The same, so many tokens later."""
+    return Draws(draws.temperature, draws.top_p, draws.seed, draws.place + tokens)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _mix(value: np.uint64) -> np.uint64:
+    """``sampling._mix`` of one number."""
+    mixed = value + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _noisy(score: np.float32, temperature: np.float32, key: np.uint64, token: int, best: float):  # type: ignore[no-untyped-def]
+    """The scaled score with its noise, minus infinity where that is clearly below ``best``."""
+    scaled = score / temperature
+    if scaled + _MOST_NOISE < best:
+        return -np.inf
+    bits = _mix(_mix(np.uint64(token) ^ key) + key) >> np.uint64(11)
+    uniform = (np.float64(bits) + 0.5) * 2.0**-53
+    short = best - scaled
+    # Noise is at most -log(1 - uniform), and exp(short) at least the first terms of its series.
+    if short > 0 and (1 - uniform) * (1 + short * (1 + short * (0.5 + short / 6))) > 1:
+        return -np.inf
+    return scaled - np.log(-np.log(uniform))
+
+
+@compiled_with(error_model="numpy", borrows=True)
+def _may_win(
+    scores: NDArray[np.float32],
+    first: int,
+    last: int,
+    temperature: np.float32,
+    key: np.uint64,
+    best: np.float32,
+) -> bool:
+    """Whether one of some tokens may come to more than ``best``. No branches, so that many are
+    looked at together, and room for the rounding of fp32; what is not known may win."""
+    inverse = np.float32(1) / temperature
+    found = 0
+    for token in range(first, last):
+        bits = _mix(_mix(np.uint64(token) ^ key) + key) >> np.uint64(40)
+        scaled = scores[token] * inverse
+        room = np.float32(1e-3) + np.float32(1e-6) * (abs(best) + abs(scaled))
+        short = best - scaled - room
+        # As in ``_noisy``, where (1 + x / 64) ** 64 is below exp(x), too.
+        power = np.float32(1) + short * np.float32(1 / 64)
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        above = (_UNIT - np.float32(1) - np.float32(np.int32(bits))) * power
+        found += 1 - ((short > 0) & (above > np.float32(1.001) * _UNIT))
+    return found > 0
+
+
+@compiled_with(borrows=True)
+def key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
+    """What noise depends on beside the token."""
+    return _mix(_mix(np.uint64(seed)) ^ np.uint64(place))
+
+
+@compiled_with(borrows=True)
+def draw_among(
+    scores: NDArray[np.float32],
+    first: int,
+    last: int,
+    above: np.float32,
+    before: int,
+    temperature: float,
+    key: np.uint64,
+) -> tuple[int, float]:
+    """The token from ``first`` to before ``last`` with the largest sum of scaled score and noise,
+    and that sum. Of scores larger than ``above``, or as large where they stand ``before`` one."""
+    cooled = np.float32(max(temperature, _COLDEST))
+    found, best = first, -np.inf
+    for start in range(first, last, _LOOKED_AT):
+        stop = min(start + _LOOKED_AT, last)
+        if not _may_win(scores, start, stop, cooled, key, np.float32(best)):
+            continue
+        for token in range(start, stop):
+            score = scores[token]
+            if score > above or (score == above and token < before):
+                value = _noisy(score, cooled, key, token, best)
+                if value > best:
+                    found, best = token, value
+    return found, best
+
+
+@compiled_with(lanes, sums, borrows=True)
+def _power(score: np.float32, scale: np.float32) -> float:
+    """exp of the product, to the last bit as sixteen at once."""
+    return np.float64(largest(exponential(everywhere(score) * everywhere(scale))))
+
+
+@compiled_with(lanes, sums, borrows=True)
+def _is_in_nucleus(
+    scores: NDArray[np.float32],
+    count: int,
+    token: int,
+    above: np.float32,
+    temperature: float,
+    top_p: float,
+) -> bool:
+    """Whether the likelier of ``count`` tokens, of those with scores larger than ``above``, have
+    less than ``top_p`` of the mass. Of equals the first is the likelier."""
+    whole, own, equals = count // LANES * LANES, scores[token], 0
+    for other in range(token):
+        equals += scores[other] == own
+    top, least, limit = everywhere(own), everywhere(above), everywhere(own)
+    for place in range(0, whole, LANES):
+        top = larger(top, load(scores, place))
+    highest = largest(top)
+    for other in range(whole, count):
+        highest = max(highest, scores[other])
+    inverse = np.float32(1) / np.float32(max(temperature, _COLDEST))
+    top, scale = everywhere(highest), everywhere(inverse)
+    masses, likelier = no_sums(scores), no_sums(scores)
+    for place in range(0, whole, LANES):
+        score = load(scores, place)
+        mass = where_larger(score, least, exponential((score - top) * scale))
+        masses = add_to(masses, mass)
+        likelier = add_to(likelier, where_larger(score, limit, mass))
+    all_mass, more = sum_of(masses, whole // LANES), sum_of(likelier, whole // LANES)
+    for other in range(whole, count):
+        mass = _power(scores[other] - highest, inverse)
+        all_mass += mass if scores[other] > above else 0.0
+        more += mass if scores[other] > own else 0.0
+    more += equals * _power(own - highest, inverse)
+    return more < top_p * all_mass
+
+
+@compiled_with(lanes, sums, borrows=True)
+def from_nucleus(
+    scores: NDArray[np.float32],
+    count: int,
+    token: int,
+    above: np.float32,
+    temperature: float,
+    top_p: float,
+    key: np.uint64,
+) -> int:
+    """What is drawn of the nucleus of the first ``count`` tokens with scores larger than ``above``,
+    where ``token`` is drawn of all of them."""
+    while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
+        # Neither are those that are less likely.
+        likelier, best = draw_among(scores, 0, count, scores[token], token, temperature, key)
+        if best == -np.inf:
+            # Nothing is: all tokens are excluded, or scores are no numbers.
+            return token
+        token = likelier
+    return token
+
+
+@njit(nogil=True, cache=True)
+def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
+    """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
+    if top_k <= 0 or top_k >= len(np.flatnonzero(scores > ALL)):
+        return ALL
+    place = len(scores) - top_k
+    return np.nextafter(np.partition(scores, place)[place], ALL)
+
+
+@compiled_with(lanes, sums)
+def draw(
+    scores: NDArray[np.float32],
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: np.uint64,
+    place: np.uint64,
+) -> int:
+    """The token of ``sampling.nucleus`` with the largest sum of scaled score and
+    ``sampling.gumbel`` noise. scores: float32 [vocabulary], -inf for excluded tokens."""
+    key, above, count = key_of(seed, place), _below(scores, top_k), len(scores)
+    token, _ = draw_among(scores, 0, count, above, 0, temperature, key)
+    return from_nucleus(scores, count, token, above, temperature, top_p, key)
+
+
+__all__ = ["ALL", "GREEDY", "Draws", "draw", "draw_among", "from_nucleus", "key_of", "moved"]

@@ -1,0 +1,126 @@
+"""Walk a draft tree along the tokens that the model itself would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+
+Choose = Callable[[int, list[int]], int]
+"""From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
+
+
+def walk(
+    tree: DraftTree, choose: Choose, relaxed: Callable[[int], Container[int]] | None = None
+) -> tuple[list[int], list[int]]:
+    """The longest path that the model agrees with, and the tokens that it yields.
+
+    At every visited node one token is chosen: if it is a child the walk goes on there, otherwise
+    it is the last token. A tree without nodes yields one token, as plain decoding does, so the
+    text is the same whatever is drafted: lossless for greedy choice, and exact for sampling
+    because every token is one draw from the model's own distribution.
+
+    ``relaxed`` gives further tokens that may be accepted after a node, from a draft model only;
+    this is EfficientEdit's lossy verification and off by default.
+
+    Returns (path, tokens): node indices, and one token more than the path has nodes.
+    """
+    children = _children(tree)
+    path: list[int] = []
+    tokens: list[int] = []
+    node: int | None = -1
+    while node is not None:
+        token = choose(node, tokens)
+        child = children.get((node, token))
+        if child is None and relaxed is not None:
+            child = _draft_model_child(tree, node, relaxed)
+        tokens.append(token if child is None else int(tree.tokens[child]))
+        node = child
+        if node is not None:
+            path.append(node)
+    return path, tokens
+
+
+def entropy_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
+    """Tokens that EfficientEdit's entropy-aware verification accepts after a node (eq. 9, 10).
+
+    The entropy of the ``top_k`` likeliest tokens, normalised to [0, 1], times ``top_k`` and rounded
+    up, says how many of them are good enough.
+    """
+    likeliest = np.argsort(-logits, kind="stable")[:top_k]
+    weights = np.exp(logits[likeliest].astype(np.float64) - float(logits[likeliest[0]]))
+    chances = weights / weights.sum()
+    present = chances[chances > 0]
+    entropy = -float((present * np.log(present)).sum()) / float(np.log(top_k))
+    accepted: list[int] = likeliest[: max(int(np.ceil(top_k * entropy)), 1)].tolist()
+    return accepted
+
+
+def likeliest_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
+    """Tokens that verification by a fixed rank accepts (top-k of EfficientEdit's Table III)."""
+    likeliest: list[int] = np.argsort(-logits, kind="stable")[:top_k].tolist()
+    return likeliest
+
+
+def relaxed(
+    logits_of: Callable[[int], NDArray[np.float32]], vocabulary: int, top_k: int, rule: str
+) -> Callable[[int], Container[int]] | None:
+    """What is accepted after a node beside its likeliest token: nothing more below a ``top_k`` of
+    2, else by one of the rules of ``GenerationRequest.relaxed_rule``."""
+    if top_k < 2:
+        return None
+    if rule == "direct":
+        return lambda _node: range(vocabulary)
+    accepted = entropy_tokens if rule == "entropy" else likeliest_tokens
+    return lambda node: accepted(logits_of(node), top_k)
+
+
+def _draft_model_child(
+    tree: DraftTree, node: int, relaxed: Callable[[int], Container[int]]
+) -> int | None:
+    """The first child that a draft model proposed and that is good enough."""
+    children = np.flatnonzero((tree.parents == node) & (tree.sources == Source.DRAFT_MODEL))
+    if not len(children):
+        return None
+    accepted = relaxed(node)
+    return next((int(child) for child in children if int(tree.tokens[child]) in accepted), None)
+
+
+def expected_hits(tree: DraftTree, path: list[int]) -> float:
+    """How many of the nodes that a walk along ``path`` visited, the root among them, were expected
+    to have the model's next token as a child.
+
+    To be compared with ``len(path)``. The sum of all probabilities would count one wrong guess at
+    the start of a long branch as many.
+    """
+    if not len(tree):
+        return 0.0
+    parents = np.asarray(tree.parents, np.int32)
+    probabilities = np.asarray(tree.probabilities, np.float32)
+    return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
+
+
+@njit(nogil=True, cache=True)
+def _expected_hits(
+    parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
+) -> float:
+    below = np.zeros(len(parents) + 1)
+    for node in range(len(parents)):
+        below[parents[node] + 1] += probabilities[node]
+    hits = min(below[0], 1.0)
+    for node in path:
+        hits += min(below[node + 1] / max(probabilities[node], 1e-9), 1.0)
+    return hits
+
+
+def _children(tree: DraftTree) -> dict[tuple[int, int], int]:
+    """First node with each parent and token."""
+    children: dict[tuple[int, int], int] = {}
+    pairs = zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)
+    for node, pair in enumerate(pairs):
+        children.setdefault(pair, node)
+    return children

@@ -1,0 +1,99 @@
+"""Verify drafts: one forward, and the walk along what the model itself chooses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import tree_batch
+from accel.draft_tree import DraftTree, TokenArray
+from accel.models.base import Logits
+from accel.output import OutputBuffer
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.runner import ModelRunner
+from accel.session import Session
+from accel.statistics import Statistics
+from accel.text.tokenizer import Tokenizer
+from accel.verification.sampling import choose
+from accel.verification.verifier import relaxed, walk
+
+
+class Verifying:
+    """The verification of one request's drafts.
+
+    Where the likeliest tokens are taken as they are, nothing but them is asked of the model;
+    elsewhere rows are looked at as a whole.
+    """
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        tokenizer: Tokenizer,
+        planner: Planner,
+        request: GenerationRequest,
+        output: OutputBuffer,
+        statistics: Statistics,
+    ) -> None:
+        self._runner, self._tokenizer, self._planner = runner, tokenizer, planner
+        self._request = request
+        self._output, self._statistics = output, statistics
+        self._takes_likeliest = request.sampling.plain_greedy
+        self._is_lossy = request.entropy_top_k > 1
+        penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
+        self._prompt_set = np.unique(penalised)
+
+    def walk(
+        self, pending: TokenArray, tree: DraftTree, session: Session
+    ) -> tuple[list[int], TokenArray]:
+        """Nodes of ``tree`` that the model agrees with behind ``pending``, and the tokens that this
+        yields, one more, int32."""
+        started, context = time.perf_counter(), session.length
+        is_likeliest = self._takes_likeliest and not self._output.rest
+        batch = tree_batch(
+            pending,
+            tree,
+            self._planner.padding(len(pending) + len(tree), context),
+            wants_numbers=self._is_lossy or not is_likeliest,
+        )
+        logits = self._runner.forward(batch, session)
+        if is_likeliest:
+            token_of = logits.argmax()
+            path, tokens = walk(
+                tree, lambda node, _above: token_of[node + 1], self._relaxed(logits)
+            )
+        else:
+            path, tokens = walk(tree, lambda node, above: self._chosen(logits.row(node + 1), above))
+        self._statistics.verify_s.append(time.perf_counter() - started)
+        return path, np.array(tokens, np.int32)
+
+    def _relaxed(self, logits: Logits) -> Callable[[int], Container[int]] | None:
+        """Which tokens of a draft model are accepted beside the likeliest, if any are."""
+        request = self._request
+        return relaxed(
+            lambda node: logits.row(node + 1),
+            self._runner.model.vocabulary_size,
+            request.entropy_top_k,
+            request.relaxed_rule,
+        )
+
+    def _chosen(self, logits: NDArray[np.float32], above: list[int]) -> int:
+        """The next token of a node whose path from the committed text holds ``above``."""
+        sampling, output = self._request.sampling, self._output
+        rest = output.rest_after(above)
+        if rest:
+            allowed = self._tokenizer.byte_index.agreeing(rest)
+            held = np.full_like(logits, -np.inf)
+            held[allowed] = logits[allowed]
+            logits = held
+        seen = _NOTHING
+        if sampling.repetition_penalty != 1:
+            generated = np.array([*output.tokens, *above], np.int32)
+            seen = np.concatenate([self._prompt_set, generated])
+        return choose(logits, sampling, seen, len(output.tokens) + len(above))
+
+
+_NOTHING = np.empty(0, np.int32)
