@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 MOST_SECONDS = 10
@@ -42,6 +43,8 @@ def render(template: str, message: str, variables: tuple[tuple[str, str], ...]) 
             encoding="utf-8",
             timeout=MOST_SECONDS,
             check=False,
+            # Python looks for modules where it is started: never in a user's folder.
+            cwd=Path(__file__).parents[1],
         )
     except subprocess.TimeoutExpired:
         raise TemplateFailed("it takes too long") from None

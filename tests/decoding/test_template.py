@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from small_vocabularies import TEMPLATE
@@ -16,6 +17,14 @@ def test_a_message_stands_in_the_template() -> None:
     assert render("{{ eos_token }}{{ messages | tojson }}", "é", (("eos_token", "E"),)) == (
         'E[{"role": "user", "content": "é"}]'
     )
+
+
+def test_no_module_of_the_current_folder_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jinja2.py").write_text("raise SystemExit('run')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert render("{{ messages[0].role }} alone", "", ()) == "user alone"
 
 
 SLOW = {

@@ -1,0 +1,54 @@
+"""A GGUF file as the model of the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
+
+from gguf_models import random_module, save_gguf
+
+from .client import REPOSITORY, Driver, inline, private_environment, profile
+
+READY_S = 300
+"""What draws drafts is compiled in a new home."""
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+        made = private_environment(Path(folder))
+        yield made
+        command = [sys.executable, "-m", "lsp_server", "stop"]
+        subprocess.run(command, env=made, cwd=REPOSITORY, capture_output=True, check=False)
+
+
+@pytest.mark.long
+def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    model = save_gguf(tmp_path / "m.gguf", random_module("qwen2"), "F16")
+    work = tmp_path / "work"
+    work.mkdir()
+    file = work / "total.py"
+    file.write_text("def total(prices):\n    return \n", encoding="utf-8")
+    driver = Driver(environment)
+    try:
+        driver.initialize(profile("vscode"), work, settings={"model": {"path": str(model)}})
+        driver.open(file.as_uri(), file.read_text(encoding="utf-8"))
+        driver.wait_for_state("ready", timeout=READY_S)
+        answer = driver.request("textDocument/inlineCompletion", inline(file.as_uri(), 1, 11), 120)
+        assert isinstance(answer["items"], list)
+        command = [sys.executable, "-m", "lsp_server", "status"]
+        status = subprocess.run(
+            command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=True
+        )
+        assert "m.gguf" in status.stdout
+    finally:
+        driver.kill()
