@@ -44,7 +44,7 @@ def render(template: str, message: str, variables: tuple[tuple[str, str], ...]) 
             timeout=MOST_SECONDS,
             check=False,
             # Python looks for modules where it is started: never in a user's folder.
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parents[2],
         )
     except subprocess.TimeoutExpired:
         raise TemplateFailed("it takes too long") from None
