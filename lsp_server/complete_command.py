@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=64, help="stop after as many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
     parser.add_argument("--model", help="folder or id of a model, else the embedded one")
-    parser.add_argument("--dtype", choices=("auto", "fp32", "bf16"), default="auto", help="numbers")
+    parser.add_argument(
+        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"

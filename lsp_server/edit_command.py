@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", action="store_true", help="change the file, in one step")
     parser.add_argument("--max-tokens", type=int, default=4096, help="longest answer")
     parser.add_argument("--model", help="folder or id of a model, else the embedded one")
-    parser.add_argument("--dtype", choices=("auto", "fp32", "bf16"), default="auto", help="numbers")
+    parser.add_argument(
+        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"

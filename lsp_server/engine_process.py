@@ -81,7 +81,7 @@ class EngineService:
         self,
         model: str | Path | None = None,
         *,
-        dtype: Literal["auto", "fp32", "bf16"] = "auto",
+        dtype: Literal["auto", "fp32", "bf16", "int8"] = "auto",
         threads: int | None = None,
         device: str = "auto",
         common: bool = True,

@@ -38,7 +38,13 @@ class ModelSettings:
     path: str = _setting(
         "", "Folder, GGUF file or id of a causal language model; empty: the embedded model."
     )
-    dtype: str = _setting("auto", "Number format of the model.", choices=("auto", "fp32", "bf16"))
+    dtype: str = _setting(
+        "auto",
+        "Number format of the model's weights. `int8` rounds them to eight bits when they are "
+        "loaded, on a CPU; `auto` takes it there for models of 100 million parameters or more, and "
+        "a GGUF file's weights as they are stored.",
+        choices=("auto", "fp32", "bf16", "int8"),
+    )
     device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
     adaptive_tokens: bool = _setting(

@@ -27,7 +27,8 @@ LARGE = 300_000_000
 class Settings:
     """What belongs to the engine and never to a step."""
 
-    dtype: torch.dtype
+    dtype: str
+    """``fp32``, ``bf16`` or ``int8``."""
     threads: int
     may_share: bool = False
     """Whether a second thread may take half of the rows where the model has such a forward."""

@@ -28,10 +28,13 @@ from accel.models.autotune import (
     weight_bytes,
 )
 from accel.models.base import BatchKind, Model
-from accel.models.cpu.llama import CompiledLlama, can_be_compiled, pack_weights
+from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
+from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
+from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
 from accel.models.cuda_graphs import CudaGraphLlama
 from accel.models.fingerprint import fingerprint
+from accel.models.gguf.file import is_gguf
 from accel.models.hf_loading import check_folder, end_tokens, find_folder, load_module
 from accel.models.llama_torch import FusedLlama
 from accel.models.packed_linear import Linear
@@ -42,7 +45,18 @@ from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
-DType = Literal["auto", "fp32", "bf16"]
+DType = Literal["auto", "fp32", "bf16", "int8"]
+
+INT8 = "int8"
+"""Weights rounded to eight bits, activations too where they are multiplied: for the compiled
+forward alone."""
+
+_STORED = {**DTYPES, INT8: torch.bfloat16}
+"""What weights are read as."""
+
+INT8_FROM = 200_000_000
+"""Bytes of weights, 100 million in bf16, from which int8 is taken on a CPU where nothing else is
+asked for: reading them takes most of a forward's time."""
 
 SMALL = 100_000_000
 """Bytes up to which formats are compared on the products of a compiled forward: to compile all of
@@ -77,20 +91,23 @@ def open_backend(
     device: str = "auto",
     download: bool = False,
 ) -> Backend:
-    """Open a folder, a hub id that is on this machine, or the embedded model (None).
+    """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
 
-    ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
+    ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
+    stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
     number. The network is used only with ``download``. Raises ModelNotFound, BrokenModel,
     UnsupportedModel, OutOfMemory or InvalidRequest.
     """
-    if dtype not in ("auto", *DTYPES):
-        raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32 or bf16")
+    if dtype not in ("auto", *_STORED):
+        raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
     if threads is not None and threads < 1:
         raise InvalidRequest(f"threads is {threads}; give 1 or more")
     folder = find_folder(path, download=download)
     check_folder(folder)
     tokenizer = Tokenizer.from_folder(folder)
     place = device_of(device)
+    if dtype == INT8 and place.type != "cpu":
+        raise InvalidRequest(f"int8 is for the CPU; give dtype bf16 for {place.type}")
     store = ProfileStore(fingerprint(folder, str(place)))
     settings = choose_settings(folder, dtype, threads, place, store)
     torch.set_num_threads(settings.threads)
@@ -101,7 +118,7 @@ def open_backend(
 
 def open_model(
     folder: Path,
-    dtype: torch.dtype,
+    dtype: str,
     device: torch.device,
     store: ProfileStore,
     *,
@@ -111,16 +128,19 @@ def open_model(
     ``store``.
 
     compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
-    a compiled forward may take a second thread. Raises BrokenModel, UnsupportedModel or
-    OutOfMemory.
+    a compiled forward may take a second thread. With int8 there is but the first. Raises
+    BrokenModel, UnsupportedModel or OutOfMemory.
     """
-    key = f"path/{dtype}"
+    if dtype == INT8 and is_gguf(folder):
+        return _open_gguf(folder), "compiled"
+    key, stored = f"path/{dtype}", _STORED[dtype]
     verdict = store.get(key)
+    ladder = _LADDER[:1] if dtype == INT8 else _LADDER
 
     def read(*, is_known: bool = False) -> tuple[Any, tuple[int, ...]]:
         # A verdict is what a probe of this folder said: the numbers are known to be right.
-        module = read_llama(folder, dtype) if is_known else None
-        module = module if module is not None else load_module(folder, dtype, device, "eager")
+        module = read_llama(folder, stored) if is_known else None
+        module = module if module is not None else load_module(folder, stored, device, "eager")
         return module, add_adaptive_tokens(module, folder)
 
     def finished(model: Model, form: str) -> tuple[Model, str]:
@@ -130,20 +150,20 @@ def open_model(
 
     module, adaptive = read(is_known=verdict == "compiled")
     ends = end_tokens(module)
-    if verdict in _LADDER:
-        model = _build(verdict, module)
+    if verdict in ladder:
+        model = _build(verdict, module, dtype)
         if model is not None:
             return finished(model, verdict)
         module, adaptive = read()
     probe = Probe(module)
-    for rung in _LADDER:
+    for rung in ladder:
         model, is_emptied = None, rung in ("compiled", "static", "lean")
         try:
-            model = _build(rung, module)
+            model = _build(rung, module, dtype)
             is_emptied = is_emptied and model is not None
             found = model is not None and probe.agrees(model, model.capability.kind)
-            if found and model is not None and rung == "compiled":
-                lean = FusedLlama.from_module(load_module(folder, dtype, device, "eager"))
+            if found and model is not None and rung == "compiled" and dtype != INT8:
+                lean = FusedLlama.from_module(load_module(folder, stored, device, "eager"))
                 found = lean is None or is_faster(model, lean, may_share=may_share)
         except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
             # What a foreign architecture raises on rows it cannot take is not known beforehand.
@@ -155,15 +175,27 @@ def open_model(
             return finished(model, rung)
         if is_emptied:
             module, adaptive = read()
+    if dtype == INT8:
+        raise UnsupportedModel(f"{folder} cannot be computed in int8; give dtype auto or bf16")
     raise UnsupportedModel(
         f"{folder}: no way to decode it with a cache gives its own answers; use another model"
     )
 
 
-def _build(rung: str, module: nn.Module) -> Model | None:
+def _open_gguf(path: Path) -> Model:
+    """A file's decoder with its weights as they are stored."""
+    decoder = read_decoder(path)
+    if decoder is None:
+        raise UnsupportedModel(f"{path} cannot be computed as it is stored; give dtype bf16")
+    model = CompiledLlama(decoder)
+    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(path, "cpu")
+    return model
+
+
+def _build(rung: str, module: nn.Module, dtype: str) -> Model | None:
     """The model of a rung, None when the module is not made for it."""
     if rung == "compiled":
-        return CompiledLlama.from_module(module)
+        return CompiledLlama.from_module(module, quantised=dtype == INT8)
     if rung == "static":
         weight: Any = next(module.parameters())
         return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
@@ -190,29 +222,46 @@ def choose_settings(
 ) -> Settings:
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
-        return Settings(DTYPES.get(dtype, torch.bfloat16), threads or torch.get_num_threads())
+        return Settings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
     may_share = may_use_two(threads)
+    if dtype == INT8 or (dtype == "auto" and _suits_int8(folder, store)):
+        return Settings(INT8, threads or 1, may_share)
     counts = [threads] if threads else thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
     if len(counts) == len(names) == 1:
-        return Settings(DTYPES[names[0]], counts[0], may_share)
+        return Settings(names[0], counts[0], may_share)
     key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
     kept = store.get(key)
     if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
-        return Settings(DTYPES[kept[0]], kept[1], may_share)
+        return Settings(kept[0], kept[1], may_share)
     scores: dict[tuple[str, int], float] = {}
     for name in names:
-        found = _scores(folder, DTYPES[name], counts, device, store, may_share=may_share)
+        found = _scores(folder, name, counts, device, store, may_share=may_share)
         scores |= {(name, count): score for count, score in found.items()}
     best = min(scores, key=scores.__getitem__)
     if all(can_be_kept(count) for count in counts):
         store.put(key, list(best))
-    return Settings(DTYPES[best[0]], best[1], may_share)
+    return Settings(best[0], best[1], may_share)
+
+
+def _suits_int8(folder: Path, store: ProfileStore) -> bool:
+    """Whether a model is so large that int8 is the fastest, and computed in it; kept in
+    ``store``. Of a GGUF file whether it is computed as it is stored."""
+    if is_gguf(folder):
+        return can_be_computed(folder)
+    if weight_bytes(folder) < INT8_FROM:
+        return False
+    kept = store.get("suits_int8")
+    if not isinstance(kept, bool):
+        module = read_llama(folder, torch.bfloat16)
+        kept = module is not None and can_be_compiled(module, quantised=True)
+        store.put("suits_int8", kept)
+    return kept
 
 
 def _scores(
     folder: Path,
-    dtype: torch.dtype,
+    dtype: str,
     counts: list[int],
     device: torch.device,
     store: ProfileStore,
@@ -221,7 +270,7 @@ def _scores(
 ) -> dict[int, float]:
     """Seconds per expected token by thread count."""
     if weight_bytes(folder) <= SMALL and device.type == "cpu":
-        module = load_module(folder, dtype, device, "eager")
+        module = load_module(folder, _STORED[dtype], device, "eager")
         if can_be_compiled(module):
             costs = product_costs(pack_weights(module), PRODUCTS_S)
             return dict.fromkeys(counts, score(costs))
@@ -229,10 +278,10 @@ def _scores(
     scores = {}
     try:
         if weight_bytes(folder) > 2 * LARGE:
-            matrix = Linear(torch.zeros(4096, 4096, dtype=dtype))
+            matrix = Linear(torch.zeros(4096, 4096, dtype=_STORED[dtype]))
             for count in counts:
                 torch.set_num_threads(count)
-                scores[count] = score(time_matrix(matrix, dtype))
+                scores[count] = score(time_matrix(matrix, _STORED[dtype]))
         else:
             model = open_model(folder, dtype, device, store, may_share=may_share)[0]
             for count in counts:

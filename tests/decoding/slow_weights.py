@@ -32,13 +32,14 @@ class Weight(NamedTuple):
 
 
 def random_blocks(
-    kind: str, out: int, depth: int, generator: np.random.Generator
+    kind: str, out: int, depth: int, generator: np.random.Generator, factor: float = 1.0
 ) -> NDArray[np.uint8]:
-    """A matrix of random codes and small scales, uint8 [out, bytes]."""
+    """A matrix of random codes and small scales, times a factor, uint8 [out, bytes]."""
     size, weights = SIZES[kind]
     raw = generator.integers(0, 256, (out, depth // weights, size), dtype=np.uint8)
     count = _SCALES.get(kind, 2)
-    scales = (0.002 + 0.01 * generator.random((out, depth // weights, count))).astype(np.float16)
+    scales = 0.002 + 0.01 * generator.random((out, depth // weights, count))
+    scales = (factor * scales).astype(np.float16)
     if kind == "Q6_K":
         raw[..., 208:] = scales[..., :1].view(np.uint8)
     else:

@@ -100,9 +100,9 @@ def test_the_verdict_is_kept(tmp_path: Path) -> None:
     save(tmp_path, "bloom")
     store = MemoryStore()
     device = torch.device("cpu")
-    first = open_model(tmp_path, torch.float32, device, store)  # type: ignore[arg-type]
-    assert store.kept == {"path/torch.float32": "chain"}
-    again = open_model(tmp_path, torch.float32, device, store)  # type: ignore[arg-type]
+    first = open_model(tmp_path, "fp32", device, store)  # type: ignore[arg-type]
+    assert store.kept == {"path/fp32": "chain"}
+    again = open_model(tmp_path, "fp32", device, store)  # type: ignore[arg-type]
     assert again[1] == first[1] == "chain"
 
 

@@ -14,24 +14,26 @@ from accel.models.base import BatchKind
 
 SEEDS = range(3)
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
-BACKENDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], str]] = {
     "own forward": ("llama", "compiled", WIDE),
     "own forward with biases": ("qwen2", "compiled", WIDE),
+    "own forward in int8": ("llama", "compiled", WIDE, "int8"),
     "fused torch": ("qwen3", "lean", {}),
     "transformers, trees": ("starcoder2", "tree", {}),
     "transformers, sliding windows": ("gemma2", "tree", {}),
     "transformers, chains": ("bloom", "chain", {}),
     "transformers, a recurrent state": ("qwen3_next", "plain", {}),
 }
-"""Kind of model, the backend that takes it, and what its configuration needs for that."""
+"""Kind of model, the backend that takes it, and what its configuration needs for that; and a
+format other than fp32."""
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    kind, path, changes = BACKENDS[request.param]
+    kind, path, changes, *others = BACKENDS[request.param]
     torch.set_num_threads(1)
     folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
-    engine = open_engine(folder)
+    engine = open_engine(folder, dtype=others[0] if others else "fp32")
     assert engine.form == path
     return engine
 

@@ -11,8 +11,8 @@ import torch
 
 from accel.models import registry as opening
 from accel.models.cpu import matmul_timing as products
-from accel.models.cpu.llama import pack_weights
 from accel.models.cpu.parts import Weights
+from accel.models.cpu.torch_weights import pack_weights
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.models.safetensors_llama import read_llama
 from accel.planning.cost_model import ForwardCosts
@@ -56,12 +56,12 @@ def test_they_are_measured() -> None:
     assert (costs.seconds > 0).all()
 
 
-@pytest.mark.parametrize("faster", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("faster", ["fp32", "bf16"])
 def test_the_faster_is_taken_and_neither_is_opened(
-    faster: torch.dtype, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    faster: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    is_fp32 = faster == torch.float32
+    is_fp32 = faster == "fp32"
 
     def costs_of(weights: Weights, _budget_s: float) -> ForwardCosts:
         is_faster = (weights.embedding.dtype == np.float32) == is_fp32

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from slow_weights import SIZES, product, random_blocks, values_of, weights_of
 
 from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.activations import encode_rows, room_for_records
@@ -14,8 +15,8 @@ from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS
 from accel.models.cpu.quantised.instruction_sets import CHOICE, INSTRUCTION_SETS, chosen, here
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
+from accel.models.cpu.quantised.stored_rows import write_row
 from accel.native.cpu_features import FEATURES
-from tests.decoding.slow_weights import SIZES, product, random_blocks, values_of, weights_of
 
 Floats = NDArray[np.float32]
 
@@ -96,6 +97,19 @@ def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> 
         list(pool.map(compute, range(threads)))
     assert np.array_equal(found[:, :90], expected)
     assert not found[:, 90:].any()
+
+
+@pytest.mark.parametrize("kind", list(SIZES))
+def test_rows_are_read_back(kind: str) -> None:
+    depth = 512
+    raw = random_blocks(kind, 37, depth, np.random.default_rng(5))
+    matrix = QuantisedMatrix.from_file(kind, raw, depth)
+    x = np.empty((2, depth), np.float32)
+    for row, index in enumerate((3, 36)):
+        write_row(matrix.place(), index, x, row)
+        weights = weights_of(kind, raw[index], depth)
+        expected = [weight.scale * np.float32(weight.code) + weight.minimum for weight in weights]
+        assert np.allclose(x[row], expected, rtol=1e-6, atol=0)
 
 
 def test_weights_in_floats_become_eight_bits() -> None:

@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from llvmlite import ir
+from slow_weights import random_blocks
 
 from accel.models.cpu.quantised.activations import RECORD, encode_rows, room_for_records
 from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
@@ -17,7 +18,6 @@ from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
-from tests.decoding.slow_weights import random_blocks
 
 I64 = ir.IntType(64)
 
@@ -25,12 +25,12 @@ KINDS = {0: "Q8_0", 1: "Q4_0", 2: "Q4_1", 3: "Q5_1", 4: "Q6_K"}
 """A type of each form."""
 
 
-def tile(form: Form, rows: int, columns: int, machine: InstructionSet) -> str:
+def tile(form: Form, rows: int, machine: InstructionSet) -> str:
     """LLVM's language for a function ``tile`` that takes ``Arguments``."""
     module = ir.Module("tile")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 7), "tile")
     builder = ir.IRBuilder(function.append_basic_block())
-    write_tile(builder, form, rows, columns, machine, Arguments(*function.args))
+    write_tile(builder, form, rows, machine, Arguments(*function.args))
     builder.ret_void()
     return str(module)
 
@@ -55,15 +55,15 @@ def machine_for(processor: str) -> llvm.TargetMachine:
 def test_each_form_is_multiplied_by_dot_products(
     form: Form, processor: str, machine: InstructionSet, instruction: str
 ) -> None:
-    columns = machine.lanes
-    module = llvm.parse_assembly(tile(form, machine.rows, columns, machine))
+    module = llvm.parse_assembly(tile(form, machine.rows, machine))
     module.verify()
     lines = machine_for(processor).emit_assembly(module).splitlines()
     dots = [line for line in lines if "vpdpbusd" in line]
-    assert len(dots) == machine.rows * 8
+    assert len(dots) == machine.rows * 8 * (COLUMNS // machine.lanes)
     assert all(instruction in line for line in dots)
     spilled = [line for line in lines if "(%rsp)" in line and "vmov" in line]
-    assert len(spilled) <= machine.rows
+    # Sums of floats are written to memory where there are few registers, weights nowhere.
+    assert len(spilled) <= machine.rows * (1 if machine.lanes == COLUMNS else 10)
 
 
 class WideRegisters(Portable):
@@ -84,7 +84,7 @@ def test_tiles_of_wide_registers_give_the_same(form: Form) -> None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(tile(form, rows, COLUMNS, WideRegisters()))
+    module = llvm.parse_assembly(tile(form, rows, WideRegisters()))
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
     )

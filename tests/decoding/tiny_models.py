@@ -168,10 +168,12 @@ FLAT = ForwardCosts([256], [1, 128], np.array([[1.0, 1.01]]))
 """ForwardCosts under which every draft pays."""
 
 
-def open_engine(folder: Path, costs: ForwardCosts = FLAT, **options: Any) -> Engine:
-    """An fp32 engine on the CPU, without measuring."""
+def open_engine(
+    folder: Path, costs: ForwardCosts = FLAT, *, dtype: str = "fp32", **options: Any
+) -> Engine:
+    """An engine on the CPU, without measuring."""
     store: Any = MemoryStore()
-    model, form = open_model(folder, torch.float32, torch.device("cpu"), store)
+    model, form = open_model(folder, dtype, torch.device("cpu"), store)
     engine = Engine(
         model,
         OurTokenizer.from_folder(folder),

@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from accel.draft_tree import TokenArray
 from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import barrier as meeting
+from accel.models.cpu import layer_matrices, matmul
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
-from accel.models.cpu import matmul
 from accel.models.cpu import parts as compiled_parts
 from accel.models.cpu import worker as compiled_side
 from accel.models.cpu import worker_handoff as standing_by
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.barrier import await_done, linger, meet_where, note_done, stand_by
+from accel.models.cpu.layer_matrices import prepare, project
 from accel.models.cpu.layers import (
     LAYER_MEETINGS,
     Part,
@@ -37,7 +38,7 @@ from accel.models.cpu.layers import (
     part_of,
 )
 from accel.models.cpu.lm_head import walk
-from accel.models.cpu.matmul import BLOCK, multiply
+from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import Scratch, normalise
 from accel.models.cpu.task import Given, Share, Wanted
 from accel.models.cpu.worker import OpenSide, opened
@@ -72,7 +73,7 @@ def meetings_of(layers: int, rows: int) -> int:
 
 _PARTS = (
     *(lanes, matmul, compiled_attention, compiled_head, compiled_layers, compiled_parts),
-    *(compiled_side, meeting, standing_by, sums),
+    *(compiled_side, layer_matrices, meeting, standing_by, sums),
 )
 
 
@@ -175,10 +176,10 @@ def _find(
         x, normed = room.x[skipped:], room.normed[skipped:]
         normalise(x, rows, weights.norm, own.shape.eps, normed)
         if not wanted.walks:
-            begin, end = part.blocks.head
-            matrix, written = weights.head[begin:end], logits[part.begin + skipped - first :]
-            depth = matrix.shape[1]
-            multiply(room.normed, skipped, rows, matrix, end - begin, depth, written, begin * BLOCK)
+            blocks, written = part.blocks.head, logits[part.begin + skipped - first :]
+            prepare(normed, rows, weights.head, room.records)
+            column = blocks[0] * BLOCK
+            project(normed, 0, rows, weights.head, 0, blocks, written, column, room.records)
     number = meet_where(part.is_shared, meeting, part.side, number)
     if not wanted.walks:
         return 0

@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 from accel.models.cpu import amx as tiles
 from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import barrier as meeting
-from accel.models.cpu import matmul
+from accel.models.cpu import layer_matrices, matmul
 from accel.models.cpu import parts as compiled_parts
 from accel.models.cpu import worker as compiled_side
 from accel.models.cpu import worker_handoff as standing_by
 from accel.models.cpu.attention import Floats, attend
 from accel.models.cpu.barrier import follow_where, meet_where
+from accel.models.cpu.layer_matrices import embed, prepare, project
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import (
     Parts,
     Scratch,
     add,
-    embed,
     gate,
     normalise,
     parts_of,
     place_rows,
-    project,
     queries_of,
     rows_in,
 )
@@ -44,7 +43,7 @@ LAYER_MEETINGS = 6
 """How often two threads meet in a layer at most."""
 
 _PARTS = (
-    *(lanes, matmul, compiled_attention, compiled_parts, compiled_side),
+    *(lanes, layer_matrices, matmul, compiled_attention, compiled_parts, compiled_side),
     *(meeting, standing_by, sums, tiles),
 )
 
@@ -93,7 +92,12 @@ def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int
     )
 
 
-@compiled_with(compiled_parts, compiled_side, matmul, borrows=True, forceinline=True, inner=True)
+@compiled_with(
+    *(compiled_parts, compiled_side, layer_matrices, matmul),
+    borrows=True,
+    forceinline=True,
+    inner=True,
+)
 def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
     """Write what the first layer is given."""
     embed(given.tokens[part.begin : part.end], own.weights.embedding, part.room.x)
@@ -108,12 +112,25 @@ def attention(
     by_columns, side, rows = part.by_columns, part.side, part.end - part.begin
     norm = weights.attention_norm[layer]
     normalise(room.x, rows, norm, shape.eps, room.normed)
-    project(room.normed, weights.qkv, layer, room.qkv, part.blocks.qkv)
+    prepare(room.normed, rows, weights.qkv, room.records)
+    blocks, column = part.blocks.qkv, part.blocks.qkv[0] * BLOCK
+    project(room.normed, 0, rows, weights.qkv, layer, blocks, room.qkv, column, room.records)
     number = meet_where(by_columns, meeting, side, number)
     place_rows(
-        *(room.qkv, weights.qkv_bias[layer], part.offsets, part.first, part.last),
-        *(part.past + part.begin, part.past, shape, own.rotations),
-        *(own.kept.keys[layer], own.kept.values[layer], room.queries),
+        room.qkv,
+        weights.qkv_bias[layer],
+        weights.query_norm[layer],
+        weights.key_norm[layer],
+        part.offsets,
+        part.first,
+        part.last,
+        part.past + part.begin,
+        part.past,
+        shape,
+        own.rotations,
+        own.kept.keys[layer],
+        own.kept.values[layer],
+        room.queries,
     )
     number = follow_where(part.is_shared, meeting, side, number)
     for head in range(shape.kv_heads):
@@ -135,7 +152,9 @@ def attention(
             room.attended,
         )
     number = meet_where(by_columns, meeting, side, number)
-    project(room.attended, weights.output, layer, room.added, part.blocks.output)
+    prepare(room.attended, rows, weights.output, room.records)
+    blocks, column = part.blocks.output, part.blocks.output[0] * BLOCK
+    project(room.attended, 0, rows, weights.output, layer, blocks, room.added, column, room.records)
     number = meet_where(by_columns, meeting, side, number)
     add(room.x, room.added, rows)
     return number
@@ -149,11 +168,21 @@ def gated_unit(
     weights, room, blocks = own.weights, part.room, part.blocks
     rows, norm = part.end - part.begin, weights.mlp_norm[layer]
     normalise(room.x, rows, norm, own.shape.eps, room.normed)
+    prepare(room.normed, rows, weights.gate_up, room.records)
     for half in (blocks.gate, blocks.up):
-        project(room.normed, weights.gate_up, layer, room.gate_up, half)
+        column = half[0] * BLOCK
+        project(
+            *(room.normed, 0, rows, weights.gate_up, layer, half, room.gate_up, column),
+            room.records,
+        )
     gate(room.gate_up, room.gated, blocks.gate[0] * BLOCK, blocks.gate[1] * BLOCK)
     number = meet_where(part.by_columns, meeting, part.side, number)
-    project(room.gated, weights.down, layer, room.added, blocks.down)
+    prepare(room.gated, rows, weights.down, room.records)
+    column = blocks.down[0] * BLOCK
+    project(
+        *(room.gated, 0, rows, weights.down, layer, blocks.down, room.added, column),
+        room.records,
+    )
     number = meet_where(part.by_columns, meeting, part.side, number)
     add(room.x, room.added, rows)
     return number

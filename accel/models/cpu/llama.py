@@ -8,42 +8,28 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
-from accel.models.cpu.attention import Room, Shape
+from accel.models.cpu.attention import Room
 from accel.models.cpu.cache import CompiledCache
+from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.forward import COLUMN_ROWS, forward, meetings_of, shares_of
+from accel.models.cpu.layer_matrices import blocks_of
 from accel.models.cpu.lm_head import Found, WalkRoom, all_logits
-from accel.models.cpu.matmul import BLOCK, packed
-from accel.models.cpu.parts import Scratch, Weights
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.parts import Scratch, stored_dtype
 from accel.models.cpu.thread_pair import ThreadPair
 from accel.models.cpu.worker import Side, side_of
 from accel.models.cpu.worker_handoff import LOGIT_ROWS, Job
-from accel.models.llama_torch import (
-    eps_of,
-    fused_biases,
-    fused_weights,
-    is_built_like_llama,
-    rotation_angles,
-)
 from accel.models.torch_logits import ArrayLogits
-from accel.models.torch_names import name_of
-from accel.native.aligned_memory import empty
-from accel.native.deterministic_sum import MOST_SUMMED
 
 WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""
 
 _NO_PARENTS = np.empty(0, np.int32)
-
-MOST_BYTES = 3_500_000_000
-"""Larger weights are left to the lean forward: to find out which of the two is faster takes as much
-memory once more."""
 
 
 class CompiledLlama(Model):
@@ -52,27 +38,19 @@ class CompiledLlama(Model):
     can_share = os.name == "posix"
     """Whether two threads may share a forward."""
 
-    def __init__(self, module: Any) -> None:
-        base, config = module.model, module.config
-        attention = base.layers[0].self_attn
+    def __init__(self, decoder: Decoder) -> None:
         self.capability = Capability(BatchKind.TREE)
-        self.dtype = name_of(base.embed_tokens.weight.dtype)
+        self.dtype = decoder.dtype
         self.device = "cpu"
-        self.vocabulary_size = module.lm_head.weight.shape[0]
-        self.max_positions = min(config.max_position_embeddings, MOST_SUMMED)
+        self.vocabulary_size = decoder.vocabulary_size
+        self.max_positions = decoder.max_positions
         self.shared_from = 0
         """Rows from which two threads share a forward, 0 for never."""
-        depth = attention.head_dim
-        self._shape = Shape(
-            heads=attention.q_proj.weight.shape[0] // depth,
-            kv_heads=attention.k_proj.weight.shape[0] // depth,
-            depth=depth,
-            eps=eps_of(base.norm),
-            scaling=float(attention.scaling),
-        )
-        self._weights = pack_weights(module)
-        self._rotary = base.rotary_emb
-        self._rotations = np.empty((0, 2, depth // 2), np.float32)
+        # The matrices that it holds stay as long as the model does.
+        self._decoder, self._shape, self._weights = decoder, decoder.shape, decoder.weights
+        self._columns = blocks_of(self._weights.head) * BLOCK
+        """Logits of a row, with those of no token behind the vocabulary."""
+        self._rotations = decoder.rotations(0)
         self._found = Found.room()
         self._make_sides(BLOCK, 1)
         self._pair = ThreadPair()
@@ -80,15 +58,20 @@ class CompiledLlama(Model):
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
 
     @classmethod
-    def from_module(cls, module: nn.Module) -> CompiledLlama | None:
-        """The compiled form of a module, None where it is too large or has parts of other kinds.
+    def from_module(cls, module: Any, *, quantised: bool = False) -> CompiledLlama | None:
+        """The compiled form of a module of torch, None where it is too large or has parts of other
+        kinds. ``quantised``: with weights rounded to eight bits.
 
         The module's layers give up their weights.
         """
-        return cls(module) if can_be_compiled(module) else None
+        from accel.models.cpu.torch_weights import can_be_compiled, decoder_of
+
+        if not can_be_compiled(module, quantised=quantised):
+            return None
+        return cls(decoder_of(module, quantised=quantised))
 
     def new_cache(self, capacity: int) -> Cache:
-        dtype = self._weights.embedding.dtype
+        dtype = stored_dtype(self._weights)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
     def shares_patiently(self, patiently: bool) -> None:
@@ -115,12 +98,13 @@ class CompiledLlama(Model):
         """Room for so many rows of logits."""
         if rows <= LOGIT_ROWS:
             return self._job.logits[:rows]
-        return np.empty((rows, len(self._weights.head) * BLOCK), np.float32)
+        return np.empty((rows, self._columns), np.float32)
 
     def _logits_of(self, first: int, count: int) -> NDArray[np.float32]:
         """The numbers of rows of the last forward, after it."""
-        logits = np.empty((count, len(self._weights.head) * BLOCK), np.float32)
-        all_logits(self._scratch.normed, first, count, self._weights.head, logits)
+        logits = np.empty((count, self._columns), np.float32)
+        states, records = self._scratch.normed, self._scratch.records
+        all_logits(states, records, first, count, self._weights.head, logits)
         return logits[:, : self.vocabulary_size]
 
     def _compute(
@@ -174,18 +158,21 @@ class CompiledLlama(Model):
         self._scratch = Scratch.room(rows, self._weights, self._shape)
         others = Scratch.room(min(rows, COLUMN_ROWS), self._weights, self._shape)
         other_scratch = self._scratch._replace(
-            x=others.x, normed=others.normed, gate_up=others.gate_up
+            x=others.x, normed=others.normed, gate_up=others.gate_up, records=others.records
         )
-        dtype = self._weights.embedding.dtype
+        dtype, scratch = stored_dtype(self._weights), self._scratch
         first, second = (
-            (Room.of(columns, self._shape, dtype), WalkRoom.of(rows, self._scratch.normed))
+            (
+                Room.of(columns, self._shape, dtype),
+                WalkRoom.of(rows, scratch.normed, scratch.records),
+            )
             for _ in range(2)
         )
         self._own = [
             (self._scratch, self._scratch, *first),
             (self._scratch, other_scratch, *second),
         ]
-        self._job = Job.room(rows, len(self._weights.head) * BLOCK)
+        self._job = Job.room(rows, self._columns)
         self._walk_room = first[1]
         self._most = columns, rows
 
@@ -195,8 +182,7 @@ class CompiledLlama(Model):
         if cache.capacity > columns or rows > most_rows:
             self._make_sides(max(cache.capacity, columns), max(rows, most_rows))
         if cache.capacity > len(self._rotations):
-            cos, sin = rotation_angles(self._rotary, cache.capacity)
-            self._rotations = torch.stack([cos, sin], 1).contiguous().numpy()
+            self._rotations = self._decoder.rotations(cache.capacity)
 
 
 class _WalkedLogits:
@@ -238,80 +224,3 @@ class _ChosenTokens(Sequence[int]):
             return [self[place] for place in range(len(self))[index]]
         token = self._chosen[index]
         return token if token >= 0 else int(self._logits.row(index).argmax())
-
-
-def can_be_compiled(module: Any) -> bool:
-    """Whether a module has the parts that the compiled forward has, and is not too large."""
-    if not is_built_like_llama(module):
-        return False
-    base = module.model
-    attention, weight = base.layers[0].self_attn, base.embed_tokens.weight
-    size = sum(p.numel() * p.element_size() for p in module.parameters())
-    linears = [part for part in module.modules() if isinstance(part, nn.Linear)]
-    return (
-        weight.device.type == "cpu"
-        and weight.dtype in (torch.float32, torch.bfloat16)
-        and size <= MOST_BYTES
-        and attention.head_dim % BLOCK == 0
-        and not hasattr(attention, "q_norm")
-        and module.config.hidden_act == "silu"
-        and all(part.in_features % BLOCK == 0 for part in linears)
-        and not any(
-            name.endswith(".bias") and not name.endswith(_BIASED)
-            for name, _ in module.named_parameters()
-        )
-    )
-
-
-_BIASED = ("q_proj.bias", "k_proj.bias", "v_proj.bias")
-"""As Qwen2 has them."""
-
-
-def pack_weights(module: Any) -> Weights:
-    """The module's weights in our layout; those of its layers are freed."""
-    base, layers = module.model, module.model.layers
-
-    def stacked(parts_of: Any) -> NDArray[Any]:
-        """Layer by layer, so that little is held twice."""
-        whole: NDArray[Any] | None = None
-        for place, layer in enumerate(layers):
-            parts = parts_of(layer)
-            matrix = packed(_array(fused_weights(*parts)))
-            if whole is None:
-                whole = empty((len(layers), *matrix.shape), matrix.dtype)
-            whole[place] = matrix
-            for part in parts:
-                part.weight.data = part.weight.data.new_empty(0)
-        assert whole is not None
-        return whole
-
-    def heads_of(layer: Any) -> tuple[Any, Any, Any]:
-        return layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj
-
-    biases = [fused_biases(*heads_of(layer)) for layer in layers]
-    weights = Weights(
-        embedding=_array(base.embed_tokens.weight.data),
-        attention_norm=np.stack([_floats(layer.input_layernorm.weight) for layer in layers]),
-        qkv=stacked(heads_of),
-        qkv_bias=np.stack([_floats(bias) for bias in biases]),
-        output=stacked(lambda layer: (layer.self_attn.o_proj,)),
-        mlp_norm=np.stack([_floats(layer.post_attention_layernorm.weight) for layer in layers]),
-        gate_up=stacked(lambda layer: (layer.mlp.gate_proj, layer.mlp.up_proj)),
-        down=stacked(lambda layer: (layer.mlp.down_proj,)),
-        norm=_floats(base.norm.weight),
-        head=packed(_array(module.lm_head.weight.data)),
-    )
-    for parameter in layers.parameters():
-        parameter.data = parameter.data.new_empty(0)
-    return weights
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    """float32, or the bits of bf16 as int16."""
-    tensor = tensor.detach()
-    return (tensor if tensor.dtype == torch.float32 else tensor.view(torch.int16)).numpy()
-
-
-def _floats(tensor: Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = tensor.detach().float().numpy().copy()
-    return array

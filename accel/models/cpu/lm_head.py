@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu import barrier as meeting
-from accel.models.cpu import matmul
+from accel.models.cpu import layer_matrices, matmul
 from accel.models.cpu.attention import Floats, Stored
 from accel.models.cpu.barrier import meet
-from accel.models.cpu.matmul import BLOCK, Packed, multiply
+from accel.models.cpu.layer_matrices import Matrices, blocks_of, prepare, project
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.quantised.activations import Records
 from accel.native import simd as lanes
 from accel.native.aligned_memory import empty, zeros
 from accel.native.cpu_features import HAS_TILES
@@ -53,12 +55,14 @@ class Found(NamedTuple):
 class WalkRoom(NamedTuple):
     """What one side writes in a walk.
 
-    states: the rows of a block, as stored; logits: float32 [HEAD_ROWS, COLUMNS]; places: int32
-    [nodes + 1], the place of a row in the block, -1 where it is not in it; likeliest: int32
-    [HEAD_ROWS], the tokens of the block's rows; path: int32, nodes; chosen: int32, tokens.
+    states: the rows of a block, as stored; records: the same, for a quantised head; logits: float32
+    [HEAD_ROWS, COLUMNS]; places: int32 [nodes + 1], the place of a row in the block, -1 where it is
+    not in it; likeliest: int32 [HEAD_ROWS], the tokens of the block's rows; path: int32, nodes;
+    chosen: int32, tokens.
     """
 
     states: Stored
+    records: Records
     logits: Floats
     places: TokenArray
     likeliest: TokenArray
@@ -66,10 +70,12 @@ class WalkRoom(NamedTuple):
     chosen: TokenArray
 
     @classmethod
-    def of(cls, rows: int, like: Stored) -> WalkRoom:
-        """Room for trees of ``rows`` rows, the root's among them. like: states, [.., width]."""
+    def of(cls, rows: int, like: Stored, like_records: Records) -> WalkRoom:
+        """Room for trees of ``rows`` rows, the root's among them. like: states, [.., width];
+        like_records: what they are prepared in."""
         return cls(
             zeros((HEAD_ROWS, like.shape[1]), like.dtype),
+            zeros((HEAD_ROWS, like_records.shape[1]), like_records.dtype),
             empty((HEAD_ROWS, COLUMNS), np.float32),
             np.empty(rows, np.int32),
             np.empty(HEAD_ROWS, np.int32),
@@ -101,11 +107,12 @@ def note_highest(
             tokens[row] = first + place
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(lanes, layer_matrices, matmul, borrows=True)
 def likeliest_tokens(
     states: Stored,
+    records: Records,
     rows: int,
-    head: Packed,
+    head: Matrices,
     first_block: int,
     last_block: int,
     vocabulary: int,
@@ -114,13 +121,15 @@ def likeliest_tokens(
     tokens: TokenArray,
 ) -> None:
     """Write the highest logit of each row among the tokens of blocks from ``first_block`` to
-    before ``last_block``, and the first token that has it. head: ``matmul.packed``."""
+    before ``last_block``, and the first token that has it. records: room for the rows as
+    the head takes them."""
+    prepare(states, rows, head, records)
     for row in range(rows):
         scores[row], tokens[row] = -np.inf, min(first_block * BLOCK, vocabulary - 1)
     step = COLUMNS // BLOCK
     for block in range(first_block, last_block, step):
         blocks = min(step, last_block - block)
-        multiply(states, 0, rows, head[block:], blocks, head.shape[1], logits, 0)
+        project(states, 0, rows, head, 0, (block, block + blocks), logits, 0, records)
         count = min(blocks * BLOCK, vocabulary - block * BLOCK)
         note_highest(logits, rows, count, block * BLOCK, scores, tokens)
 
@@ -144,18 +153,23 @@ def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -
     return count
 
 
-@compiled_with(lanes, matmul, borrows=True)
-def all_logits(states: Stored, first: int, count: int, head: Packed, logits: Floats) -> None:
-    """Write the logits of ``count`` rows from ``first`` on."""
-    multiply(states[first:], 0, count, head, len(head), head.shape[1], logits, 0)
+@compiled_with(lanes, layer_matrices, matmul, borrows=True)
+def all_logits(
+    states: Stored, records: Records, first: int, count: int, head: Matrices, logits: Floats
+) -> None:
+    """Write the logits of ``count`` rows from ``first`` on. records: room for the rows as the head
+    takes them."""
+    wanted, blocks = states[first : first + count], (0, blocks_of(head))
+    prepare(wanted, count, head, records)
+    project(wanted, 0, count, head, 0, blocks, logits, 0, records)
 
 
-@compiled_with(lanes, matmul, meeting, borrows=True, inner=True)
+@compiled_with(lanes, layer_matrices, matmul, meeting, borrows=True, inner=True)
 def walk(
     states: Stored,
     tokens: TokenArray,
     parents: TokenArray,
-    head: Packed,
+    head: Matrices,
     vocabulary: int,
     room: WalkRoom,
     found: Found,
@@ -189,6 +203,7 @@ def walk(
                         room.states[places[row], i] = states[row, i]
             likeliest_tokens(
                 room.states,
+                room.records,
                 chosen,
                 head,
                 first_block,

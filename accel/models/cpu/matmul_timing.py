@@ -28,7 +28,7 @@ def product_costs(weights: Weights, budget_s: float) -> ForwardCosts:
     clock = time.thread_time if os.name == "posix" else time.perf_counter
     stacks = weights.qkv, weights.output, weights.gate_up, weights.down
     matrices = [stack[layer] for layer in range(len(weights.qkv)) for stack in stacks]
-    products = _Products([*matrices, weights.head], weights.embedding.dtype)
+    products = _Products([*matrices, weights.head[0]], weights.embedding.dtype)
     for rows in ROWS:
         products.compute(rows)
     least = np.full(len(ROWS), np.inf)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import matmul
+from accel.models.cpu import layer_matrices, matmul
 from accel.models.cpu.attention import Floats, Shape, Stored, keep_key, keep_value, rotate
-from accel.models.cpu.matmul import BLOCK, Packed, multiply, row_dtype
+from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
+from accel.models.cpu.matmul import BLOCK, row_dtype
+from accel.models.cpu.quantised.activations import RECORD, Records
+from accel.models.cpu.quantised.forms import BLOCK as QUANTISED_BLOCK
 from accel.native import simd as lanes
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
@@ -27,26 +30,36 @@ from accel.native.simd import (
 
 
 class Weights(NamedTuple):
-    """Matrices are ``matmul.packed``, those of layers with the layer as first index.
+    """Matrices are those of ``layer_matrices``, the head one of one layer.
 
-    embedding: stored [vocabulary, width]; norms: float32 [layers, width], the last [width];
-    qkv_bias: float32 [layers, out], [layers, 0] where there is none.
+    embedding: stored [vocabulary, width], or the place of a quantised one; norms: float32 [layers,
+    width], the last [width]; qkv_bias: float32 [layers, out], query_norm and
+    key_norm: of each head, float32 [layers, depth], all [layers, 0] where there is none.
     """
 
-    embedding: Stored
+    embedding: Matrices
     attention_norm: Floats
-    qkv: Packed
+    qkv: Matrices
     qkv_bias: Floats
-    output: Packed
+    query_norm: Floats
+    key_norm: Floats
+    output: Matrices
     mlp_norm: Floats
-    gate_up: Packed
-    down: Packed
+    gate_up: Matrices
+    down: Matrices
     norm: Floats
-    head: Packed
+    head: Matrices
+
+
+def stored_dtype(weights: Weights) -> np.dtype[Any]:
+    """What keys and values are kept as: as weights are, or float32 where these are quantised."""
+    dtype = weights.embedding.dtype
+    return np.dtype(np.float32) if is_quantised(weights.embedding) else dtype
 
 
 class Scratch(NamedTuple):
-    """Room for the activations of some rows."""
+    """Room for the activations of some rows. records: of those that are multiplied with quantised
+    matrices next."""
 
     x: Floats
     added: Floats
@@ -56,15 +69,17 @@ class Scratch(NamedTuple):
     attended: Stored
     gate_up: Floats
     gated: Stored
+    records: Records
 
     @classmethod
     def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
         """Room for ``rows`` rows."""
-        width = weights.embedding.shape[1]
-        dtype = row_dtype(weights.embedding.dtype)
+        width = len(weights.norm)
+        dtype = row_dtype(stored_dtype(weights))
         attended = shape.heads * shape.depth
-        qkv, hidden = weights.qkv.shape[1] * BLOCK, weights.gate_up.shape[1] * BLOCK
-        wide_rows = (rows, weights.output.shape[1] * BLOCK)
+        qkv, hidden = blocks_of(weights.qkv) * BLOCK, blocks_of(weights.gate_up) * BLOCK
+        wide_rows = (rows, blocks_of(weights.output) * BLOCK)
+        deepest = max(width, attended, hidden // 2) if is_quantised(weights.qkv) else 0
         return cls(
             x=empty((rows, width), np.float32),
             added=empty(wide_rows, np.float32),
@@ -74,6 +89,7 @@ class Scratch(NamedTuple):
             attended=empty((rows, attended), dtype),
             gate_up=empty((rows, hidden), np.float32),
             gated=empty((rows, hidden // 2), dtype),
+            records=empty((rows, deepest // QUANTISED_BLOCK * RECORD), np.int8),
         )
 
 
@@ -89,6 +105,7 @@ def rows_in(scratch: Scratch, begin: int, end: int, heads: int) -> Scratch:
         scratch.attended[begin:end],
         scratch.gate_up[begin:end],
         scratch.gated[begin:end],
+        scratch.records[begin:end],
     )
 
 
@@ -118,6 +135,23 @@ def normalise(x: Floats, rows: int, weight: Floats, eps: float, normed: Stored) 
 
 
 @compiled_with(lanes, borrows=True)
+def normalise_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
+    """Write the root mean square norm of a head's numbers, from a flat place on, in their place;
+    nothing where the weight is empty."""
+    depth, zero = len(weight), everywhere(np.float32(0))
+    if depth == 0:
+        return
+    even, odd = zero, zero
+    for i in range(0, depth, 2 * LANES):
+        first, second = load(vectors, at + i), load(vectors, at + i + LANES)
+        even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
+    mean = total(even + odd) / np.float32(depth)
+    scale = everywhere(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+    for i in range(0, depth, LANES):
+        store(vectors, at + i, load(vectors, at + i) * scale * load(weight, i))
+
+
+@compiled_with(lanes, borrows=True)
 def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
     """silu of the first half times the second, of columns from ``first`` to before ``last`` of
     gated. gate_up: [rows, >= 2 * width]."""
@@ -136,6 +170,8 @@ def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
 def place_rows(
     qkv: Floats,
     bias: Floats,
+    query_norm: Floats,
+    key_norm: Floats,
     offsets: NDArray[np.int32],
     first: int,
     last: int,
@@ -147,9 +183,9 @@ def place_rows(
     values: Stored,
     queries: Stored,
 ) -> None:
-    """Add the bias to projected rows from ``first`` to before ``last``, turn their queries and keys
-    by their positions; write the keys and values of one layer, those of the first of all rows at
-    ``place``, and the queries as ``attend`` takes them."""
+    """Add the bias to projected rows from ``first`` to before ``last``, normalise the heads of
+    their queries and keys and turn them by their positions; write the keys and values of one layer,
+    those of the first of all rows at ``place``, and the queries as ``attend`` takes them."""
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
     rows, group = len(offsets), heads // kv_heads
     width = qkv.shape[1]
@@ -158,10 +194,12 @@ def place_rows(
         for i in range(len(bias)):
             qkv[row, i] += bias[i]
         for head in range(heads):
+            normalise_head(qkv, row * width + head * depth, query_norm, shape.eps)
             to = (head // group * rows + row) * group + head % group
             rotate(qkv, row * width + head * depth, rotations, position, queries, to * depth)
         for head in range(kv_heads):
             start = (heads + head) * depth
+            normalise_head(qkv, row * width + start, key_norm, shape.eps)
             rotate(qkv, row * width + start, rotations, position, qkv, row * width + start)
             keep_key(keys[head], place + row, qkv[row, start : start + depth])
             start += kv_heads * depth
@@ -197,39 +235,20 @@ def queries_of(queries: int, head: int, is_halved: bool, side: int) -> tuple[int
     return (0, half) if side == 0 else (half, queries)
 
 
-@compiled_with(borrows=True)
+@compiled_with(layer_matrices, borrows=True)
 def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
     """What a side takes of all matrices: the whole where not ``by_columns``."""
     whole = 0 if not by_columns else side
-    gates = weights.gate_up.shape[1] // 2
+    gates = blocks_of(weights.gate_up) // 2
     gate = part_of(gates, by_columns, whole)
     return Parts(
-        part_of(weights.qkv.shape[1], by_columns, whole),
-        part_of(weights.output.shape[1], by_columns, whole),
+        part_of(blocks_of(weights.qkv), by_columns, whole),
+        part_of(blocks_of(weights.output), by_columns, whole),
         gate,
         (gates + gate[0], gates + gate[1]),
-        part_of(weights.down.shape[1], by_columns, whole),
-        part_of(len(weights.head), by_columns, whole),
+        part_of(blocks_of(weights.down), by_columns, whole),
+        part_of(blocks_of(weights.head), by_columns, whole),
     )
-
-
-@compiled_with(lanes, borrows=True)
-def embed(tokens: NDArray[np.int32], embedding: Stored, x: Floats) -> None:
-    """Begin the residual stream."""
-    width = embedding.shape[1]
-    for row in range(len(tokens)):
-        for i in range(0, width, LANES):
-            store(x, row * width + i, load(embedding, tokens[row] * width + i))
-
-
-@compiled_with(lanes, matmul, borrows=True)
-def project(
-    inputs: Stored, matrices: Packed, layer: int, output: Floats, blocks: tuple[int, int]
-) -> None:
-    """Rows through some ``blocks`` of a layer's matrix."""
-    first, last = blocks
-    matrix = matrices[layer, first:last]
-    multiply(inputs, 0, len(inputs), matrix, last - first, matrix.shape[1], output, first * BLOCK)
 
 
 __all__ = [
@@ -237,12 +256,11 @@ __all__ = [
     "Scratch",
     "Weights",
     "add",
-    "embed",
     "gate",
     "normalise",
     "parts_of",
     "place_rows",
-    "project",
     "queries_of",
     "rows_in",
+    "stored_dtype",
 ]

@@ -71,6 +71,11 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self.parts
 
+    def stored_as(self, name: str) -> tuple[BlockType, int]:
+        """The type of a part's blocks, and the bytes of all."""
+        tensor = self._file.tensors[self.parts[name].tensor]
+        return tensor.type, tensor.nbytes
+
     def rows(self, name: str) -> tuple[NDArray[np.uint8], BlockType]:
         """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
         not in them. Raises BrokenModel when the file has become shorter."""

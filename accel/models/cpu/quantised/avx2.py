@@ -13,6 +13,7 @@ from accel.models.cpu.quantised.registers import (
     Sum,
     bytes_of,
     everywhere,
+    in_order,
     pairs_of,
     same,
     words_of,
@@ -51,7 +52,8 @@ class _Sum:
         else:
             sizes = builder.bitcast(weights, _BYTES)
         products = call(builder, "llvm.x86.avx2.pmadd.ub.sw", _PAIRS, sizes, values)
-        self._narrow = products if self._narrow is None else builder.add(self._narrow, products)
+        total = products if self._narrow is None else builder.add(self._narrow, products)
+        self._narrow = in_order(builder, total)
         self._added += 1
         if self._added == self._fitting:
             self._widen()
@@ -75,7 +77,6 @@ class Avx2:
     features = frozenset({"avx2", "fma", "f16c"})
     lanes = _LANES
     rows = 4
-    whole_rows = 2
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
         if bits < 8:

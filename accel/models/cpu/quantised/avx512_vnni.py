@@ -12,8 +12,8 @@ class Avx512Vnni(DotInstruction):
     features = frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"})
     lanes = 16
     rows = 8
-    whole_rows = 8
     name = "llvm.x86.avx512.vpdpbusd.512"
+    keeps_order = False
 
 
 __all__ = ["Avx512Vnni"]

@@ -13,8 +13,8 @@ class AvxVnni(DotInstruction):
     features = Avx2.features | {"avxvnni"}
     lanes = 8
     rows = 4
-    whole_rows = 2
     name = "llvm.x86.avx512.vpdpbusd.256"
+    keeps_order = True
 
 
 __all__ = ["AvxVnni"]

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.models.cpu.quantised.registers import Sum, everywhere, same, words_of
+from accel.models.cpu.quantised.registers import Sum, everywhere, in_order, same, words_of
 from accel.native.simd import call
 
 
 class _Sum:
-    def __init__(self, builder: Any, name: str, total: Any) -> None:
+    def __init__(self, builder: Any, name: str, total: Any, *, keeps_order: bool) -> None:
         self._builder, self._name, self._total = builder, name, total
+        self._keeps_order = keeps_order
 
     def add(self, weights: Any, values: Any) -> None:
         kind = self._total.type
-        self._total = call(self._builder, self._name, kind, self._total, weights, values)
+        total = call(self._builder, self._name, kind, self._total, weights, values)
+        self._total = in_order(self._builder, total) if self._keeps_order else total
 
     def total(self) -> Any:
         return self._total
 
 
 class DotInstruction:
-    """An instruction set; name: LLVM's of the instruction."""
+    """An instruction set. name: LLVM's of the instruction; keeps_order: where there are so few
+    registers that ``in_order`` helps."""
 
     features: frozenset[str]
     lanes: int
     rows: int
-    whole_rows: int
     name: str
+    keeps_order: bool
 
     def prepared(self, _builder: Any, weights: Any, _bits: int) -> Any:
         return weights
 
     def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
-        if correction is None:
-            return _Sum(builder, self.name, same(words_of(self.lanes), 0))
-        return _Sum(builder, self.name, everywhere(builder, correction, self.lanes))
+        total = same(words_of(self.lanes), 0)
+        if correction is not None:
+            total = everywhere(builder, correction, self.lanes)
+        return _Sum(builder, self.name, total, keeps_order=self.keeps_order)
 
 
 __all__ = ["DotInstruction"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu.quantised import activations, product
-from accel.models.cpu.quantised.activations import Records, encode_rows, room_for_records
+from accel.models.cpu.quantised.activations import RECORD, Records, encode_rows, room_for_records
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, EIGHT, Form
 from accel.models.cpu.quantised.instruction_sets import chosen
@@ -21,8 +21,8 @@ from accel.native.numba_cache import compiled_with
 Floats = NDArray[np.float32]
 
 Place = NDArray[np.int64]
-"""int64 [4], of a matrix: addresses of the compiled product and of the first group, blocks along
-``in``, groups of columns."""
+"""int64 [5], of a matrix: addresses of the compiled product and of the first group, blocks along
+``in``, groups of columns, number of the form."""
 
 _AT_ONCE = 16 * COLUMNS
 """Columns that are packed at a time, so that little is held twice."""
@@ -41,6 +41,8 @@ class QuantisedMatrix:
     def __init__(self, form: Form, out: int, depth: int, apart: Apart) -> None:
         assert depth % BLOCK == 0, "whole blocks"
         self.form, self.out, self.depth = form, out, depth
+        self.is_finite = True
+        """Whether all weights are numbers."""
         # The forward's threads take columns by two groups.
         groups = -(-out // (2 * COLUMNS)) * 2
         self.packed: Packed = empty((groups, form.group_bytes(depth // BLOCK)), np.uint8)
@@ -53,30 +55,45 @@ class QuantisedMatrix:
         groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
         codes = np.zeros((len(groups) * COLUMNS, self.depth), np.uint8)
         scales = apart(first, last, codes[: last - first])
+        self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
         missing = len(codes) - (last - first)
         scales = np.pad(scales, [(0, missing), (0, 0), (0, 0)])
         pack(self.form, codes, scales, groups)
 
     @classmethod
-    def from_file(cls, kind: str, raw: NDArray[np.uint8], depth: int) -> QuantisedMatrix:
+    def from_file(
+        cls, kind: str, raw: NDArray[np.uint8], depth: int, factor: float = 1.0
+    ) -> QuantisedMatrix:
         """A matrix as a GGUF file has it: rows of blocks, uint8 [out, ..], of a type in
-        ``file_blocks.BLOCK_TYPES``, ``depth`` weights each."""
+        ``file_blocks.BLOCK_TYPES``, ``depth`` weights each, times a
+        factor."""
         of_type = BLOCK_TYPES[kind]
         assert depth % of_type.weights == 0, "whole blocks"
 
         def apart(first: int, last: int, codes: NDArray[np.uint8]) -> NDArray[np.float16]:
             count = last - first
             blocks = raw[first:last].reshape(count, -1, of_type.size)
-            return of_type.apart(blocks, codes.reshape(count, -1, of_type.weights))
+            scales = of_type.apart(blocks, codes.reshape(count, -1, of_type.weights))
+            if factor == 1:
+                return scales
+            return (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
 
         return cls(of_type.form, len(raw), depth, apart)
 
     @classmethod
     def from_floats(cls, weights: Floats) -> QuantisedMatrix:
-        """float32 [out, in], rounded to eight bits, as ``Q8_0`` of llama.cpp has them."""
+        """``from_numbers`` of a matrix, float32 [out, in]."""
+        return cls.from_numbers(lambda first, last: weights[first:last], *weights.shape)
+
+    @classmethod
+    def from_numbers(
+        cls, rows: Callable[[int, int], Floats], out: int, depth: int
+    ) -> QuantisedMatrix:
+        """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
+        those from one to before another, float32."""
 
         def apart(first: int, last: int, codes: NDArray[np.uint8]) -> NDArray[np.float16]:
-            blocks = weights[first:last].reshape(last - first, -1, BLOCK)
+            blocks = rows(first, last).reshape(last - first, -1, BLOCK)
             scales = (np.abs(blocks).max(-1, keepdims=True) / np.float32(_MOST)).astype(np.float16)
             steps = scales.astype(np.float32)
             steps[steps == 0] = np.inf
@@ -84,14 +101,15 @@ class QuantisedMatrix:
             np.bitwise_xor(found.view(np.uint8).reshape(codes.shape), EIGHT.offset, out=codes)
             return scales
 
-        return cls(EIGHT, len(weights), weights.shape[1], apart)
+        return cls(EIGHT, out, depth, apart)
 
     def place(self, instructions: str | None = None) -> Place:
         """What ``multiply`` takes, valid as long as the matrix is held. instructions: the name of
         an instruction set, None for the chosen one."""
         address = address_of_product(self.form, instructions or chosen())
         blocks, groups = self.depth // BLOCK, len(self.packed)
-        return np.array([address, self.packed.ctypes.data, blocks, groups], np.int64)
+        first = self.packed.ctypes.data
+        return np.array([address, first, blocks, groups, self.form.number], np.int64)
 
     def products(self, x: Floats, instructions: str | None = None) -> Floats:
         """float32 [rows, out] of rows, float32 [rows, in]."""
@@ -118,7 +136,7 @@ def multiply(
     ``last`` of a matrix, into the first rows of out, float32 [rows, ..], from ``column`` on."""
     if rows > 0 and first < last:
         stride = 4 * out.shape[1]
-        x = records.ctypes.data + first_row * records.shape[1] * records.shape[2]
+        x = records.ctypes.data + first_row * place[2] * RECORD
         to = out.ctypes.data + 4 * column
         call_product(place[0], x, rows, place[2], place[1], first, last, to, stride)
 

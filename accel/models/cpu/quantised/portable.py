@@ -33,7 +33,6 @@ class Portable:
     features = frozenset[str]()
     lanes = 16
     rows = 4
-    whole_rows = 4
 
     def prepared(self, _builder: Any, weights: Any, _bits: int) -> Any:
         return weights

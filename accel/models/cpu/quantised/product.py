@@ -38,8 +38,8 @@ from accel.native.simd import I64
 
 _SETS = tuple(INSTRUCTION_SETS.values())
 
-_GROUP_OUT, _GROUP_CODES, _GROUP_SCALES = 4 * COLUMNS, PLANE, 2 * COLUMNS
-"""Bytes of a group in a row of outputs, in a plane and in the scales of a block."""
+_GROUP_OUT = 4 * COLUMNS
+"""Bytes of a group in a row of outputs."""
 
 
 def _form_and_set(form: Any, instructions: Any) -> tuple[Form, InstructionSet]:
@@ -61,7 +61,6 @@ def _constant(value_of: Any) -> Any:
 
 
 _rows_of = _constant(lambda _form, instructions: instructions.rows)
-_whole_rows_of = _constant(lambda _form, instructions: instructions.whole_rows)
 _scale_bytes_of = _constant(lambda form, _instructions: form.scale_bytes)
 _code_bytes_of = _constant(lambda form, _instructions: form.code_bytes)
 
@@ -80,8 +79,7 @@ def _tile(
     out: Any,
     out_stride: Any,
 ) -> Any:
-    """``write_tile`` for so many rows: with all columns of a group, or with half of them where more
-    rows do not fit into registers."""
+    """``write_tile`` for so many rows."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_form, machine = _form_and_set(form, instructions)
@@ -91,8 +89,7 @@ def _tile(
             case = builder.append_basic_block(f"rows{count}")
             choice.add_case(I64(count), case)
             builder.position_at_end(case)
-            columns = COLUMNS if count <= machine.whole_rows else COLUMNS // 2
-            write_tile(builder, of_form, count, columns, machine, Arguments(*arguments[3:]))
+            write_tile(builder, of_form, count, machine, Arguments(*arguments[3:]))
             builder.branch(done)
         builder.position_at_end(no_such)
         builder.unreachable()
@@ -113,7 +110,7 @@ def _product(  # type: ignore[no-untyped-def]
     form, instructions, x, rows, blocks, weights, first, last, out, out_stride
 ):
     """See ``call_product``; ``form`` and ``instructions`` are constants."""
-    most, whole = _rows_of(form, instructions), _whole_rows_of(form, instructions)
+    most = _rows_of(form, instructions)
     lines = (blocks * _scale_bytes_of(form, instructions) + PLANE - 1) // PLANE
     group_bytes = lines * PLANE + blocks * _code_bytes_of(form, instructions)
     x_stride = blocks * RECORD
@@ -126,19 +123,18 @@ def _product(  # type: ignore[no-untyped-def]
         for place in range(tiles):
             count = height + (place < taller)
             x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
-            for half in range(2 if count > whole else 1):
-                _tile(
-                    form,
-                    instructions,
-                    count,
-                    x_at,
-                    x_stride,
-                    scales + half * (_GROUP_SCALES // 2),
-                    codes + half * (_GROUP_CODES // 2),
-                    blocks,
-                    to + half * (_GROUP_OUT // 2),
-                    out_stride,
-                )
+            _tile(
+                form,
+                instructions,
+                count,
+                x_at,
+                x_stride,
+                scales,
+                codes,
+                blocks,
+                to,
+                out_stride,
+            )
             row += count
 
 

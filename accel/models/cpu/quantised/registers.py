@@ -23,14 +23,13 @@ class Sum(Protocol):
 
 
 class InstructionSet(Protocol):
-    """How a kind of processor multiplies small whole numbers. features: as LLVM
-    names them, that it takes; lanes: int32 of a register; rows: of a tile, whose sums stand in
-    registers; whole_rows: of them so many that sums of all columns of a group do."""
+    """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
+    takes; lanes: int32 of a register; rows: of a tile, whose dot products with a group of columns
+    stand in registers."""
 
     features: frozenset[str]
     lanes: int
     rows: int
-    whole_rows: int
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
         """A register of weights as ``Sum.add`` takes it, made once for all rows."""
@@ -62,9 +61,30 @@ def everywhere(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(words_of(lanes), [0] * lanes))
 
 
+def in_order(builder: Any, value: Any) -> Any:
+    """The value of a register, computed before what comes later in the program.
+
+    Without that LLVM takes all words of a row together, where weights no longer stand in registers
+    for the next row: they are written to memory and read again, which takes as long as their
+    products. For x86.
+    """
+    kind = ir.FunctionType(value.type, [value.type])
+    nothing = ir.InlineAsm(kind, "", "=x,0", side_effect=True)
+    return builder.call(nothing, [value])
+
+
 def same(kind: ir.VectorType, value: int) -> Any:
     """A vector of one constant."""
     return ir.Constant(kind, [value] * kind.count)
 
 
-__all__ = ["InstructionSet", "Sum", "bytes_of", "everywhere", "pairs_of", "same", "words_of"]
+__all__ = [
+    "InstructionSet",
+    "Sum",
+    "bytes_of",
+    "everywhere",
+    "in_order",
+    "pairs_of",
+    "same",
+    "words_of",
+]

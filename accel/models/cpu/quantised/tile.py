@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from accel.models.cpu.quantised.activations import CORRECTIONS, RECORD, SCALE, SUM
-from accel.models.cpu.quantised.forms import PLANE, SCALES, WORDS, Form
+from accel.models.cpu.quantised.forms import COLUMNS, PLANE, SCALES, WORDS, Form
 from accel.models.cpu.quantised.registers import InstructionSet, Sum, everywhere, words_of
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
@@ -171,14 +171,13 @@ def write_tile(
     builder: Any,
     form: Form,
     rows: int,
-    columns: int,
     machine: InstructionSet,
     arguments: Arguments,
 ) -> None:
-    """Generate code that writes the products of rows with the first columns of a group. Products
-    are added block by block, in the same order for every row and column."""
+    """Generate code that writes the products of rows with a group of columns. They are added
+    block by block, in the same order for every row and column."""
     lanes = machine.lanes
-    registers = range(columns // lanes)
+    registers = range(COLUMNS // lanes)
     floats = ir.VectorType(F32, lanes)
     x, x_stride, scales, codes, blocks, out, out_stride = arguments
     starts = [builder.add(x, builder.mul(x_stride, I64(row))) for row in range(rows)]

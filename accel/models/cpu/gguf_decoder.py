@@ -1,0 +1,172 @@
+"""A GGUF file's decoder for the compiled forward: its weights as they are stored."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.errors import BrokenModel
+from accel.models.cpu.attention import Shape
+from accel.models.cpu.decoder import Decoder, places_of
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.parts import Weights as ForwardWeights
+from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.gguf.architecture import Architecture, read_architecture
+from accel.models.gguf.dequantise import dequantise
+from accel.models.gguf.file import GgufFile
+from accel.models.gguf.metadata import AGAIN
+from accel.models.gguf.rotation import Rotation, read_rotation
+from accel.models.gguf.vocabulary import read_vocabulary
+from accel.models.gguf.weights import EMBEDDING, HEAD, Weights
+from accel.native.cpu_features import cores
+from accel.native.deterministic_sum import MOST_SUMMED
+
+_HEADS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+_GATED = ("mlp.gate_proj", "mlp.up_proj")
+_OTHERS = ("self_attn.o_proj", "mlp.down_proj")
+
+_log = logging.getLogger(__name__)
+
+
+def read_decoder(path: Path) -> Decoder | None:
+    """The decoder of a file, None where it has parts that the compiled forward has not: then
+    ``gguf.module`` has them. Raises BrokenModel or UnsupportedModel."""
+    with GgufFile(path) as file:
+        found = read_architecture(file)
+        weights = Weights(file, found)
+        if not _has_all_parts(found, weights):
+            return None
+        ends = read_vocabulary(file.metadata).end_tokens
+        return _Reader(path, found, weights).decoder(read_rotation(file, found), frozenset(ends))
+
+
+def can_be_computed(path: Path) -> bool:
+    """Whether ``read_decoder`` has a decoder for a file. Raises BrokenModel or UnsupportedModel."""
+    with GgufFile(path) as file:
+        found = read_architecture(file)
+        return _has_all_parts(found, Weights(file, found))
+
+
+def _has_all_parts(found: Architecture, weights: Weights) -> bool:
+    biased = [f"model.layers.0.{name}.bias" for name in (*_OTHERS, *_GATED)]
+    sizes = found.depth, found.width, found.inner, found.heads * found.depth
+    return not any(size % BLOCK for size in sizes) and not any(name in weights for name in biased)
+
+
+class _Reader:
+    """The weights of one file, matrix by matrix."""
+
+    def __init__(self, path: Path, found: Architecture, weights: Weights) -> None:
+        self._path, self._found, self._weights = path, found, weights
+        self._rounded: set[str] = set()
+        """Types whose weights were rounded to eight bits."""
+
+    def decoder(self, rotation: Rotation, end_tokens: frozenset[int]) -> Decoder:
+        """All of it."""
+        found = self._found
+        names: list[tuple[str, ...]] = [
+            (HEAD,) if HEAD in self._weights else (EMBEDDING,),
+            (EMBEDDING,),
+        ]
+        for parts in (_HEADS, _OTHERS[:1], _GATED, _OTHERS[1:]):
+            names += [self._of_layer(layer, parts) for layer in range(found.layers)]
+        with ThreadPoolExecutor(cores()) as pool:
+            every = list(dict.fromkeys(name for group in names for name in group))
+            matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
+        if self._rounded:
+            kinds = ", ".join(sorted(self._rounded))
+            _log.info("%s: weights of type %s are rounded to eight bits", self._path, kinds)
+        stacks = [[matrices[name] for name in group] for group in names]
+        return Decoder(
+            shape=Shape(
+                heads=found.heads,
+                kv_heads=found.kv_heads,
+                depth=found.depth,
+                eps=found.eps,
+                scaling=found.attention_scale,
+            ),
+            weights=self._forward_weights(stacks),
+            vocabulary_size=found.vocabulary,
+            max_positions=min(found.positions, MOST_SUMMED),
+            dtype=self._commonest_type(),
+            rotations=lambda positions: _rotations(rotation, positions),
+            matrices=tuple(matrices.values()),
+            end_tokens=end_tokens,
+        )
+
+    def _commonest_type(self) -> str:
+        """The type that most bytes are of."""
+        count: Counter[str] = Counter()
+        for name in self._weights.parts:
+            kind, nbytes = self._weights.stored_as(name)
+            count[kind.name] += nbytes
+        return count.most_common(1)[0][0]
+
+    def _forward_weights(self, stacks: list[list[QuantisedMatrix]]) -> ForwardWeights:
+        """stacks: of the head, the embedding, and what each layer has of four kinds."""
+        layers = self._found.layers
+        head, embedding = places_of(stacks[:1]), places_of(stacks[1:2])
+        qkv, output, gate_up, down = (
+            places_of(stacks[2 + kind * layers : 2 + (kind + 1) * layers]) for kind in range(4)
+        )
+        return ForwardWeights(
+            embedding=embedding,
+            attention_norm=self._of_all_layers("input_layernorm.weight"),
+            qkv=qkv,
+            qkv_bias=self._biases(),
+            query_norm=self._of_all_layers("self_attn.q_norm.weight"),
+            key_norm=self._of_all_layers("self_attn.k_norm.weight"),
+            output=output,
+            mlp_norm=self._of_all_layers("post_attention_layernorm.weight"),
+            gate_up=gate_up,
+            down=down,
+            norm=self._weights.values("model.norm.weight"),
+            head=head,
+        )
+
+    def _of_layer(self, layer: int, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"model.layers.{layer}.{name}.weight" for name in names)
+
+    def _matrix(self, name: str) -> QuantisedMatrix:
+        data, kind = self._weights.rows(name)
+        part = self._weights.parts[name]
+        out, depth = part.shape
+        with np.errstate(invalid="ignore", over="ignore"):
+            if kind.name in BLOCK_TYPES:
+                matrix = QuantisedMatrix.from_file(kind.name, data, depth, part.scale)
+            else:
+                self._rounded.add(kind.name)
+                matrix = QuantisedMatrix.from_numbers(
+                    lambda first, last: dequantise(data[first:last], kind) * part.scale, out, depth
+                )
+        if not matrix.is_finite:
+            raise BrokenModel(f"{self._path}: {part.tensor} has values that are no numbers", AGAIN)
+        return matrix
+
+    def _of_all_layers(self, name: str) -> NDArray[np.float32]:
+        """float32 [layers, width], [layers, 0] where the model has none."""
+        names = [f"model.layers.{layer}.{name}" for layer in range(self._found.layers)]
+        if names[0] not in self._weights:
+            return np.empty((len(names), 0), np.float32)
+        return np.stack([self._weights.values(each) for each in names])
+
+    def _biases(self) -> NDArray[np.float32]:
+        parts = [self._of_all_layers(f"{name}.bias") for name in _HEADS]
+        return np.concatenate(parts, 1)
+
+
+def _rotations(rotation: Rotation, positions: int) -> NDArray[np.float32]:
+    places = np.arange(positions, dtype=np.float32)
+    angles = np.outer(places, rotation.frequencies)
+    table = np.stack([np.cos(angles), np.sin(angles)], 1) * np.float32(rotation.scale)
+    return np.ascontiguousarray(table, np.float32)
+
+
+__all__ = ["can_be_computed", "read_decoder"]

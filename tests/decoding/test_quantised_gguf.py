@@ -1,0 +1,154 @@
+"""GGUF files on the compiled forward, with their weights as they are stored."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gguf_models import gguf_metadata, gguf_tensors, random_module, save_gguf, vocabulary_metadata
+from gguf_writer import Stored, write_gguf
+from slow_weights import SIZES, random_blocks
+from tiny_models import MemoryStore
+
+from accel.batch import chain_batch
+from accel.errors import BrokenModel
+from accel.models.base import BatchKind
+from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.gguf.module import read_module
+from accel.models.probe import Probe
+from accel.models.registry import choose_settings, open_model
+
+CPU = torch.device("cpu")
+SIZE: dict[str, Any] = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "head_dim": 64,
+    "initializer_range": 0.05,
+}
+
+MIXED = {
+    "token_embd": "Q4_1",
+    "attn_q": "Q4_K",
+    "attn_k": "Q4_K",
+    "attn_v": "Q6_K",
+    "attn_output": "Q5_K",
+    "ffn_gate": "Q5_0",
+    "ffn_up": "Q5_1",
+    "ffn_down": "Q6_K",
+}
+"""Types by the names of tensors, as files of llama.cpp mix them."""
+
+
+def compiled(path: Path) -> CompiledLlama:
+    decoder = read_decoder(path)
+    assert decoder is not None
+    return CompiledLlama(decoder)
+
+
+def save_mixed(path: Path, module: Any, size: float = 0.02) -> Path:
+    """A file with a type for each kind of matrix, and random weights in these."""
+    generator = np.random.default_rng(0)
+    tensors = gguf_tensors(module)
+    for name, tensor in tensors.items():
+        kind = MIXED.get(name.removesuffix(".weight").rpartition(".")[2])
+        if kind is not None and name.endswith(".weight"):
+            factor = size if SIZES[kind][1] == 256 else 1.0
+            raw = random_blocks(kind, *tensor.shape, generator, factor)
+            tensors[name] = Stored(kind, tensor.shape, raw.tobytes())
+    metadata = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
+    return write_gguf(path, metadata, tensors)
+
+
+@pytest.mark.parametrize(
+    ("kind", "matrices"),
+    [
+        ("llama", "Q8_0"),
+        ("llama-scaled", "Q8_0"),
+        ("qwen2", "Q4_0"),
+        ("qwen3", "Q8_0"),
+        ("mistral", "F16"),
+        ("granite", "Q8_0"),
+    ],
+)
+def test_a_file_gives_what_its_slow_forward_gives(kind: str, matrices: str, tmp_path: Path) -> None:
+    changes = {"attention_bias": False} if kind == "llama-scaled" else {}
+    module = random_module(kind, **SIZE, **changes)
+    path = save_gguf(tmp_path / "m.gguf", module, matrices)
+    assert can_be_computed(path)
+    slow = read_module(path, torch.float32)
+    assert Probe(slow).agrees(compiled(path), BatchKind.TREE)
+
+
+def test_types_may_be_mixed_within_a_layer(tmp_path: Path) -> None:
+    path = save_mixed(tmp_path / "m.gguf", random_module("llama", **SIZE))
+    assert Probe(read_module(path, torch.float32)).agrees(compiled(path), BatchKind.TREE)
+
+
+def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    model = compiled(save_mixed(tmp_path / "m.gguf", random_module("qwen3", **SIZE)))
+    tokens = np.random.default_rng(1).integers(0, 200, 64).astype(np.int32)
+    alone = model.new_cache(64)
+    expected = []
+    for token in tokens:
+        one = replace(chain_batch(np.array([token]), 0), wants_numbers=True)
+        expected.append(model.forward(one, [alone]).row(0).copy())
+        alone.commit([0])
+    for shared_from in (0, 1):
+        model.shared_from = shared_from
+        for width in (1, 2, 3, 5, 8, 13, 33, 64):
+            batch = replace(chain_batch(tokens[:width], 0), wants_numbers=True)
+            logits = model.forward(batch, [model.new_cache(64)])
+            for row in range(width):
+                assert np.array_equal(logits.row(row), expected[row]), (shared_from, width, row)
+
+
+def test_the_likeliest_tokens_are_those_of_the_numbers(tmp_path: Path) -> None:
+    model = compiled(save_mixed(tmp_path / "m.gguf", random_module("llama", **SIZE)))
+    tokens = np.random.default_rng(2).integers(0, 200, 20).astype(np.int32)
+    batch = chain_batch(tokens, 11)
+    found = list(model.forward(batch, [model.new_cache(64)]).argmax())
+    logits = model.forward(replace(batch, wants_numbers=True), [model.new_cache(64)])
+    assert found == [int(logits.row(row).argmax()) for row in range(9)]
+
+
+def test_other_types_are_rounded_to_eight_bits_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "F16")
+    with caplog.at_level(logging.INFO):
+        decoder = read_decoder(path)
+    assert decoder is not None
+    assert decoder.dtype == "F16"
+    assert "weights of type F16 are rounded to eight bits" in caplog.text
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    path = save_mixed(tmp_path / "m.gguf", random_module("llama", **SIZE), size=float("inf"))
+    with pytest.raises(BrokenModel, match="no numbers"):
+        read_decoder(path)
+
+
+def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    store: Any = MemoryStore()
+    path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
+    settings = choose_settings(path, "auto", 1, CPU, store)
+    assert (settings.dtype, settings.threads) == ("int8", 1)
+    model, form = open_model(path, settings.dtype, CPU, store)
+    assert (model.dtype, form, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
+    assert model.fingerprint
+
+
+def test_narrow_heads_are_left_to_other_forwards(tmp_path: Path) -> None:
+    store: Any = MemoryStore()
+    path = save_gguf(tmp_path / "m.gguf", random_module("llama"))
+    assert read_decoder(path) is None
+    assert choose_settings(path, "fp32", 1, CPU, store).dtype == "fp32"
+    assert open_model(path, "fp32", CPU, store)[1] == "lean"
