@@ -11,6 +11,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import torch
 
+from accel.models.gguf.file import parts_of
 from accel.native.cpu_features import FEATURES, HAS_TILES
 
 VERSION = 10
@@ -33,7 +34,7 @@ def fingerprint(folder: Path, device: str) -> str:
     ]
     if folder.is_dir():
         parts.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
-    for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else [folder]:
+    for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else parts_of(folder):
         state = file.stat()
         parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -17,7 +17,7 @@ from accel.models.gguf.header import shown
 from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.vocabulary import NAMED, TokenType, Vocabulary
 
-VERSION = 1
+VERSION = 2
 """Counts changes of what is made here."""
 
 _SPACE = "\u2581"
@@ -54,7 +54,6 @@ def _byte_level(vocabulary: Vocabulary) -> dict[str, Any]:
         for pattern in pre_tokenizer.patterns
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    pairs = [merge.partition(" ") for merge in vocabulary.merges]
     begins = (
         pre_tokenizer.begins if vocabulary.adds_beginning is None else vocabulary.adds_beginning
     )
@@ -69,7 +68,7 @@ def _byte_level(vocabulary: Vocabulary) -> dict[str, Any]:
         "model": {
             **_bpe(vocabulary),
             "ignore_merges": pre_tokenizer.ignores_merges,
-            "merges": [[left, right] for left, _, right in pairs],
+            "merges": vocabulary.merges,
         },
     }
 
