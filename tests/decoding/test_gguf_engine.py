@@ -88,16 +88,11 @@ def test_no_library_of_models_is_imported_for_a_file(tmp_path: Path) -> None:
 def open_lean(model: Path) -> Engine:
     """A bf16 engine on the lean forward, whatever is faster."""
     store: Any = MemoryStore()
-    store.put("path/torch.bfloat16", "lean")
-    opened = open_model(model, torch.bfloat16, torch.device("cpu"), store)
-    return Engine(
-        opened.model,
-        Tokenizer.from_folder(model),
-        Planner(FLAT, can_pad=False),
-        name=model.name,
-        end_tokens=opened.end_tokens,
-        threads=1,
-    )
+    store.put("path/bf16", "lean")
+    opened, form = open_model(model, "bf16", torch.device("cpu"), store)
+    assert form == "lean"
+    tokenizer = Tokenizer.from_folder(model)
+    return Engine(opened, tokenizer, Planner(FLAT), name=model.name, threads=1)
 
 
 @pytest.mark.long
