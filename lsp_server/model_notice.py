@@ -11,9 +11,9 @@ from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
-    from lsp_server.client_features import ClientFeatures
-    from lsp_server.engine_client import EngineClient
-    from lsp_server.protocol import RedraftProtocol
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.protocol.client_features import ClientFeatures
+    from lsp_server.protocol.jsonrpc import RedraftProtocol
 
 logger = logging.getLogger(__name__)
 

@@ -12,26 +12,26 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from lsp_server.background import in_background
-from lsp_server.client_features import ClientFeatures
 from lsp_server.completion.context import OpenFiles
 from lsp_server.completion.offers import Offers
 from lsp_server.completion.provider import CompletionProvider
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 from lsp_server.daemon.hub import Hub
 from lsp_server.documents import Document, Documents
 from lsp_server.editing.provider import EditProvider
-from lsp_server.engine_client import EngineClient
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import Snippet
 from lsp_server.errors import ModelUnavailable
-from lsp_server.features import register
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
-from lsp_server.ignored_paths import IgnoredPaths
-from lsp_server.indexing import IndexingProgress
-from lsp_server.jobs import Snippet
+from lsp_server.index.client import WorkspaceState
+from lsp_server.index.ignored_paths import IgnoredPaths
+from lsp_server.index.lsp_progress import IndexingProgress
 from lsp_server.log import set_level
 from lsp_server.model_notice import ModelNotice
-from lsp_server.progress import Progress
-from lsp_server.protocol import RedraftProtocol
+from lsp_server.protocol.client_features import ClientFeatures
+from lsp_server.protocol.jsonrpc import RedraftProtocol
+from lsp_server.protocol.progress import Progress
 from lsp_server.settings import Settings, read_settings
 from lsp_server.status import Condition, Performance, StatusReporter
 from lsp_server.version import VERSION
@@ -79,12 +79,16 @@ class RedraftServer(LanguageServer):
             self.engine,
             lambda: not self.settings.model.path,
         )
-        self.indexing = IndexingProgress(self)
+        self.indexing = IndexingProgress(
+            self.protocol,
+            self._indexed_folders,
+            lambda: self.ended,
+            lambda: self.features.work_done_progress,
+        )
         self.model_notice = ModelNotice(self.protocol)
         self.status = StatusReporter(
             lambda message: self.protocol.tell("redraft/status", message), self.condition
         )
-        register(self)
 
     # Life
 
@@ -161,7 +165,7 @@ class RedraftServer(LanguageServer):
         """The engine that the client's settings ask for."""
         return self.hub.engine(self.settings)
 
-    def _snippets(self, ask: Ask) -> list[Snippet]:
+    def _snippets(self, ask: CompletionRequest) -> list[Snippet]:
         return self._open_files.snippets(ask, self.settings.context)
 
     def engine_changed(self, engine: EngineClient) -> None:
@@ -188,15 +192,19 @@ class RedraftServer(LanguageServer):
         reasons = {one.uri: self.held_back.reason(one) for one in self.documents}
         return {uri: reason for uri, reason in reasons.items() if reason}
 
-    def condition(self, inactive: str = "", document: str = "") -> Condition:
-        """What the status is made from; ``document``: the URI of the one it is about."""
+    def _indexed_folders(self) -> list[WorkspaceState]:
+        """How far the datastores of the client's folders are."""
         model = self.settings.model.path
         states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
+        return [state for state in states if state is not None]
+
+    def condition(self, inactive: str = "", document: str = "") -> Condition:
+        """What the status is made from; ``document``: the URI of the one it is about."""
         return Condition(
             enabled=self.settings.enabled,
             paused=self.paused,
             engine=self.engine(),
-            workspaces=[state for state in states if state is not None],
+            workspaces=self._indexed_folders(),
             performance=self.performance,
             acceptance=self.hub.acceptance.by_language(),
             reason=self.last_reason,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.engine_client import EngineClient
-from lsp_server.indexer_client import WorkspaceState
-from lsp_server.jobs import JobResult
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import JobResult
+from lsp_server.index.client import WorkspaceState
 
 SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""

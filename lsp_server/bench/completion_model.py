@@ -24,7 +24,7 @@ from lsp_server.bench.datastores import CaseDatastores, TokenFiles
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
 from lsp_server.bench.tolerance import Tolerance
-from lsp_server.garbage import settle
+from lsp_server.engine.garbage import settle
 
 if TYPE_CHECKING:
     from accel.session import Session

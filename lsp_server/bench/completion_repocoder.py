@@ -12,7 +12,7 @@ from lsp_server.bench.completion_model import Decoded, Decoder, Task, prompt_bud
 from lsp_server.bench.datastores import CaseDatastores, own_paths
 from lsp_server.completion.repocoder import iterated
 from lsp_server.completion.similar_windows import SimilarWindows
-from lsp_server.jobs import Snippet
+from lsp_server.engine.jobs import Snippet
 
 
 class Prompts:

@@ -24,7 +24,7 @@ from lsp_server.bench.edit_methods import EditMethod
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, tell_files
 from lsp_server.bench.tolerance import Tolerance
-from lsp_server.garbage import settle
+from lsp_server.engine.garbage import settle
 
 WARM_UP_TOKENS = 8
 

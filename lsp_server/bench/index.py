@@ -26,9 +26,9 @@ from lsp_server.bench.index_workload import (
     write_many,
 )
 from lsp_server.bench.report import machine, publish, table, versions
+from lsp_server.cli.progress import index_progress
+from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.errors import BenchError
-from lsp_server.index_progress import index_progress
-from lsp_server.models import tokenizer_folder
 from repo_index.datastore import Datastore, warm_up
 from repo_index.indexer import Indexer, Refreshed
 from repo_index.ordering import stream_type

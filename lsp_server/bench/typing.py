@@ -19,8 +19,8 @@ from typing import Any
 from lsp_server.bench.typing_client import PrivateDaemon
 from lsp_server.bench.typing_person import Asked, Place, Tally, Typist, matches, typing_places
 from lsp_server.bench.typing_processes import long_file_figures, process_figures, soak
+from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.errors import RedraftError
-from lsp_server.output import add_json_argument, write_json
 
 CANCELS = 60
 WAITED = 80

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsp_server.completion.outline import outline
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 from lsp_server.documents import Document, Documents
+from lsp_server.engine.jobs import Snippet
 from lsp_server.folders import Folders
-from lsp_server.jobs import Snippet
 from lsp_server.settings import ContextSettings
 
 MOST_FILES = 6
@@ -34,7 +34,7 @@ class OpenFiles:
         self._counts_elsewhere = counts_elsewhere
         self._known: dict[str, tuple[Document, int, str]] = {}
 
-    def snippets(self, ask: Ask, settings: ContextSettings) -> list[Snippet]:
+    def snippets(self, ask: CompletionRequest, settings: ContextSettings) -> list[Snippet]:
         """Other open documents of the language, by name, of those that count elsewhere."""
         if not settings.cross_file:
             return []

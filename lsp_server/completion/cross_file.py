@@ -17,7 +17,7 @@ from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.completion.indexed_files import IndexedFiles
 from lsp_server.completion.outline import outline
 from lsp_server.completion.similar_places import similar_places
-from lsp_server.jobs import CompletionJob, Snippet
+from lsp_server.engine.jobs import CompletionJob, Snippet
 from repo_index.secrets import secret_content
 
 if TYPE_CHECKING:

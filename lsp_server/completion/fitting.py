@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lsp_server.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.infilling import Line, LineSearch
     from accel.session import Session
     from accel.text.prompts import Prompt
-    from lsp_server.borrowing import Spares
+    from lsp_server.engine.pool import Spares
 
 MOST_S = 0.1
 """A search that takes longer by the machine's profile is not made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 from lsp_server.syntax.kept import KeptSyntax
 
 DOCUMENTS = 64
@@ -19,7 +19,7 @@ class KeptDocuments:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], KeptSyntax | None] = {}
 
-    def syntax_of(self, ask: Ask) -> KeptSyntax | None:
+    def syntax_of(self, ask: CompletionRequest) -> KeptSyntax | None:
         """What is known of a document; None where its language has no grammar, and while a long
         document is parsed for the first time."""
         key = (ask.document, ask.language)
@@ -34,7 +34,7 @@ class KeptDocuments:
         """A document was closed."""
         self._kept = {key: kept for key, kept in self._kept.items() if key[0] != document}
 
-    def _begin(self, key: tuple[str, str], ask: Ask) -> None:
+    def _begin(self, key: tuple[str, str], ask: CompletionRequest) -> None:
         if len(ask.prefix) + len(ask.suffix) <= PARSED_AT_ONCE:
             self._kept[key] = _parsed(ask)
             return
@@ -46,7 +46,7 @@ class KeptDocuments:
             self._kept[key] = done.result()
 
 
-def _parsed(ask: Ask) -> KeptSyntax | None:
+def _parsed(ask: CompletionRequest) -> KeptSyntax | None:
     """The syntax of a document that is new here."""
     kept = KeptSyntax.of(ask.language, ask.path)
     if kept is not None:

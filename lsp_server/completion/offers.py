@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 
 KEPT = 128
 SEEN_S = 0.3
@@ -24,7 +24,7 @@ class Offer:
     """One suggestion, as it was first shown, and its alternatives."""
 
     id: int
-    ask: Ask
+    ask: CompletionRequest
     texts: list[str]
     left: int
     """Characters of the first that are not typed yet."""
@@ -41,12 +41,12 @@ class Offer:
         """Whether it has more than one line."""
         return "\n" in self.text.strip()
 
-    def goes_on(self, ask: Ask, text: str) -> bool:
+    def goes_on(self, ask: CompletionRequest, text: str) -> bool:
         """Whether ``text`` at ``ask`` is what is left of this."""
         whole = self.ask.prefix + self.text
         return ask.prefix.startswith(self.ask.prefix) and whole == ask.prefix + text
 
-    def typed(self, ask: Ask) -> bool:
+    def typed(self, ask: CompletionRequest) -> bool:
         """Whether all of it stands before the cursor now."""
         return ask.prefix.startswith(self.ask.prefix + self.text)
 
@@ -60,7 +60,7 @@ class Offers:
         self._known: OrderedDict[int, Offer] = OrderedDict()
         self._newest: dict[str, Offer] = {}
 
-    def show(self, ask: Ask, texts: list[str]) -> int:
+    def show(self, ask: CompletionRequest, texts: list[str]) -> int:
         """Suggestions are shown; what was shown before them in the document has been judged.
 
         Returns the id of the offer, 0 for none.
@@ -79,7 +79,7 @@ class Offers:
             self._known.popitem(last=False)
         return offer.id
 
-    def accepted(self, told: dict[str, Any]) -> tuple[Ask, str] | None:
+    def accepted(self, told: dict[str, Any]) -> tuple[CompletionRequest, str] | None:
         """An item was taken: ``{id, number?, length?}``, the length where only a part was.
 
         Where it stood and what of it was taken; None for an offer that is not known, or was told.
@@ -100,7 +100,7 @@ class Offers:
         """A document was closed."""
         self._newest.pop(document, None)
 
-    def _settle(self, offer: Offer, ask: Ask) -> None:
+    def _settle(self, offer: Offer, ask: CompletionRequest) -> None:
         if offer.settled:
             return
         if offer.typed(ask):

@@ -19,15 +19,15 @@ from lsp_server.completion.kept_documents import KeptDocuments
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
-    Ask,
+    CompletionRequest,
     windowed_prefix,
     windowed_suffix,
 )
 from lsp_server.completion.running import Running
-from lsp_server.engine_client import EngineClient
-from lsp_server.engine_loop import COMPLETION, PREFETCH, PREFILL
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import CompletionJob, JobResult, Snippet
+from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
-from lsp_server.jobs import CompletionJob, JobResult, Snippet
 from lsp_server.log import redacted
 from lsp_server.settings import Settings
 
@@ -67,7 +67,7 @@ class CompletionProvider:
         client: str,
         settings: Callable[[], Settings],
         engine: Callable[[], EngineClient],
-        snippets: Callable[[Ask], list[Snippet]],
+        snippets: Callable[[CompletionRequest], list[Snippet]],
         on_result: Callable[[JobResult], None] = lambda _: None,
         rates: AcceptanceRates | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class CompletionProvider:
         self._resting: dict[str, asyncio.TimerHandle] = {}
         self._syntax = KeptDocuments()
 
-    async def complete(self, ask: Ask) -> Answer | None:
+    async def complete(self, ask: CompletionRequest) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile.
 
         Cancelling the coroutine stops the decode loop.
@@ -114,7 +114,7 @@ class CompletionProvider:
         texts = [shown, *others] if shown else others
         return Answer(texts, "" if texts else "the model suggests nothing here")
 
-    def _known(self, ask: Ask, found: Found) -> Answer:
+    def _known(self, ask: CompletionRequest, found: Found) -> Answer:
         shown = self._shown(found.text, ask)
         running = self._running.get(ask.document)
         if running is not None and running.typed_since(ask) is None:
@@ -122,11 +122,11 @@ class CompletionProvider:
         self._fetch_ahead_soon(ask, shown)
         return Answer([shown] if shown else [], "" if shown else "nothing more to suggest", True)
 
-    def _shown(self, text: str, ask: Ask) -> str:
+    def _shown(self, text: str, ask: CompletionRequest) -> str:
         """What to show of a text."""
         return shown_text(text, ask.prefix, ask.suffix, self._syntax.syntax_of(ask))
 
-    def _running_for(self, ask: Ask) -> Running:
+    def _running_for(self, ask: CompletionRequest) -> Running:
         """The generation that writes what the user is typing, or a new one."""
         for group in (self._running, self._ahead):
             running = group.get(ask.document)
@@ -137,7 +137,7 @@ class CompletionProvider:
         self._running[ask.document] = running
         return running
 
-    def _start(self, ask: Ask, urgency: int) -> Running:
+    def _start(self, ask: CompletionRequest, urgency: int) -> Running:
         running = Running(ask)
         call = self._engine().complete(self._job(ask), self._client, running.add, urgency)
         running.start(call)
@@ -146,7 +146,7 @@ class CompletionProvider:
         self._syntax.syntax_of(ask)
         return running
 
-    def _job(self, ask: Ask) -> CompletionJob:
+    def _job(self, ask: CompletionRequest) -> CompletionJob:
         settings = self._settings().completion
         several = settings.multiline == "always" or (
             settings.multiline == "auto"
@@ -168,7 +168,7 @@ class CompletionProvider:
             temperature=settings.temperature,
         )
 
-    async def _text_for(self, ask: Ask, mine: object) -> str | None:
+    async def _text_for(self, ask: CompletionRequest, mine: object) -> str | None:
         """What the model writes here; None when a newer request came. Raises without a model."""
         limit = time.monotonic() + self._settings().completion.timeout_ms / 1000
         while True:
@@ -184,7 +184,9 @@ class CompletionProvider:
             if text != _DIVERGED:
                 return None if self._newest.get(ask.document) is not mine else text
 
-    async def _follow(self, ask: Ask, running: Running, mine: object, limit: float) -> str:
+    async def _follow(
+        self, ask: CompletionRequest, running: Running, mine: object, limit: float
+    ) -> str:
         """Wait for ``running`` to write enough for ``ask``."""
         started = time.monotonic()
         while self._newest.get(ask.document) is mine:
@@ -242,13 +244,13 @@ class CompletionProvider:
             if group.get(ask.document) is running:
                 del group[ask.document]
 
-    def _fetch_ahead_soon(self, ask: Ask, shown: str) -> None:
+    def _fetch_ahead_soon(self, ask: CompletionRequest, shown: str) -> None:
         """Compute the suggestion after this one, once this one is on its way to the editor."""
         if shown and self._settings().completion.prefetch and not ask.invoked:
             asyncio.get_running_loop().call_later(AHEAD_S, self._fetch_ahead, ask, shown,
                                                   self._newest.get(ask.document))  # fmt: skip
 
-    def _fetch_ahead(self, ask: Ask, shown: str, newest: object) -> None:
+    def _fetch_ahead(self, ask: CompletionRequest, shown: str, newest: object) -> None:
         """The same as if the suggestion were accepted; not when the user has gone on already."""
         if newest is None or self._newest.get(ask.document) is not newest:
             return
@@ -260,10 +262,12 @@ class CompletionProvider:
             if ahead.ask.prefix == prefix and ahead.ask.suffix == ask.suffix:
                 return
             ahead.cancel()
-        following = Ask(ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix)
+        following = CompletionRequest(
+            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix
+        )
         self._ahead[ask.document] = self._start(following, PREFETCH)
 
-    async def _alternatives(self, ask: Ask, first: str) -> list[str]:
+    async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
         """Further suggestions, sampled with fixed seeds so that they are the same each time."""
         texts: list[str] = []
         limit = time.monotonic() + ALTERNATIVES_S
@@ -285,7 +289,7 @@ class CompletionProvider:
                 texts.append(shown)
         return texts
 
-    async def explain(self, ask: Ask, plain: bool) -> JobResult:
+    async def explain(self, ask: CompletionRequest, plain: bool) -> JobResult:
         """One completion by the model alone: no cache, nothing filtered."""
         job = self._job(ask)
         job.plain = plain
@@ -297,7 +301,7 @@ class CompletionProvider:
             raise
         return result
 
-    def accepted(self, ask: Ask, text: str) -> None:
+    def accepted(self, ask: CompletionRequest, text: str) -> None:
         """A suggestion was taken: it is known here from now on, also when it is undone, and what
         is written later in the workspace is drafted from it."""
         known = self._cache.find(ask.document, ask.prefix, ask.suffix)
@@ -307,7 +311,7 @@ class CompletionProvider:
         if ask.workspace:
             self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
 
-    def rest(self, document: str, ask: Callable[[], Ask]) -> None:
+    def rest(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """The document changed: compute the prompt once the cursor rests and nobody asks."""
         self._forget_rest(document)
         loop = asyncio.get_running_loop()
@@ -318,7 +322,7 @@ class CompletionProvider:
         if timer is not None:
             timer.cancel()
 
-    def _prefill(self, document: str, ask: Callable[[], Ask]) -> None:
+    def _prefill(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         self._resting.pop(document, None)
         engine = self._engine()
         if engine.state == "ready" and document not in self._running:

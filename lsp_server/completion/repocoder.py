@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lsp_server.completion.similar_windows import STEP_LINES, Decode, Encode
-from lsp_server.jobs import Snippet
+from lsp_server.engine.jobs import Snippet
 
 MARGIN_TOKENS = 16
 

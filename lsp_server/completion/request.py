@@ -11,7 +11,7 @@ STEP = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CompletionRequest:
     """One place in one document."""
 
     document: str

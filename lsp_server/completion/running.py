@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.completion.request import Ask
-from lsp_server.engine_call import Call
-from lsp_server.jobs import JobResult, Span
+from lsp_server.completion.request import CompletionRequest
+from lsp_server.engine.call import Call
+from lsp_server.engine.jobs import JobResult, Span
 
 
 class Running:
     """One generation. It goes on while the user types what it writes."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: CompletionRequest) -> None:
         self.ask = ask
         self.text = ""
         self.waiting = 0
@@ -53,7 +53,7 @@ class Running:
         """It still writes, or it wrote to the end."""
         return self._error is None and (self.complete or not self.finished)
 
-    def typed_since(self, ask: Ask) -> str | None:
+    def typed_since(self, ask: CompletionRequest) -> str | None:
         """What was typed since the generation began, if it may still fit what is written."""
         own = self.ask
         if own.document != ask.document or own.suffix != ask.suffix or own.invoked != ask.invoked:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lsp_server.jobs import Snippet
+from lsp_server.engine.jobs import Snippet
 
 if TYPE_CHECKING:
     from repo_index.datastore import Snapshot

@@ -22,7 +22,7 @@ from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.transport import dial
 from lsp_server.errors import DaemonUnavailable, ProtocolError
-from lsp_server.framing import MessageSplitter, lsp_message
+from lsp_server.protocol.framing import MessageSplitter, lsp_message
 
 if TYPE_CHECKING:
     from lsp_server.daemon.session_memory import Message, SessionMemory

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.daemon.address import build_id
 from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.transport import listen, uses_loopback
-from lsp_server.framing import lsp_message
+from lsp_server.protocol.framing import lsp_message
 
 if TYPE_CHECKING:
     from lsp_server.daemon.hub import Hub
@@ -131,7 +131,7 @@ class Host:
         writer.write(f"redraft {self._build} {os.getpid()}\n".encode())
         command = hello.get("command")
         if command == "lsp":
-            from lsp_server.connection import serve_connection
+            from lsp_server.protocol.connection import serve_connection
 
             self._fronts.add(writer)
             try:
@@ -168,8 +168,8 @@ def main(path: Path) -> int:
     logger.info("daemon %s starts", os.getpid())
     from lsp_server.allowed_files import AllowedFiles, allowed_file
     from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
-    from lsp_server.connection import warm_up
     from lsp_server.daemon.hub import Hub
+    from lsp_server.protocol.connection import warm_up
 
     warm_up()
 

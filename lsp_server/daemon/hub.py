@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.engine_client import EngineClient
-from lsp_server.engine_key import EngineKey
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.key import EngineKey
 from lsp_server.errors import RedraftError
-from lsp_server.indexer_client import IndexerClient
+from lsp_server.index.client import IndexerClient
 from lsp_server.log import log_folder
 from lsp_server.settings import Settings
 

@@ -9,9 +9,9 @@ import socket
 import threading
 
 from lsp_server.allowed_files import AllowedFiles, allowed_file
-from lsp_server.connection import serve_connection, warm_up
 from lsp_server.daemon.hub import Hub
 from lsp_server.log import start_log
+from lsp_server.protocol.connection import serve_connection, warm_up
 
 
 def serve_in_process() -> int:

@@ -14,8 +14,8 @@ import warnings
 
 from lsp_server.editing.fitting import first_indent
 from lsp_server.editing.rules import broken_rule
+from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
-from lsp_server.jobs import JobResult
 
 
 def checked_text(

@@ -7,8 +7,6 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.capabilities import ALLOW_FILE, EDIT_COMMAND, HOLD_BACK_FILE, RUN_EDIT
-from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document, Position
 from lsp_server.editing.instruction_comments import (
     InstructionComment,
@@ -16,6 +14,8 @@ from lsp_server.editing.instruction_comments import (
     instruction_comment,
 )
 from lsp_server.editing.presets import presets_for
+from lsp_server.protocol.capabilities import ALLOW_FILE, EDIT_COMMAND, HOLD_BACK_FILE, RUN_EDIT
+from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import EditSettings
 from lsp_server.syntax.roles import Role
 from lsp_server.syntax.tree import SyntaxTree

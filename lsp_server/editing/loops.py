@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from lsp_server.jobs import JobResult, Span
+from lsp_server.engine.jobs import JobResult, Span
 
 CHARACTERS = 1600
 REPEATS = 8

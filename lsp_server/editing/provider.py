@@ -20,13 +20,13 @@ from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.editing.renames import Where, rename_changes
-from lsp_server.engine_call import Call
-from lsp_server.engine_client import EngineClient
-from lsp_server.engine_loop import EDIT, PREFILL
+from lsp_server.engine.call import Call
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import EditJob, JobResult, Span, kept
+from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
 from lsp_server.held_back import held_back_warning
-from lsp_server.hidden import hidden_warning
-from lsp_server.jobs import EditJob, JobResult, Span, kept
+from lsp_server.invisible_characters import hidden_warning
 from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import pytest
 
 from accel.drafting.published.fastcoder import FastCoderDrafter
 from lsp_server.bench import compare, compare_page
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 
 
 def fields(**changes: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import case_files
 import frozen_corpus
 
 from lsp_server.bench.acceptance import bodies_of
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 
 LIMIT = 24
 FLOOR, SMALL_FLOOR = 3.2, 2.4

@@ -10,7 +10,7 @@ import case_files
 import frozen_corpus
 import pytest
 
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 
 FLOORS = {"edit_canitedit.jsonl": (11.0, 18.0), "edit_commits.jsonl": (26.0, 40.0)}
 """Tokens per forward, total and mean of cases, at 128 nodes and without common code."""

@@ -93,7 +93,7 @@ def test_looking_loads_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from lsp_server.errors import ModelUnavailable\n"
-        "from lsp_server.models import check_model\n"
+        "from lsp_server.engine.model_paths import check_model\n"
         "try:\n    check_model(sys.argv[1])\n"
         "except ModelUnavailable as error:\n    print(error.remedy)\n"
         "print([name for name in ('torch', 'transformers') if name in sys.modules])"

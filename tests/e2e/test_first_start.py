@@ -26,7 +26,7 @@ class Compiled(event.Listener):
 
 names, told = [], []
 event.register("numba:compile", Compiled())
-from lsp_server.engine_process import EngineService
+from lsp_server.engine.process import EngineService
 EngineService().load(told.append)
 print(json.dumps({"names": names, "told": told}))
 """

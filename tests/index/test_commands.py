@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from lsp_server.bench import index, index_peers
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 from lsp_server.daemon import control
 from lsp_server.daemon.hub import Hub
-from lsp_server.indexer_client import WorkspaceState
+from lsp_server.index.client import WorkspaceState
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.store import workspace_store

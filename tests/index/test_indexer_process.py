@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lsp_server import indexer_process
-from lsp_server.framing import Frame
-from lsp_server.indexer_process import IndexerLoop
+from lsp_server.index import process as indexer_process
+from lsp_server.index.process import IndexerLoop
+from lsp_server.protocol.framing import Frame
 from repo_index import corpus, folder_watch
 from tests.index.test_watcher import wait_for
 

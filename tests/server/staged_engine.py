@@ -9,10 +9,10 @@ from typing import Any
 
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
-from lsp_server.completion.request import Ask
-from lsp_server.engine_call import Call
-from lsp_server.engine_loop import COMPLETION, PREFETCH
-from lsp_server.jobs import CompletionJob, JobResult, Span
+from lsp_server.completion.request import CompletionRequest
+from lsp_server.engine.call import Call
+from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.scheduler import COMPLETION, PREFETCH
 from lsp_server.settings import Settings, read_settings
 
 PREFIX = "import os\n\n\ndef f(path):\n    return os."
@@ -89,7 +89,7 @@ class Session:
     def ask(self, typed: str = "", **changes: Any) -> asyncio.Task[Answer | None]:
         values = {"document": "d", "path": "d.py", "workspace": "", "language": "python",
                   "prefix": PREFIX + typed, "suffix": SUFFIX, **changes}  # fmt: skip
-        return asyncio.ensure_future(self.provider.complete(Ask(**values)))
+        return asyncio.ensure_future(self.provider.complete(CompletionRequest(**values)))
 
     @property
     def fresh(self) -> list[Written]:

@@ -20,11 +20,11 @@ from lsp_server.completion.acceptance import (
     AcceptanceRates,
 )
 from lsp_server.completion.offers import Offers
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 
 
-def ask(prefix: str, document: str = "d", language: str = "python") -> Ask:
-    return Ask(document, "d.py", "/w", language, prefix, "\n")
+def ask(prefix: str, document: str = "d", language: str = "python") -> CompletionRequest:
+    return CompletionRequest(document, "d.py", "/w", language, prefix, "\n")
 
 
 @pytest.fixture

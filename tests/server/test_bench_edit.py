@@ -11,7 +11,7 @@ import pytest
 from lsp_server.bench.edit_ablation import ABLATION, VERIFIERS, ablation_methods
 from lsp_server.bench.edit_cases import made_edits, reuse_bin, reuse_rate
 from lsp_server.bench.pass_at_1 import passes
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 
 BEFORE = '''def connect(host, port):
     """Open a channel."""

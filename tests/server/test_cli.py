@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server import complete_command
-from lsp_server.cli import COMMANDS, Command, main
+from lsp_server.cli import complete as complete_command
+from lsp_server.cli.main import COMMANDS, Command, main
 
 
 def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

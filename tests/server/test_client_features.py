@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
-from lsp_server.client_features import ClientFeatures
-from lsp_server.completion.asking import Cursor, menu_items
-from lsp_server.completion.request import Ask
-from lsp_server.protocol import make_converter
+from lsp_server.completion.lsp import Cursor, menu_items
+from lsp_server.completion.request import CompletionRequest
+from lsp_server.protocol.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
+from lsp_server.protocol.client_features import ClientFeatures
+from lsp_server.protocol.jsonrpc import make_converter
 from lsp_server.settings import Settings
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -73,7 +73,7 @@ def test_kate_applies_edits_when_its_settings_say_so() -> None:
 
 def items(read: ClientFeatures, text: str) -> list[types.CompletionItem]:
     """Items for a suggestion behind a word on an indented line."""
-    ask = Ask("file:///a.py", "a.py", "", "python", "def f(x):\n    if x", "")
+    ask = CompletionRequest("file:///a.py", "a.py", "", "python", "def f(x):\n    if x", "")
     here = types.Position(1, 8)
     cursor = Cursor(ask, types.Range(here, here), "")
     return list(menu_items(cursor, [text], read, 1).items)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document
 from lsp_server.editing.code_actions import Where, code_actions
+from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import EditSettings
 
 TEXT = """import os

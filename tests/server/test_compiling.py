@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server import compiling
-from lsp_server.compiling import Part, compile_at_once
+from lsp_server.engine import compiling
+from lsp_server.engine.compiling import Part, compile_at_once
 
 WAIT_S = 60.0
 
@@ -92,7 +92,7 @@ def test_one_core_compiles_where_code_is_called(
 
 def test_it_ends_with_the_process_that_wants_it(place: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.compiling", "stand_in", str(place), "stays"],
+        [sys.executable, "-m", "lsp_server.engine.compiling", "stand_in", str(place), "stays"],
         stdin=subprocess.PIPE,
     )
     try:

@@ -19,14 +19,14 @@ from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
     STEP,
     SUFFIX_CHARACTERS,
-    Ask,
+    CompletionRequest,
     windowed_prefix,
     windowed_suffix,
 )
 from lsp_server.documents import Documents
+from lsp_server.engine.jobs import CompletionJob, Snippet
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
-from lsp_server.jobs import CompletionJob, Snippet
 from lsp_server.settings import ContextSettings, read_settings
 from repo_index.datastore import Datastore
 
@@ -223,7 +223,7 @@ def opened(**texts: str) -> tuple[Documents, OpenFiles]:
     )
 
 
-ASK = Ask("file:///w/here.py", "here.py", "/w", "python", "", "")
+ASK = CompletionRequest("file:///w/here.py", "here.py", "/w", "python", "", "")
 
 
 def test_open_files_of_the_language_by_name_and_no_secrets() -> None:

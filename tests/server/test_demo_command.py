@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lsp_server import demo_command
+from lsp_server.cli import demo as demo_command
+from lsp_server.cli.demo import _Starting
 from lsp_server.demo.client import Client, ServerFailed
-from lsp_server.demo_command import _Starting
 from lsp_server.errors import RedraftError
 
 INDEXED = "$/progress", {"value": {"kind": "end", "message": "14 files"}}

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from breaking import with_config
 
-from lsp_server import doctor_command
+from lsp_server.cli import doctor as doctor_command
 
 
 def found(name: str, model: str | None) -> doctor_command.Finding:

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import pytest
 
-from lsp_server import engine_process
-from lsp_server.cli import main
-from lsp_server.edit_command import write_atomically
+from lsp_server.cli.edit import write_atomically
+from lsp_server.cli.main import main
+from lsp_server.engine import process as engine_process
+from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import RedraftError
-from lsp_server.jobs import JobResult
 
 
 class Answering:

@@ -9,9 +9,9 @@ import pytest
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.training.edits import make_edit
 from accel.training.quality import Judge
-from lsp_server import engine_process
-from lsp_server.engine_process import EngineService
-from lsp_server.jobs import EditJob, JobResult, Span
+from lsp_server.engine import process as engine_process
+from lsp_server.engine.jobs import EditJob, JobResult, Span
+from lsp_server.engine.process import EngineService
 
 FIRST = "def area(width, height):\n    return width * height\n"
 SECOND = "def volume(width, height, depth):\n    return area(width, height) * depth\n"

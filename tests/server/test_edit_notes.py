@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lsp_server.client_features import ClientFeatures
 from lsp_server.documents import Document, Position
 from lsp_server.editing.fitting import with_end_of
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import not_understood
+from lsp_server.editing.lsp import edit_answer, workspace_edit
 from lsp_server.editing.notes import (
     NOT_ASKED_FOR,
     NOT_OF_THE_RENAME,
@@ -23,12 +23,12 @@ from lsp_server.editing.notes import (
     rename_note,
 )
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
-from lsp_server.editing.results import edit_answer, workspace_edit
 from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced
-from lsp_server.engine_call import Call
+from lsp_server.engine.call import Call
+from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
-from lsp_server.jobs import EditJob, JobResult
+from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import Settings
 
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"

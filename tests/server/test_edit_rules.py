@@ -8,8 +8,8 @@ from edit_examples import BARE, FUNCTION, METHOD, edits_of
 from accel.training.edits import EXACT_KINDS, Edit
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.rules import broken_rule
+from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
-from lsp_server.jobs import JobResult
 
 FREE = ("to_fstring", "add_guard", "wrap_try", "invert_if")
 """Kinds without a rule."""

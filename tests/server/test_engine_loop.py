@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lsp_server import engine_loop
-from lsp_server.engine_loop import COMPLETION, EDIT, PREFETCH, EngineLoop
-from lsp_server.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine import scheduler as engine_loop
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFETCH, EngineLoop
 
 FORWARD_S = 0.002
 

@@ -8,8 +8,8 @@ import pytest
 
 from accel.infilling import Line
 from lsp_server.completion import fitting
-from lsp_server.engine_process import EngineService
-from lsp_server.jobs import CompletionJob
+from lsp_server.engine.jobs import CompletionJob
+from lsp_server.engine.process import EngineService
 
 BEFORE = '''def mean(values):
     """The mean of the values."""

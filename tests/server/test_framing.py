@@ -9,7 +9,7 @@ import random
 import pytest
 
 from lsp_server.errors import ProtocolError
-from lsp_server.framing import MAX_BODY_BYTES, MessageSplitter, lsp_message
+from lsp_server.protocol.framing import MAX_BODY_BYTES, MessageSplitter, lsp_message
 
 GOOD = lsp_message(b'{"jsonrpc":"2.0","id":1,"method":"x"}')
 

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
+from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
 from lsp_server.errors import ModelUnavailable
-from lsp_server.models import check_model, files_state, tokenizer_folder
 from repo_index.tokens import TextTokenizer
 
 

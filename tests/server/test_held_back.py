@@ -13,7 +13,7 @@ from lsp_server.allowed_files import AllowedFiles
 from lsp_server.documents import Document
 from lsp_server.folders import Place
 from lsp_server.held_back import HeldBack, path_reason
-from lsp_server.ignored_paths import IgnoredPaths
+from lsp_server.index.ignored_paths import IgnoredPaths
 from lsp_server.uri_paths import paths_in
 from repo_index.secrets import secret_content
 

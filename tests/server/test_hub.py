@@ -12,8 +12,8 @@ import pytest
 
 from lsp_server.daemon import hub as hub_module
 from lsp_server.daemon.hub import Hub, percentile_ms
-from lsp_server.engine_client import EngineClient
-from lsp_server.jobs import CompletionJob
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import CompletionJob
 from lsp_server.settings import Settings, read_settings
 
 
@@ -196,7 +196,9 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
 
 def test_the_daemon_loads_no_arrays_no_compiler_and_no_model() -> None:
     program = (
-        "import sys; import lsp_server.daemon.hub, lsp_server.connection as c; c.warm_up(); "
+        "import sys; import lsp_server.daemon.hub\n"
+        "from lsp_server.protocol import connection\n"
+        "connection.warm_up()\n"
         "print([m for m in ('numpy', 'numba', 'torch') if m in sys.modules])"
     )
     shown = subprocess.run(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from lsp_server.completion.kept_documents import DOCUMENTS, PARSED_AT_ONCE, KeptDocuments
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 
 
-def ask(document: str, language: str, prefix: str) -> Ask:
-    return Ask(document, document, "", language, prefix, "\n")
+def ask(document: str, language: str, prefix: str) -> CompletionRequest:
+    return CompletionRequest(document, document, "", language, prefix, "\n")
 
 
 def test_a_short_document_is_parsed_at_once_and_kept() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.loops import LoopWatch, is_loop
+from lsp_server.engine.generating import finished
+from lsp_server.engine.jobs import JobResult, Span
 from lsp_server.errors import EditRefused
-from lsp_server.generating import finished
-from lsp_server.jobs import JobResult, Span
 
 LINE = "    total = total + price\n"
 

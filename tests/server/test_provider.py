@@ -9,7 +9,7 @@ from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
 
 from lsp_server.completion import provider as provider_module
 from lsp_server.completion.provider import Answer
-from lsp_server.completion.request import Ask
+from lsp_server.completion.request import CompletionRequest
 from lsp_server.errors import EngineUnavailable
 
 
@@ -142,7 +142,9 @@ def test_taking_a_part_keeps_the_rest() -> None:
         await settle()
         session.fresh[0].end("path.join(path)")
         assert texts(await asked) == ["path.join(path)"]
-        session.provider.accepted(Ask("d", "d.py", "/w", "python", PREFIX, SUFFIX), "path")
+        session.provider.accepted(
+            CompletionRequest("d", "d.py", "/w", "python", PREFIX, SUFFIX), "path"
+        )
         assert texts(await session.ask("path")) == [".join(path)"]
         assert len(session.fresh) == 1
 
@@ -177,7 +179,7 @@ def test_the_prompt_is_computed_once_the_cursor_rests(monkeypatch: pytest.Monkey
     monkeypatch.setattr(provider_module, "REST_S", 0.02)
 
     async def scene(session: Session) -> None:
-        ask = Ask("d", "d.py", "", "python", PREFIX, SUFFIX)
+        ask = CompletionRequest("d", "d.py", "", "python", PREFIX, SUFFIX)
         for _ in range(5):
             session.provider.rest("d", lambda: ask)
         await asyncio.sleep(0.1)
@@ -192,7 +194,7 @@ def test_the_prompt_is_computed_once_the_cursor_rests(monkeypatch: pytest.Monkey
 
 def test_what_was_accepted_is_known_again_when_it_is_undone() -> None:
     async def scene(session: Session) -> None:
-        ask = Ask("d", "d.py", "/w", "python", PREFIX, SUFFIX)
+        ask = CompletionRequest("d", "d.py", "/w", "python", PREFIX, SUFFIX)
         session.provider.accepted(ask, "path.join(path)")
         assert texts(await session.ask()) == ["path.join(path)"]
         assert session.fresh == []

@@ -11,10 +11,10 @@ import numpy as np
 
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
-from lsp_server.complete_command import complete_retrieving
+from lsp_server.cli.complete import complete_retrieving
 from lsp_server.completion.repocoder import iterated, with_fragments
 from lsp_server.completion.similar_windows import STEP_LINES, WINDOW_LINES, SimilarWindows
-from lsp_server.jobs import CompletionJob, JobResult, Snippet
+from lsp_server.engine.jobs import CompletionJob, JobResult, Snippet
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Snapshot
 from repo_index.segment import Segment
 

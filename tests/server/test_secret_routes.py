@@ -17,11 +17,10 @@ import pytest
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
 
 from lsp_server.allowed_files import AllowedFiles
-from lsp_server.connection import converter
 from lsp_server.daemon.hub import Hub
-from lsp_server.engine_client import EngineClient
-from lsp_server.jobs import JobResult, Span
-from lsp_server.server import RedraftServer
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import JobResult, Span
+from lsp_server.protocol.connection import new_server
 from lsp_server.settings import read_settings
 
 
@@ -72,7 +71,7 @@ class Editor:
         engine.state = "ready"
         self.engine = EngineProcess(engine)
         engine._child = self.engine  # type: ignore[assignment]
-        self._server = RedraftServer(hub, converter)
+        self._server = new_server(hub)
         self._server.protocol.set_writer(self)  # type: ignore[arg-type]
         self._ids = 0
         self._settings = settings or {}

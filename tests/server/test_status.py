@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lsp_server.jobs import JobResult
+from lsp_server.engine.jobs import JobResult
 from lsp_server.status import Performance
 
 RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)

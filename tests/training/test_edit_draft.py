@@ -25,7 +25,7 @@ from accel.training.edit_draft import (
     read_requests,
     tune,
 )
-from lsp_server.cli import main
+from lsp_server.cli.main import main
 
 BEFORE = "def f(x):\n    y = x\n    return y\n"
 AFTER = "def f(x):\n    z = 1\n    y = x\n    return z\n"

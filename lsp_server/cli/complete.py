@@ -1,0 +1,186 @@
+"""``redraft complete``: one completion at a position of a file, for people and scripts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.documents import Document
+from lsp_server.engine.generating import CONTEXT_TOKENS
+from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.errors import RedraftError
+from lsp_server.held_back import file_reason
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lsp_server.engine.process import EngineService
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``redraft complete``."""
+    parser.add_argument("file", type=Path, help="file to complete")
+    parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 0")
+    parser.add_argument(
+        "--character", type=int, required=True, help="column of the cursor, from 0, in UTF-16 units"
+    )
+    parser.add_argument("--max-tokens", type=int, default=64, help="stop after as many tokens")
+    parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
+    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument(
+        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
+    )
+    parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
+    parser.add_argument(
+        "--workspace", type=Path, help="folder to index, else the file's repository"
+    )
+    parser.add_argument("--plain", action="store_true", help="decode without drafts")
+    parser.add_argument(
+        "--retrieve",
+        type=int,
+        default=0,
+        metavar="ROUNDS",
+        help="put similar code of the workspace into the prompt, retrieved anew with what was "
+        "generated in each further round (RepoCoder)",
+    )
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Index the workspace, complete, print the text coloured by where it came from."""
+    from rich.console import Console
+
+    from lsp_server.engine.process import EngineService
+
+    if args.retrieve < 0:
+        raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
+    path = args.file.resolve()
+    workspace = (args.workspace or workspace_of(path)).resolve()
+    job = _job(args, path, workspace)
+    console = Console(stderr=True)
+    service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
+    try:
+        with console.status("loading the model and the index") as shown:
+            service.load(shown.update)
+            service.index_workspace(str(workspace))
+        result = complete_retrieving(service, job, args.retrieve)
+    finally:
+        service.close()
+    if args.json:
+        write_json(args.json, report(result))
+    else:
+        _show(console, result)
+    return 0
+
+
+def complete_retrieving(service: EngineService, job: CompletionJob, rounds: int) -> JobResult:
+    """A completion behind RepoCoder's prompt of so many rounds; 0 is the file's text alone."""
+    from lsp_server.completion.repocoder import iterated
+    from lsp_server.completion.similar_windows import SimilarWindows
+
+    if not rounds:
+        return service.complete(job)
+    tokenizer = service.engine.tokenizer
+    windows = SimilarWindows(tokenizer.encode, tokenizer.decode, tokenizer.byte_table)
+    snapshot = service.indexes.snapshot(job.workspace)
+    assert snapshot is not None, "the job is of a workspace"
+    results: list[JobResult] = []
+
+    def generate(prefix: str) -> str:
+        results.append(service.complete(replace(job, prefix=prefix)))
+        return results[-1].text
+
+    iterated(
+        lambda query: windows.most_similar(snapshot, query, without=(job.path,)),
+        generate,
+        job.prefix,
+        encode=tokenizer.encode,
+        decode=tokenizer.decode,
+        budget=3 * CONTEXT_TOKENS // 4,
+        rounds=rounds,
+    )
+    return results[-1]
+
+
+def workspace_of(path: Path) -> Path:
+    """The repository that holds a file: the nearest folder with ``.git``, else its own folder."""
+    for folder in path.parents:
+        if (folder / ".git").exists():
+            return folder
+    return path.parent
+
+
+def report(result: JobResult) -> dict[str, Any]:
+    """The JSON form of a result."""
+    return {
+        "text": result.text,
+        "tokens": result.tokens,
+        "forwards": result.forwards,
+        "seconds": result.seconds,
+        "prefill_seconds": result.prefill_seconds,
+        "sources": result.sources,
+        "stopped_by": result.stopped_by,
+        "spans": [{"text": span.text, "source": span.source} for span in result.spans],
+    }
+
+
+def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+    if not text:
+        raise RedraftError(f"{path} is empty; write the first words")
+    document = Document(path.as_uri(), "", 0, text)
+    if not 0 <= args.line <= document.end().line or args.character < 0:
+        raise RedraftError(
+            f"line {args.line}, character {args.character} is outside of {path}, "
+            f"which has {document.end().line + 1} lines"
+        )
+    offset = document.offset(document.position(args.line, args.character, "utf-16"))
+    if reason := file_reason(args.file, text):
+        raise RedraftError(f"{args.file} may hold secrets ({reason}) and is not read")
+    inside = path.is_relative_to(workspace)
+    return CompletionJob(
+        workspace=str(workspace),
+        path=str(path.relative_to(workspace) if inside else path),
+        prefix=_unix(text[:offset]),
+        suffix=_unix(text[offset:]),
+        max_tokens=args.max_tokens,
+        single_line=args.single_line,
+        plain=args.plain,
+    )
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _show(console: Console, result: JobResult) -> None:
+    print_spans(result.spans)
+    console.print(
+        f"{result.tokens} tokens, {result.forwards} forwards, {result.seconds * 1e3:.0f} ms, "
+        f"stopped by {result.stopped_by}; by source {result.sources}",
+        style="dim",
+        highlight=False,
+    )
+
+
+def print_spans(spans: list[Span]) -> None:
+    """Text on stdout, coloured by source where stdout is a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from lsp_server.demo.show import SOURCE_STYLES
+
+    if not sys.stdout.isatty():
+        print("".join(span.text for span in spans))
+        return
+    text = Text()
+    for span in spans:
+        text.append(span.text, SOURCE_STYLES[span.source])
+    Console().print(text)

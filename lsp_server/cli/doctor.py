@@ -1,0 +1,150 @@
+"""``redraft doctor``: check the installation, and say what to mend."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
+LOW_DISK_BYTES = 1 << 30
+LOW_MEMORY_BYTES = 1 << 30
+LOW_WATCHES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. ``remedy`` is empty when all is well."""
+
+    what: str
+    found: str
+    remedy: str = ""
+    fatal: bool = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``redraft doctor``."""
+    parser.add_argument("--model", help="folder or id of the model to check, else the embedded one")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
+    findings = list(examine(args.model))
+    if args.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        _show(findings)
+    return int(any(finding.fatal for finding in findings))
+
+
+def examine(model: str | None) -> Iterator[Finding]:
+    """Look at everything in turn; a check that fails is a finding, never an exception."""
+    checks: list[Callable[[], Finding]] = [
+        _python,
+        *[partial(_package, name) for name in PACKAGES],
+        _processor,
+        _memory,
+        _disk,
+        _watches,
+        lambda: _model(model),
+    ]
+    for check in checks:
+        try:
+            yield check()
+        except Exception as error:
+            yield Finding("check", f"failed: {error}", "reinstall Redraft", fatal=True)
+
+
+def _show(findings: list[Finding]) -> None:
+    console = Console()
+    for finding in findings:
+        mark = (
+            "[red]x[/]" if finding.fatal else "[yellow]![/]" if finding.remedy else "[green]ok[/]"
+        )
+        console.print(f"{mark:>14} {finding.what}: {finding.found}")
+        if finding.remedy:
+            console.print(f"      [bold]{finding.remedy}[/]")
+
+
+def _python() -> Finding:
+    return Finding("python", f"{platform.python_version()} at {sys.executable}")
+
+
+def _package(name: str) -> Finding:
+    if importlib.util.find_spec(name) is None:
+        return Finding(name, "not installed", "install Redraft again: pip install redraft", True)
+    return Finding(name, importlib.metadata.version(name))
+
+
+def _processor() -> Finding:
+    fast = {"amx_bf16", "avx512_bf16"}
+    flags = _processor_flags()
+    found = f"{os.cpu_count()} cores, {', '.join(sorted(fast & flags)) or 'no bf16 instructions'}"
+    return Finding("processor", found)
+
+
+def _processor_flags() -> set[str]:
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return set()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return set(next((line for line in lines if line.startswith("flags")), "").split())
+
+
+def _memory() -> Finding:
+    import psutil
+
+    free = psutil.virtual_memory().available
+    remedy = "close other programs or choose a smaller model" if free < LOW_MEMORY_BYTES else ""
+    return Finding("free memory", f"{free / 2**30:.1f} GiB", remedy)
+
+
+def _disk() -> Finding:
+    import platformdirs
+
+    folder = Path(platformdirs.user_data_dir("redraft"))
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    remedy = f"free some space on the disk of {existing}" if free < LOW_DISK_BYTES else ""
+    return Finding("free disk for indexes", f"{free / 2**30:.1f} GiB at {folder}", remedy)
+
+
+def _watches() -> Finding:
+    path = Path("/proc/sys/fs/inotify/max_user_watches")
+    if not path.exists():
+        return Finding("file watching", "by the system, without a known limit")
+    limit = int(path.read_text(encoding="ascii"))
+    remedy = (
+        f"raise it with: sysctl fs.inotify.max_user_watches={8 * LOW_WATCHES}"
+        if limit < LOW_WATCHES
+        else ""
+    )
+    return Finding("file watching", f"inotify, at most {limit} folders", remedy)
+
+
+def _model(model: str | None) -> Finding:
+    from accel.engine import Engine
+    from accel.errors import AccelError
+    from lsp_server.engine.model_paths import check_model
+    from lsp_server.errors import ModelUnavailable
+
+    try:
+        check_model(model)
+        engine = Engine.load(model)
+    except ModelUnavailable as error:
+        return Finding("model", error.cause, error.remedy, True)
+    except AccelError as error:
+        return Finding("model", str(error), "choose another with the setting redraft.model", True)
+    return Finding("model", f"{engine.name}, {engine.dtype}")

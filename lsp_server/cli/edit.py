@@ -1,0 +1,247 @@
+"""``redraft edit``: rewrite lines of a file by an instruction; a diff, or the file itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.cli.complete import workspace_of
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.documents import line_end, split_lines
+from lsp_server.editing.checks import checked_text, doubt_about
+from lsp_server.editing.hunks import apply_hunks, unified_diff
+from lsp_server.editing.known_edits import refuse_not_understood
+from lsp_server.editing.renames import Where, rename_changes
+from lsp_server.engine.jobs import EditJob, JobResult, kept
+from lsp_server.errors import RedraftError
+from lsp_server.held_back import file_reason, held_back_warning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AROUND_CHARACTERS = 8_000
+LANGUAGES = {
+    suffix: language
+    for language, suffixes in {
+        "python": ".py .pyi",
+        "javascript": ".js .mjs .cjs",
+        "javascriptreact": ".jsx",
+        "typescript": ".ts .mts .cts",
+        "typescriptreact": ".tsx",
+        "rust": ".rs",
+        "go": ".go",
+        "c": ".c .h",
+        "cpp": ".cpp .cc .cxx .hpp .hh",
+        "csharp": ".cs",
+        "java": ".java",
+        "kotlin": ".kt .kts",
+        "scala": ".scala",
+        "swift": ".swift",
+        "dart": ".dart",
+        "ruby": ".rb",
+        "php": ".php",
+        "lua": ".lua",
+        "shellscript": ".sh .bash",
+        "html": ".html .htm",
+        "css": ".css",
+        "json": ".json",
+        "yaml": ".yaml .yml",
+        "markdown": ".md",
+    }.items()
+    for suffix in suffixes.split()
+}
+"""Languages by the end of a file's name, as the protocol names them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``redraft edit``."""
+    parser.add_argument("file", type=Path, help="file to edit")
+    parser.add_argument(
+        "--lines", required=True, metavar="A:B", help="first and last line, from 1, both included"
+    )
+    parser.add_argument("--instruction", required=True, metavar="TEXT", help="what shall change")
+    parser.add_argument("--write", action="store_true", help="change the file, in one step")
+    parser.add_argument("--max-tokens", type=int, default=4096, help="longest answer")
+    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument(
+        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
+    )
+    parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
+    parser.add_argument(
+        "--workspace", type=Path, help="folder to index, else the file's repository"
+    )
+    parser.add_argument("--no-index", action="store_true", help="draft from the file alone")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, help="0 takes the likeliest token"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of tokens")
+    parser.add_argument("--plain", action="store_true", help="decode without drafts")
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Index the workspace, edit, print the diff. Raises RedraftError, or EditRefused."""
+    from rich.console import Console
+
+    path = args.file.resolve()
+    workspace = (args.workspace or workspace_of(path)).resolve()
+    text = _read(path)
+    if not text:
+        raise RedraftError(f"{args.file} is empty; there is nothing to edit")
+    start, end = _offsets(text, args.lines, args.file)
+    job = _job(args, path, workspace, text, start, end)
+    console = Console(stderr=True)
+    where = Where(text, start, end, job.language, job.path)
+    renamed = rename_changes(args.instruction, where, strict=not args.model)
+    if renamed is not None and not args.model:
+        result = kept(apply_hunks(where.code, renamed))
+        new = result.text
+    else:
+        if not args.model:
+            refuse_not_understood(job.instruction, job.selection)
+        result = _generated(args, job, workspace, console)
+        # What is written at once is not previewed.
+        strict = args.write or not args.model
+        new = checked_text(job.selection, result, job.language, job.instruction, strict=strict)
+        if doubt := doubt_about(job.selection, new, job.language, job.instruction):
+            console.print(f"note: {doubt}", style="yellow", highlight=False, markup=False)
+    edited = text[:start] + new + text[end:]
+    diff = unified_diff(text, edited, job.path)
+    if args.write and edited != text:
+        if _read(path) != text:
+            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
+        write_atomically(path, edited.encode("utf-8", "surrogateescape"))
+    if args.json:
+        write_json(args.json, report(diff, new, result, written=args.write and edited != text))
+    else:
+        sys.stdout.write(diff)
+        _tell(console, result, bool(diff))
+    return 0
+
+
+def _generated(
+    args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
+) -> JobResult:
+    """What the model answers."""
+    from lsp_server.engine.process import EngineService
+
+    service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
+    try:
+        with console.status("loading the model and the index") as shown:
+            service.load(shown.update)
+            if job.workspace:
+                service.index_workspace(str(workspace))
+        with console.status("editing"):
+            return service.edit(job)
+    finally:
+        service.close()
+
+
+def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
+    """The JSON form of an edit."""
+    return {
+        "diff": diff,
+        "text": text,
+        "tokens": result.tokens,
+        "forwards": result.forwards,
+        "seconds": result.seconds,
+        "prefill_seconds": result.prefill_seconds,
+        "sources": result.sources,
+        "stopped_by": result.stopped_by,
+        "written": written,
+    }
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step, with the permissions it has. A link's target is replaced.
+
+    Raises RedraftError, and leaves the file alone, where that cannot be done.
+    """
+    place = path.resolve()
+    unfinished = ""
+    try:
+        mode = stat.S_IMODE(place.stat().st_mode)
+        handle, unfinished = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, mode)
+        os.replace(unfinished, place)
+    except OSError as error:
+        if unfinished:
+            Path(unfinished).unlink(missing_ok=True)
+        raise RedraftError(
+            f"{path} cannot be written ({error.strerror}); nothing changed"
+        ) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise RedraftError(f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+
+
+def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
+    """Code points of whole lines ``A:B``, from 1, without the end of the last one."""
+    first_text, _, last_text = lines.partition(":")
+    try:
+        first, last = int(first_text), int(last_text or first_text)
+    except ValueError:
+        raise RedraftError(f"--lines {lines!r} is no range; give first:last, as in 3:17") from None
+    every = split_lines(text)
+    count = len(every) - (not every[-1] and len(every) > 1)
+    if not 1 <= first <= last <= count:
+        raise RedraftError(f"--lines {lines} is outside of {path}, which has {count} lines")
+    start = sum(len(line) for line in every[: first - 1])
+    end = start + sum(len(line) for line in every[first - 1 : last])
+    return start, end - len(line_end(every[last - 1]))
+
+
+def _job(
+    args: argparse.Namespace, path: Path, workspace: Path, text: str, start: int, end: int
+) -> EditJob:
+    if not args.instruction.strip():
+        raise RedraftError("the instruction is empty; say what shall change")
+    selection = text[start:end]
+    if not selection.strip():
+        raise RedraftError(f"lines {args.lines} are blank; select the lines to change")
+    inside = path.is_relative_to(workspace)
+    around = AROUND_CHARACTERS
+    if reason := file_reason(args.file, text):
+        # The model is told nothing of such a file but the lines that the user named.
+        around = 0
+        print(f"redraft: {held_back_warning(reason)}", file=sys.stderr)
+    return EditJob(
+        workspace="" if args.no_index or not around else str(workspace),
+        path=str(path.relative_to(workspace) if inside else path),
+        instruction=args.instruction,
+        selection=selection,
+        before=text[max(0, start - around) : start],
+        after=text[end:][:around],
+        language=LANGUAGES.get(path.suffix, ""),
+        max_tokens=args.max_tokens,
+        temperature=args.temperature,
+        seed=args.seed,
+        plain=args.plain,
+    )
+
+
+def _tell(console: Console, result: JobResult, changed: bool) -> None:
+    if not changed:
+        console.print("the model left the lines as they are", style="dim")
+    rate = result.tokens / result.seconds if result.seconds else 0.0
+    console.print(
+        f"{result.tokens} tokens, {result.forwards} forwards, {result.seconds * 1e3:.0f} ms "
+        f"({rate:.0f} tokens/s), stopped by {result.stopped_by}",
+        style="dim",
+        highlight=False,
+    )

@@ -1,0 +1,150 @@
+"""The one command: ``redraft COMMAND``. Standard library only until a command is chosen.
+
+Every command is a module with ``add_arguments(parser)`` and ``run(args) -> exit code``, imported
+when it is asked for, so that ``redraft serve`` is up before anything heavy is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lsp_server.user_folders import settle, told
+from lsp_server.version import VERSION
+
+
+class Command(NamedTuple):
+    """A command or, when ``module`` is empty, a group of them."""
+
+    module: str
+    summary: str
+    children: dict[str, Command] = {}  # noqa: RUF012 - never changed
+
+
+COMMANDS: dict[str, Command] = {
+    "serve": Command("lsp_server.cli.serve", "speak LSP on stdin and stdout"),
+    "status": Command("lsp_server.cli.status", "show the running daemon, its model and stores"),
+    "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
+    "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),
+    "complete": Command("lsp_server.cli.complete", "print one completion"),
+    "edit": Command("lsp_server.cli.edit", "rewrite lines of a file by an instruction"),
+    "demo": Command("lsp_server.cli.demo", "watch the server complete and edit real code"),
+    "doctor": Command("lsp_server.cli.doctor", "check the installation and say what to mend"),
+    "corpus": Command(
+        "",
+        "the common datastore, shared between workspaces",
+        {"build": Command("lsp_server.cli.corpus", "build it from folders or libraries")},
+    ),
+    "bench": Command(
+        "",
+        "measure",
+        {
+            "completion": Command("lsp_server.bench.completion", "completion against its peers"),
+            "edit": Command("lsp_server.bench.edit", "edits against their peers"),
+            "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
+            "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
+            "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
+            "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
+            "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
+            "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
+            "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
+        },
+    ),
+    "train": Command(
+        "",
+        "train models",
+        {
+            "base": Command("accel.training.base", "the embedded model, from scratch"),
+            "edit-draft": Command(
+                "accel.training.edit_draft", "a small model that drafts for edits"
+            ),
+            "average": Command("accel.training.average", "one model from the ends of several runs"),
+            "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
+            "acceptance": Command(
+                "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
+            ),
+            "copy-weights": Command(
+                "accel.training.copy_weights", "what edit drafting knows of places to copy from"
+            ),
+        },
+    ),
+}
+
+
+def _choose(argv: Sequence[str]) -> tuple[list[str], Command | None]:
+    """The words that name a command at the start of ``argv``, and the command if they are whole."""
+    words: list[str] = []
+    level = COMMANDS
+    for word in argv:
+        command = level.get(word)
+        if command is None:
+            return words, None
+        words.append(word)
+        if command.module:
+            return words, command
+        level = command.children
+    return words, None
+
+
+def _overview(words: list[str]) -> argparse.ArgumentParser:
+    """Parser of the level below ``words``, which knows names and summaries only."""
+    level = COMMANDS
+    for word in words:
+        level = level[word].children
+    parser = argparse.ArgumentParser(
+        prog=" ".join(["redraft", *words]),
+        description="A local-first language server that completes and edits code, fast.",
+    )
+    if not words:
+        parser.add_argument("--version", action="version", version=f"redraft {VERSION}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in level.items():
+        subparsers.add_parser(name, help=command.summary, add_help=False)
+    return parser
+
+
+def _known_errors() -> tuple[type[Exception], ...]:
+    """Errors of the world, which are told in one line. Imported late: only a failure needs them."""
+    from accel.errors import AccelError
+    from lsp_server.errors import RedraftError
+    from repo_index.errors import RepoIndexError
+
+    return (AccelError, RedraftError, RepoIndexError, OSError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    words, command = _choose(arguments)
+    if command is None:
+        _overview(words).parse_args(arguments[len(words) :])
+        raise AssertionError("an unfinished command was accepted")
+    module = importlib.import_module(command.module)
+    parser = argparse.ArgumentParser(
+        prog=" ".join(["redraft", *words]),
+        description=command.summary[0].upper() + command.summary[1:] + ".",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    module.add_arguments(parser)
+    try:
+        if replaced := settle():
+            print(f"redraft: {told(replaced)}", file=sys.stderr)
+        return int(module.run(parser.parse_args(arguments[len(words) :])))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left, as `| head` does; nobody is there to be told.
+        sys.stderr.close()
+        return 1
+    except Exception as error:
+        if not isinstance(error, _known_errors()):
+            raise
+        print(f"redraft: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

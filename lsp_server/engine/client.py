@@ -1,0 +1,381 @@
+"""The daemon's side of an engine process: requests as futures, and a new process when one dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from lsp_server.background import in_background
+from lsp_server.engine.call import Call, OnSpans
+from lsp_server.engine.child import Child
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.key import EngineKey
+from lsp_server.engine.load_failure import LoadFailure
+from lsp_server.engine.model_paths import check_model, files_state
+from lsp_server.engine.scheduler import COMPLETION
+from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
+from lsp_server.log import log_folder
+from lsp_server.protocol.framing import Frame
+
+logger = logging.getLogger(__name__)
+
+LATENCIES_KEPT = 200
+HUNG_S = 90.0
+
+
+def hung_after_s() -> float:
+    """Seconds without a sign of an engine that has work before it counts as hung."""
+    return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
+
+
+class EngineClient:
+    """One engine process, started at the first request and restarted after its death.
+
+    ``state``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``.
+    """
+
+    def __init__(
+        self, key: EngineKey, on_change: Callable[[], None], in_thread: bool = False
+    ) -> None:
+        self.key = key
+        self.state = "idle"
+        self.message = ""
+        self.failure: LoadFailure | None = None
+        """Why there was no model at the last try."""
+        self.model = key.model or "embedded"
+        self.dtype = key.dtype
+        self.fills = True
+        """Whether the model reads the text after the cursor."""
+        self.on_busy: Callable[[], None] = lambda: None
+        """Told when the first request begins and when the last one ends."""
+        self.last_used = time.monotonic()
+        self.last_heard = time.monotonic()
+        self.request_count = 0
+        self.speedup: float | None = None
+        """Time of plain decoding over time with drafts, where both were measured."""
+        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        """From the cancel of a request to the engine's answer that it has stopped."""
+        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        """What of that was the rest of the forward that ran."""
+        self._pace_s: dict[bool, float] = {}
+        """Seconds for each token, by whether it was decoded plainly."""
+        self._on_change = on_change
+        self._child = Child(
+            "lsp_server.engine.process", key.arguments(), self._receive, self._died, in_thread
+        )
+        self._calls: dict[int, Call] = {}
+        self._ids = itertools.count(1)
+        self._starting: asyncio.Task[None] | None = None
+        self._workspaces: dict[str, None] = {}
+        self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
+        self._dirty: dict[tuple[str, str], None] = {}
+        self._unloading = False
+        self._files: tuple[object, ...] = ()
+        """The model's files when the process was started."""
+
+    # What the engine knows
+
+    def open_workspace(self, folder: str) -> None:
+        """Use the datastore of a workspace from now on, in later processes too."""
+        self._workspaces[folder] = None
+        self._child.send({"op": "open_workspace", "folder": folder})
+
+    def reload_index(self, folder: str, store: str) -> None:
+        """The datastore of a workspace, kept in ``store``, changed on disk."""
+        if folder in self._workspaces:
+            self._child.send({"op": "reload_index", "folder": folder, "store": store})
+
+    def close_workspace(self, folder: str) -> None:
+        """No client has the workspace open any more."""
+        self._workspaces.pop(folder, None)
+        self._child.send({"op": "close_workspace", "folder": folder})
+
+    def set_buffer(
+        self, folder: str, path: str, read: Callable[[], str], opened: bool = False
+    ) -> None:
+        """An open document changed; ``read`` gives its text, sent with the next request.
+
+        That of one that was ``opened`` is sent at once: many sent together would hold others up.
+        """
+        self._buffers[folder, path] = read
+        self._dirty[folder, path] = None
+        if opened and self._child.alive:
+            self._send_buffer(folder, path)
+
+    def close_buffer(self, folder: str, path: str) -> None:
+        """A document was closed."""
+        self._buffers.pop((folder, path), None)
+        self._dirty.pop((folder, path), None)
+        self._child.send({"op": "close_buffer", "folder": folder, "path": path})
+
+    def accepted(self, folder: str, before: str, text: str) -> None:
+        """A user took ``text``, which stood after ``before``: later drafts may come from it."""
+        self._child.send({"op": "accepted", "folder": folder, "before": before, "text": text})
+
+    # Requests
+
+    def complete(
+        self,
+        job: CompletionJob,
+        client: str,
+        on_spans: OnSpans | None = None,
+        urgency: int = COMPLETION,
+    ) -> Call:
+        """Ask for a completion; the future holds a JobResult."""
+        return self._call("complete", asdict(job), client, urgency, on_spans)
+
+    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
+        """Ask for an edit; the future holds a JobResult."""
+        return self._call("edit", asdict(job), client, urgency, on_spans)
+
+    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
+        """Compute the prompt of a request that may come."""
+        return self._call("prefill", asdict(job), client, urgency, None)
+
+    def _call(
+        self,
+        operation: str,
+        job: dict[str, Any],
+        client: str,
+        urgency: int,
+        on_spans: OnSpans | None,
+    ) -> Call:
+        call_id = next(self._ids)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
+        self._calls[call_id] = call
+        if len(self._calls) == 1:
+            self.on_busy()
+        self.last_used = time.monotonic()
+        self.request_count += 1
+        if self.refused:
+            assert self.failure is not None
+            self._finish(call_id, error=self.failure.error)
+            return call
+        frame = {"op": operation, "id": call_id, "job": job, "client": client, "urgency": urgency}
+        if self._child.alive:
+            self._send_job(frame)
+        else:
+            in_background(self._send_when_started(frame))
+        return call
+
+    async def _send_when_started(self, frame: Frame) -> None:
+        call = self._calls.get(frame["id"])
+        try:
+            await self.start()
+        except ModelUnavailable as error:
+            self._finish(frame["id"], error=error)
+        except OSError as error:
+            unavailable = EngineUnavailable(f"the engine cannot start: {error}")
+            self._finish(frame["id"], error=unavailable)
+        if call is not None and call.id in self._calls and not self._send_job(frame):
+            self._finish(call.id, error=EngineUnavailable("the engine does not run"))
+
+    def _send_job(self, frame: Frame) -> bool:
+        for folder, path in list(self._dirty):
+            self._send_buffer(folder, path)
+        return self._child.send(frame)
+
+    def _send_buffer(self, folder: str, path: str) -> None:
+        del self._dirty[folder, path]
+        text = self._buffers[folder, path]()
+        self._child.send({"op": "set_buffer", "folder": folder, "path": path, "text": text})
+
+    def _cancel(self, call_id: int) -> None:
+        """Stop a call: the engine answers it within one forward, and nobody waits for that."""
+        if call_id not in self._calls:
+            return
+        self._calls[call_id].cancelled = time.monotonic()
+        if not self._child.send({"op": "cancel", "id": call_id}):
+            self._finish(call_id, error=EngineUnavailable("cancelled before the engine was up"))
+
+    def note_pace(self, result: JobResult, plain: bool) -> None:
+        """A text was written with or without drafts, to compare the two."""
+        if result.tokens:
+            self._pace_s[plain] = result.seconds / result.tokens
+        if len(self._pace_s) == 2 and self._pace_s[False]:
+            self.speedup = round(self._pace_s[True] / self._pace_s[False], 2)
+
+    @property
+    def refused(self) -> str:
+        """Why requests have no chance just now; empty when they have one."""
+        if self.state != "failed" or self.failure is None or not self.failure.holds:
+            return ""
+        return str(self.failure.error)
+
+    # The process
+
+    async def start(self) -> None:
+        """Have a process, after a death with back-off. Returns when frames can be sent.
+
+        Raises ModelUnavailable, without a process, where the model's path or headers show that it
+        cannot be loaded.
+        """
+        if self._child.alive:
+            return
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.ensure_future(self._start())
+        await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        await self._check_model()
+        await asyncio.sleep(self._child.back_off_s)
+        self._change("loading", "loading the model")
+        await self._child.start()
+        for folder in self._workspaces:
+            self._child.send({"op": "open_workspace", "folder": folder})
+        self._dirty = dict.fromkeys(self._buffers)
+        for folder, path in list(self._dirty):
+            if (folder, path) in self._dirty:
+                self._send_buffer(folder, path)
+                await asyncio.sleep(0)
+
+    async def _check_model(self) -> None:
+        # Not on this thread: a folder may be on a disk that is far away.
+        self._files = await asyncio.to_thread(files_state, self.key.model)
+        try:
+            await asyncio.to_thread(check_model, self.key.model)
+        except ModelUnavailable as error:
+            self._fail(error.cause, error.remedy)
+            raise
+
+    def unload(self) -> None:
+        """End the process and give its memory back; the next request starts another."""
+        if self._child.alive:
+            self._unloading = True
+            self._child.kill()
+
+    async def close(self) -> None:
+        """End the process."""
+        self._unloading = True
+        await self._child.close()
+
+    @property
+    def busy(self) -> bool:
+        """A request is under way."""
+        return bool(self._calls)
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that are under way or wait."""
+        return sum(call.cancelled is None for call in self._calls.values())
+
+    @property
+    def stopping(self) -> int:
+        """Cancelled requests that the engine has not said to have stopped."""
+        return len(self._calls) - self.queue_length
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine."""
+        return self._child.pid if self._child.alive else None
+
+    def _died(self) -> None:
+        if self.state == "failed":
+            return
+        if self.state == "loading" and self._child.deaths > 1 and not self._unloading:
+            self._fail(
+                "the engine process ended while it loaded the model, again",
+                f"choose a smaller model, or see what is said in {log_folder()}",
+                lasting=False,
+            )
+            return
+        self._fail_calls(
+            EngineUnavailable("the engine process ended; the next request starts it again")
+        )
+        if self._unloading:
+            self._unloading = False
+            self._child.forgive()
+            self._change("idle", "unloaded")
+        else:
+            logger.warning("the engine process died")
+            self._change("idle", "the engine process died; the next request starts it again")
+
+    # Frames
+
+    @property
+    def hung(self) -> bool:
+        """Requests wait and nothing was heard for so long that nothing will be."""
+        if self.state != "ready" or not self._calls:
+            return False
+        since = max(self.last_heard, min(call.started for call in self._calls.values()))
+        return time.monotonic() - since > hung_after_s()
+
+    def restart(self) -> None:
+        """End a process that hangs: its requests fail, the next one starts another."""
+        logger.warning("the engine process %s hangs and is ended", self.pid)
+        self._child.kill()
+
+    def _receive(self, frame: Frame) -> None:
+        self.last_heard = time.monotonic()
+        event = frame["event"]
+        if event == "state":
+            self.model = frame.get("model", self.model)
+            self.dtype = frame.get("dtype", self.dtype)
+            self.fills = frame.get("fills", self.fills)
+            if frame["state"] == "failed":
+                self._fail(frame["message"], frame["remedy"], frame["lasting"])
+                return
+            if frame["state"] == "ready":
+                self.failure = None
+                self._child.forgive()
+            self._change(frame["state"], frame["message"])
+        elif event == "spans":
+            call = self._calls.get(frame["id"])
+            if call is not None and call.on_spans is not None:
+                call.on_spans([Span(**span) for span in frame["spans"]])
+        elif event == "result":
+            self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
+        elif event == "error" and frame["id"] is not None:
+            self._finish(frame["id"], error=EngineFailed(frame["message"], frame["kind"]))
+
+    def _finish(
+        self,
+        call_id: int,
+        result: Any = None,
+        error: Exception | None = None,
+        forward_s: float = 0.0,
+    ) -> None:
+        call = self._calls.pop(call_id, None)
+        if call is not None and not self._calls:
+            self.on_busy()
+        if call is None or call.future.done():
+            return
+        self.last_used = time.monotonic()
+        if error is not None:
+            call.future.set_exception(error)
+            # A call that nobody awaits any more is no error of ours.
+            call.future.exception()
+            return
+        if call.cancelled is not None:
+            self.cancels_s.append(time.monotonic() - call.cancelled)
+            self.cancel_forwards_s.append(forward_s)
+        elif call.urgency == COMPLETION:
+            self.latencies_s.append(time.monotonic() - call.started)
+        if isinstance(result, dict) and "spans" in result:
+            spans = [Span(**span) for span in result.pop("spans")]
+            result = JobResult(spans=spans, **result)
+        call.future.set_result(result)
+
+    def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
+        """There is no model: whoever waits is told, and nothing is tried until that may help."""
+        logger.warning("the model cannot be loaded: %s", cause)
+        self.failure = LoadFailure(self.key.model, cause, remedy, self._files, lasting)
+        self._change("failed", cause)
+        self._fail_calls(self.failure.error)
+
+    def _fail_calls(self, error: Exception) -> None:
+        for call_id in list(self._calls):
+            self._finish(call_id, error=error)
+
+    def _change(self, state: str, message: str) -> None:
+        self.state, self.message = state, message
+        self._on_change()

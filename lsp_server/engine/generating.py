@@ -1,0 +1,216 @@
+"""Jobs as prompts for the engine, and what the engine made of them as results."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from lsp_server.documents import line_end, split_lines
+from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
+from lsp_server.editing.pieces import split_at_definitions
+from lsp_server.editing.shown_text import ShownText, readable
+from lsp_server.editing.splice import spliced
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.engine.spans import SpanBuilder
+from lsp_server.errors import NothingToContinue
+
+if TYPE_CHECKING:
+    from accel.decoding import Generation
+    from accel.engine import Engine
+    from accel.text.prompts import Prompt
+
+OnSpans = Callable[[list[Span]], None]
+Steps = Generator[list[Span], None, JobResult]
+
+CONTEXT_TOKENS = 1024
+"""Prompt of a completion. Longer ones cost more to compute cold than they help a small model."""
+CONTEXT_S = 0.06
+"""Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
+MOST_CONTEXT_TOKENS = 1024
+CONTEXT_STEP = 64
+LONGEST_ANSWER = 2
+ANSWER_TOKENS = 256
+"""An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
+CUT = ("cancelled", "length", "loop")
+"""How an answer ended that is not whole."""
+PROBED_ROWS = 128
+"""Rows of the forward from whose time the speed of a prefill is taken."""
+
+
+def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet]) -> Prompt:
+    """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
+    (``accel.errors``)."""
+    from accel.text.prompts import fim_prompt
+
+    context = context_tokens(engine, job)
+    prompt = fim_prompt(
+        engine.tokenizer,
+        sound(job.prefix),
+        sound(job.suffix),
+        path=job.path,
+        snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
+        budget=min(engine.max_positions - job.max_tokens - 1, CONTEXT_TOKENS + context),
+        snippet_budget=context,
+        order=engine.fim_order,
+    )
+    if not len(prompt.tokens):
+        raise NothingToContinue("there is no text to go on from; write the first words")
+    return prompt
+
+
+def context_tokens(engine: Engine, job: CompletionJob) -> int:
+    """Tokens of other files in the prompt of a job: what was asked for, or what is computed in
+    :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
+    most = (engine.max_positions - job.max_tokens) // 4
+    if job.context_tokens >= 0:
+        return min(job.context_tokens, most)
+    rate = PROBED_ROWS / engine.planner.seconds(PROBED_ROWS, CONTEXT_TOKENS)
+    affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
+    return min(affordable, MOST_CONTEXT_TOKENS, most)
+
+
+def shown_job(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
+    """What the model reads of an edit, and the edit with that in place of the text itself."""
+    from accel.text.legible import legible_to, wants_spaces
+
+    tokenizer = engine.tokenizer
+    shown = ShownText(
+        job.selection,
+        job.instruction,
+        legible=legible_to(tokenizer),
+        spaces=wants_spaces(tokenizer),
+    )
+    return shown, replace(
+        job,
+        selection=shown.text,
+        instruction=shown.instruction,
+        before=readable(job.before),
+        after=readable(job.after),
+    )
+
+
+def put_in(shown: ShownText, job: EditJob, result: JobResult) -> JobResult:
+    """The result with the answer put into the text that the user selected; an answer that was cut
+    stays as it is. Raises EditRefused where the answer does not fit."""
+    if result.stopped_by not in CUT:
+        around = [*split_lines(job.before), *split_lines(job.selection), *split_lines(job.after)]
+        end = next((found for line in around if (found := line_end(line))), "\n")
+        tabs = any(line.startswith("\t") for line in around)
+        result.text = spliced(shown, result.text, end, tabs)
+    return result
+
+
+class EditPart(NamedTuple):
+    """A piece of a selection; without a prompt it stays as it is."""
+
+    text: str
+    prompt: Prompt | None
+
+
+def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Iterator[EditPart]:
+    """What the model is asked for one after another, and what stays between. Raises AccelError.
+
+    Of an edit whose places are known only the lines around them are asked for. A selection that
+    does not fit into one answer is cut at its definitions.
+    """
+    from accel.text.prompts import excerpt_prompts
+
+    asked = excerpt_prompts(engine.tokenizer, sound(job.instruction), sound(job.selection))
+    if asked and all(fits(text) for text, prompt in asked if prompt is not None):
+        yield from itertools.starmap(EditPart, asked)
+        return
+    for piece in split_at_definitions(job.selection, fits):
+        yield EditPart(piece, edit_prompt(engine, replace(job, selection=piece)))
+
+
+def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
+    """The prompt of an edit. Raises AccelError."""
+    from accel.text.prompts import edit_prompt as prompt_of
+
+    return prompt_of(
+        engine.tokenizer,
+        sound(job.instruction),
+        sound(job.selection),
+        before=sound(job.before),
+        after=sound(job.after),
+        language=job.language,
+        path=job.path,
+        budget=engine.max_positions // 2,
+    )
+
+
+def answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
+    """How many tokens an answer may have before it is cut."""
+    room = engine.max_positions - len(prompt.tokens) - 1
+    longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
+    return min(job.max_tokens, room, longest)
+
+
+def result_of(
+    generation: Generation, builder: SpanBuilder, plain_forward_s: float = 0.0
+) -> JobResult:
+    """A finished generation as a result."""
+    statistics = generation.statistics
+    return JobResult(
+        text=generation.text,
+        spans=builder.cut(len(generation.text)),
+        tokens=statistics.tokens,
+        forwards=statistics.forwards,
+        seconds=statistics.decode_s,
+        prefill_seconds=statistics.prefill_s,
+        sources=dict(statistics.sources),
+        stopped_by=generation.stopped_by,
+        plain_seconds=statistics.tokens * plain_forward_s,
+    )
+
+
+def answer(result: JobResult, fence: str, original: str) -> JobResult:
+    """The code of an answer, ending as the original ends."""
+    if fence:
+        from accel.text.fences import code_in
+
+        result.text = code_in(result.text, fence)
+    if result.stopped_by not in CUT:
+        whole = with_start_of(original, with_end_of(original, result.text))
+        result.text = with_indentation_of(original, whole)
+    return result
+
+
+def joined(results: list[JobResult]) -> JobResult:
+    """The answers for the pieces of a selection as one."""
+    sources: Counter[str] = Counter()
+    for result in results:
+        sources.update(result.sources)
+    return JobResult(
+        text="".join(result.text for result in results),
+        spans=[span for result in results for span in result.spans],
+        tokens=sum(result.tokens for result in results),
+        forwards=sum(result.forwards for result in results),
+        seconds=sum(result.seconds for result in results),
+        prefill_seconds=sum(result.prefill_seconds for result in results),
+        sources=dict(sources),
+        stopped_by=results[-1].stopped_by,
+        plain_seconds=sum(result.plain_seconds for result in results),
+    )
+
+
+def sound(text: str) -> str:
+    """``text`` without lone surrogates, which no tokenizer takes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def finished(steps: Steps, on_spans: OnSpans | None) -> JobResult:
+    """Run to the end; ``on_spans`` gets what every step brought."""
+    while True:
+        try:
+            spans = next(steps)
+        except StopIteration as end:
+            result: JobResult = end.value
+            return result
+        if on_spans is not None:
+            on_spans(spans)

@@ -1,0 +1,38 @@
+"""Why an engine has no model, and until when nothing is tried again."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from lsp_server.engine.model_paths import files_state
+from lsp_server.errors import ModelUnavailable
+
+RETRY_S = 60.0
+"""What may pass by itself, as a lack of memory, is tried again after so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailure:
+    """A model that could not be loaded."""
+
+    model: str
+    cause: str
+    remedy: str
+    files: tuple[object, ...]
+    """The model's files when it was tried."""
+    lasting: bool = True
+    """It cannot pass by itself: the files are wrong."""
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def error(self) -> ModelUnavailable:
+        """What requests are answered with."""
+        return ModelUnavailable(self.cause, self.remedy)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is of no use to try again: no file has changed, and no time has passed."""
+        wait_s = math.inf if self.lasting else RETRY_S
+        return time.monotonic() - self.since < wait_s and files_state(self.model) == self.files

@@ -1,0 +1,409 @@
+"""The one place that joins accel and repo_index: completions and edits on a model and its index.
+
+``EngineService`` is used in process by commands and benches, and by the daemon as a child process
+(``python -m lsp_server.engine.process``). Importing this module loads neither torch nor an index.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from lsp_server.completion import stopping
+from lsp_server.completion.cross_file import CrossFile
+from lsp_server.completion.fitting import LineFitter
+from lsp_server.editing.loops import LoopWatch
+from lsp_server.engine import warming
+from lsp_server.engine.calibration_file import Learnt
+from lsp_server.engine.compiling import compile_at_once
+from lsp_server.engine.garbage import settle
+from lsp_server.engine.generating import (
+    CUT,
+    OnSpans,
+    Steps,
+    answer,
+    answer_tokens,
+    completion_prompt,
+    context_tokens,
+    edit_parts,
+    edit_prompt,
+    finished,
+    joined,
+    put_in,
+    result_of,
+    shown_job,
+    sound,
+)
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
+from lsp_server.engine.pool import Spares
+from lsp_server.engine.spans import SpanBuilder
+from lsp_server.index.workspaces import WorkspaceIndexes, tokenizer_of
+from lsp_server.protocol.framing import Frame
+
+if TYPE_CHECKING:
+    from accel.draft_tree import TokenArray
+    from accel.drafting.base import Drafter
+    from accel.drafting.history import History
+    from accel.engine import Engine
+    from accel.request import GenerationRequest
+    from accel.session import Session
+    from accel.text.prompts import Prompt
+    from repo_index.indexer import Progress
+
+__all__ = ["EngineService", "tokenizer_of"]
+
+Cancelled = Callable[[], bool]
+
+COMPLETION_NODES = 64
+EDIT_NODES = 128
+PIECE_TOKENS = 512
+"""Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
+TYPICAL_CONTEXT = 512
+"""Tokens behind which a forward is priced when a drafter is chosen."""
+SWITCH_S = 0.001
+EDIT_KEY: tuple[str, ...] = ("edit",)
+
+
+def _never() -> bool:
+    return False
+
+
+class EngineService:
+    """A model, its sessions and drafters, and the indexes of the workspaces that are open.
+
+    Not thread-safe: one thread decodes. Loads at first use.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        dtype: Literal["auto", "fp32", "bf16", "int8"] = "auto",
+        threads: int | None = None,
+        device: str = "auto",
+        common: bool = True,
+        adaptive_tokens: bool = False,
+    ) -> None:
+        """``adaptive_tokens``: draft completions by the model's own, where it has such."""
+        self._wants_adaptive = adaptive_tokens
+        self._options: dict[str, Any] = {"dtype": dtype, "threads": threads, "device": device}
+        self._model = model or None
+        self._engine: Engine | None = None
+        self._sessions: Spares[Session] = Spares()
+        self._drafters: Spares[Drafter] = Spares()
+        self._learnt: Learnt | None = None
+        self._history: History | None = None
+        self._fitter: LineFitter | None = None
+        self._cross_file = CrossFile(self._encode, self._decode)
+        self.indexes = WorkspaceIndexes(self._model, common)
+
+    def _encode(self, text: str) -> TokenArray:
+        return self.engine.tokenizer.encode(sound(text))
+
+    def _decode(self, tokens: TokenArray) -> str:
+        return self.engine.tokenizer.decode(tokens)
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded engine."""
+        self.load()
+        assert self._engine is not None
+        return self._engine
+
+    def load(self, told: Callable[[str], None] = lambda message: None) -> None:
+        """Load the model; ``told`` what takes long. Raises AccelError."""
+        if self._engine is None:
+            from accel.engine import Engine
+
+            ahead = warming.parts_to_compile(self._model, **self._options)
+            compile_at_once(ahead + self.indexes.parts_to_compile(), told)
+            self._engine = Engine.load(self._model, **self._options)
+            self._fitter = LineFitter(self._engine)
+            self._warm_up()
+            settle()
+
+    def _warm_up(self) -> None:
+        """Load what is compiled now: the first request would wait for it."""
+        from accel.drafting.history import History
+
+        warming.warm_up_drafting()
+        self.indexes.warm_up(self.engine.tokenizer.vocabulary_size)
+        warming.warm_up_requests(self.complete, self.edit)
+        self._sessions.clear()
+        self._drafters.clear()
+        self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
+        self._history = History()
+
+    # Workspaces and buffers
+
+    def open_workspace(self, folder: str) -> None:
+        """Map the datastore of a workspace, if one was built."""
+        self.indexes.datastore(folder)
+
+    def index_workspace(
+        self, folder: str, progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Bring the datastore of a workspace in line in this process, and map it."""
+        self.indexes.build(folder, progress)
+
+    def reload_index(self, folder: str, store: str = "") -> None:
+        """Another process wrote the datastore (in ``store`` when not where it should be)."""
+        self.indexes.reload(folder, store)
+
+    def close_workspace(self, folder: str) -> None:
+        """Forget a workspace."""
+        self.indexes.forget(folder)
+        self._cross_file.forget(folder)
+
+    def set_buffer(self, workspace: str, path: str, text: str) -> None:
+        """An open document reads ``text`` now; it counts in place of its file."""
+        self.indexes.set_buffer(workspace, path, text)
+
+    def close_buffer(self, workspace: str, path: str) -> None:
+        """A document was closed; its file counts again."""
+        self.indexes.close_buffer(workspace, path)
+
+    # Jobs
+
+    def remember(self, workspace: str, before: str, text: str) -> None:
+        """A user took ``text`` after ``before``: it counts twice among what was written there."""
+        if self._history is not None and workspace:
+            self._history.remember(workspace, self._encode(before), self._encode(text))
+
+    def complete(
+        self, job: CompletionJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
+    ) -> JobResult:
+        """One completion. ``on_spans`` gets the new spans of every forward."""
+        return finished(self.complete_steps(job, cancelled), on_spans)
+
+    def edit(
+        self, job: EditJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
+    ) -> JobResult:
+        """One edit; the text is what the selection becomes."""
+        return finished(self.edit_steps(job, cancelled), on_spans)
+
+    def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
+        """A completion that yields after every forward, so that others can go between."""
+        prompt = self._completion_prompt(job)
+        assert self._fitter is not None
+        fitted = self._fitter.line(job, prompt, self._sessions, cancelled)
+        if fitted is not None:
+            yield fitted.spans
+            return fitted
+        rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
+        key = ("complete", job.workspace, job.path)
+        request = self._request(job, prompt, COMPLETION_NODES, cancelled)
+        request.stop_rule = rule
+        result = yield from self._generate(key, request, job.plain, self._mixture)
+        if self._learnt is not None:
+            self._learnt.completed()
+        return result
+
+    def _completion_prompt(self, job: CompletionJob) -> Prompt:
+        """The prompt of a completion, with text of other files where it is wanted."""
+        budget = context_tokens(self.engine, job)
+        snippets: list[Snippet] = []
+        if budget:
+            snapshot = self.indexes.snapshot(job.workspace)
+            snippets = self._cross_file.snippets(job, snapshot, budget)
+        return completion_prompt(self.engine, job, snippets)
+
+    def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
+        """An edit that yields after every forward, part by part."""
+        shown, asked = shown_job(self.engine, job)
+        results: list[JobResult] = []
+        for text, prompt in edit_parts(self.engine, asked, self._fits):
+            if prompt is None:
+                results.append(kept(text))
+                yield results[-1].spans
+                continue
+            watch = LoopWatch(text, cancelled)
+            request = self._request(job, prompt, EDIT_NODES, watch.cancelled)
+            request.max_tokens = answer_tokens(self.engine, job, prompt)
+            request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+            steps = self._generate(EDIT_KEY, request, job.plain, self._reuse)
+            result = yield from watch.over(steps)
+            results.append(answer(result, prompt.fence, text))
+            if result.stopped_by in CUT:
+                break
+        return put_in(shown, job, joined(results))
+
+    def _fits(self, selection: str) -> bool:
+        """Whether a selection is short enough to be rewritten in one piece."""
+        tokenizer = self.engine.tokenizer
+        limit = self.engine.max_positions // 4 if tokenizer.chat_template else PIECE_TOKENS
+        return len(tokenizer.encode(sound(selection))) <= limit
+
+    def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
+        """Compute the prompt of a request that may come. Returns the tokens held."""
+        key = ("complete", job.workspace, job.path) if isinstance(job, CompletionJob) else EDIT_KEY
+        if isinstance(job, EditJob):
+            prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
+        else:
+            prompt = self._completion_prompt(job)
+        with self._sessions.lend(key, self.engine.session) as session:
+            self.engine.prefill(prompt.tokens, session, cancelled)
+            return session.length
+
+    def _request(
+        self, job: CompletionJob | EditJob, prompt: Prompt, nodes: int, cancelled: Cancelled
+    ) -> GenerationRequest:
+        from accel.drafting.base import DraftRequest
+        from accel.request import GenerationRequest
+        from accel.verification.sampling import Sampling
+
+        cursor = None
+        if isinstance(job, CompletionJob):
+            cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
+        index: Any = self.indexes.snapshot(job.workspace, cursor)
+        return GenerationRequest(
+            prompt=prompt.tokens,
+            max_tokens=job.max_tokens,
+            draft_request=DraftRequest(
+                prompt.text,
+                sampling=Sampling(job.temperature, top_p=job.top_p, seed=job.seed),
+                suffix=prompt.suffix_tokens,
+                original=prompt.original_tokens,
+                expected=prompt.expected_tokens,
+                closing=prompt.closing_tokens,
+                index=index,
+                workspace=job.workspace,
+                given=prompt.tokens,
+            ),
+            sampling=Sampling(temperature=job.temperature, top_p=job.top_p, seed=job.seed),
+            stop_tokens=prompt.stop_tokens,
+            required_prefix=prompt.required_prefix,
+            max_nodes=nodes,
+            cancelled=cancelled,
+        )
+
+    def _generate(
+        self,
+        key: tuple[str, ...],
+        request: GenerationRequest,
+        plain: bool,
+        new_drafter: Callable[[], Drafter],
+    ) -> Steps:
+        engine = self.engine
+        builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
+        kind = key[:2]
+        with (
+            self._sessions.lend(key, engine.session) as session,
+            self._drafters.lend(kind, new_drafter) as drafter,
+        ):
+            request.drafter = None if plain else drafter
+            # Rules of papers have no calibrated chances: their drafts are verified as they are.
+            request.plan = drafter.name == "redraft"
+            generation = engine.generate(request, session)
+            for chunk in generation:
+                names = [source.name.lower() for source in chunk.sources]
+                yield builder.add(chunk.tokens.tolist(), names)
+        return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
+
+    def _mixture(self) -> Drafter:
+        from accel.drafting import retrieval_drafter
+
+        if self._wants_adaptive and self.engine.model.adaptive_tokens:
+            from accel.drafting.published.sdsat import SdsatDrafter
+
+            return SdsatDrafter(self.engine)
+        learnt = self._learnt.calibration if self._learnt is not None else None
+        return retrieval_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
+
+    def _reuse(self) -> Drafter:
+        from accel.drafting.copy.drafter import ReuseDrafter
+
+        return ReuseDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
+
+    # As a child process
+
+    def control(self, frame: Frame) -> Any:
+        """Frames of the daemon that are no jobs."""
+        operation = frame["op"]
+        if operation == "open_workspace":
+            self.open_workspace(frame["folder"])
+        elif operation == "reload_index":
+            self.reload_index(frame["folder"], frame.get("store", ""))
+        elif operation == "close_workspace":
+            self.close_workspace(frame["folder"])
+        elif operation == "set_buffer":
+            self.set_buffer(frame["folder"], frame["path"], sound(frame["text"]))
+        elif operation == "close_buffer":
+            self.close_buffer(frame["folder"], frame["path"])
+        elif operation == "accepted":
+            self.remember(frame["folder"], frame["before"], frame["text"])
+        elif operation == "status":
+            return self.status()
+        else:
+            raise ValueError(f"unknown operation {operation}")
+        return None
+
+    def status(self) -> dict[str, Any]:
+        """Model, dtype, memory of the KV caches, and whether it can fill in the middle."""
+        if (engine := self._engine) is None:
+            return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
+        return {
+            "model": engine.name,
+            "dtype": engine.dtype,
+            "kv_bytes": sum(session.nbytes for session in self._sessions),
+            "tokenizer": engine.tokenizer.sha256,
+            "fills": engine.fim_order is not None,
+            "workspaces": self.indexes.folders,
+        }
+
+    def interrupt(self) -> None:
+        """Have the job that is decoded now ask whether it goes on. For other threads."""
+        if (engine := self._engine) is not None:
+            engine.interrupt()
+
+    def rest(self) -> None:
+        """Nothing came for a while: pages of mapped indexes go back to the system."""
+        for folder in self.indexes.folders:
+            self.indexes.datastore(folder).release()
+
+    def close(self) -> None:
+        """Let go of the model and the indexes."""
+        if self._learnt is not None:
+            self._learnt.save()
+        self._sessions.clear()
+        self._drafters.clear()
+        self.indexes.clear()
+        self._engine = None
+
+
+def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
+    """Serve the daemon over a pair of files. ``arguments`` as on the command line."""
+    from lsp_server.engine.child import FramePipe
+    from lsp_server.engine.scheduler import EngineLoop
+
+    # The thread that reads a cancel gets its turn within a millisecond of one that decodes.
+    sys.setswitchinterval(SWITCH_S)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--no-common", action="store_true")
+    parser.add_argument("--adaptive-tokens", action="store_true")
+    args = parser.parse_args(arguments)
+    service = EngineService(
+        args.model,
+        dtype=args.dtype,
+        device=args.device,
+        threads=args.threads or None,
+        common=not args.no_common,
+        adaptive_tokens=args.adaptive_tokens,
+    )
+    pipe = FramePipe(source, target)
+    EngineLoop(service, pipe.read, pipe.write).run()
+
+
+if __name__ == "__main__":
+    from lsp_server.engine.child import serve_frames_on_stdio
+    from lsp_server.log import start_log
+
+    start_log("engine")
+    serve_frames_on_stdio(main_on)

@@ -1,0 +1,297 @@
+"""The engine process's one decode loop: the most urgent job goes on, one forward at a time.
+
+Between two forwards, and between two chunks of a prefill, a job asks whether it is cancelled. That
+question is also where more urgent jobs are served, so a completion never waits for more than one
+forward of an edit. Jobs of the same urgency take turns by client.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.errors import RedraftError
+from lsp_server.protocol.framing import Frame
+
+logger = logging.getLogger(__name__)
+
+COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
+"""Urgency of jobs, the most urgent first."""
+
+REST_S = 20.0
+"""Without work for so long, the service rests."""
+
+Steps = Iterator[list[Span]]
+
+
+class Service(Protocol):
+    """What the loop needs of :class:`lsp_server.engine.process.EngineService`."""
+
+    def load(self, told: Callable[[str], None]) -> None: ...
+    def complete_steps(
+        self, job: CompletionJob, cancelled: Callable[[], bool]
+    ) -> Iterator[list[Span]]: ...
+    def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]: ...
+    def prefill(self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]) -> int: ...
+    def control(self, frame: Frame) -> Any: ...
+    def status(self) -> dict[str, Any]: ...
+    def interrupt(self) -> None: ...
+    def rest(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Job:
+    """One request of the daemon."""
+
+    id: int
+    operation: str
+    payload: dict[str, Any]
+    urgency: int
+    client: str
+    arrived: float
+    cancel: threading.Event = field(default_factory=threading.Event)
+    cancelled: float = 0.0
+    """When the cancel was read."""
+    noticed: float = 0.0
+    """When the job saw it: the forward that ran in between had ended."""
+    steps: Steps | None = None
+    running: bool = False
+    """Its step is on the stack now; it cannot be stepped again."""
+    last_step: int = 0
+
+
+class EngineLoop:
+    """Reads frames on one thread, decodes on another, and answers in frames."""
+
+    def __init__(
+        self,
+        service: Service,
+        read: Callable[[], Frame | None],
+        write: Callable[[Frame], None],
+    ) -> None:
+        self._service = service
+        self._read = read
+        self._write = write
+        self._jobs: dict[int, Job] = {}
+        self._controls: list[Frame] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._clock = itertools.count(1)
+        self._last_client_turn: dict[str, int] = {}
+        self._rested = False
+
+    def run(self) -> None:
+        """Load the model and serve until the other side closes or says ``end``."""
+        threading.Thread(target=self._read_frames, name="frames", daemon=True).start()
+        self._tell_loading("loading the model")
+        try:
+            self._service.load(self._tell_loading)
+        except Exception as error:
+            logger.exception("the model cannot be loaded")
+            self._write(_load_failure(error))
+            return
+        self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
+        while not self._ended:
+            self._serve_one_turn()
+        self._service.close()
+
+    def _tell_loading(self, message: str) -> None:
+        self._write({"event": "state", "state": "loading", "message": message})
+
+    def _read_frames(self) -> None:
+        while (frame := self._read()) is not None and frame["op"] != "end":
+            with self._changed:
+                self._take(frame)
+                self._changed.notify()
+        with self._changed:
+            self._ended = True
+            for job in self._jobs.values():
+                job.cancel.set()
+            self._changed.notify()
+
+    def _take(self, frame: Frame) -> None:
+        operation = frame["op"]
+        if operation == "cancel":
+            self._cancel(frame["id"])
+        elif operation in ("complete", "edit", "prefill"):
+            self._jobs[frame["id"]] = Job(
+                frame["id"],
+                operation,
+                frame["job"],
+                frame["urgency"],
+                frame["client"],
+                time.perf_counter(),
+            )
+        else:
+            self._controls.append(frame)
+        self._service.interrupt()
+
+    def _cancel(self, job_id: int) -> None:
+        """Stop a job within one forward; one that has not begun ends here."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            return
+        job.cancelled = time.perf_counter()
+        job.cancel.set()
+        if job.steps is None and not job.running:
+            del self._jobs[job_id]
+            self._answer(job_id)
+
+    def _serve_one_turn(self) -> None:
+        if not self._wait_for_work():
+            # Nothing came for a while: memory that can be had again quickly is given back.
+            self._rested = True
+            self._service.rest()
+            return
+        self._rested = False
+        self._serve_controls()
+        job = self._most_urgent(PREFILL + 1)
+        if job is not None:
+            self._step(job)
+
+    def _wait_for_work(self) -> bool:
+        """Whether there is work; False once when there was none for :data:`REST_S`."""
+        with self._changed:
+            while not (self._ended or self._controls or self._jobs):
+                if not self._changed.wait(None if self._rested else REST_S):
+                    return False
+        return True
+
+    def _serve_controls(self) -> None:
+        with self._changed:
+            frames, self._controls = self._controls, []
+        for frame in frames:
+            try:
+                answer: Any = self._service.control(frame)
+            except Exception as error:
+                logger.exception("%s failed", frame["op"])
+                self._answer(frame.get("id"), error=error)
+                continue
+            if "id" in frame:
+                self._answer(frame["id"], result=answer)
+
+    def _most_urgent(self, below: int) -> Job | None:
+        """The job whose turn it is among those more urgent than ``below``, and cancelled ones.
+
+        Those come first: they end at once, without a forward. A completion that has begun is
+        finished next: it is short, and its client waits for it.
+        """
+        with self._changed:
+            waiting = [
+                job
+                for job in self._jobs.values()
+                if (job.urgency < below or job.cancel.is_set()) and not job.running
+            ]
+        return min(waiting, key=self._turn, default=None)
+
+    def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
+        begun = job.steps is not None and job.urgency != EDIT
+        fair = job.last_step if job.urgency == EDIT else self._last_client_turn.get(job.client, 0)
+        return not job.cancel.is_set(), job.urgency, not begun, fair, job.id
+
+    def _cancelled(self, job: Job) -> Callable[[], bool]:
+        """The question a job asks between forwards; more urgent jobs are served inside it."""
+
+        def asked() -> bool:
+            while not job.cancel.is_set():
+                if self._controls:
+                    self._serve_controls()
+                urgent = self._most_urgent(job.urgency)
+                if urgent is None:
+                    return False
+                self._step(urgent)
+            job.noticed = job.noticed or time.perf_counter()
+            return True
+
+        return asked
+
+    def _step(self, job: Job) -> None:
+        """One forward of ``job``, or its end."""
+        with self._changed:
+            # The reading thread may have ended it since it was chosen.
+            if job.id not in self._jobs:
+                return
+            job.running = True
+        job.last_step = next(self._clock)
+        self._last_client_turn[job.client] = job.last_step
+        try:
+            if job.steps is None:
+                job.steps = self._begin(job)
+            spans = next(job.steps)
+            self._write({"id": job.id, "event": "spans", "spans": [asdict(one) for one in spans]})
+        except StopIteration as end:
+            self._end(job, result=end.value)
+        except RedraftError as error:
+            self._end(job, error=error)
+        except Exception as error:
+            logger.exception("%s failed", job.operation)
+            self._end(job, error=error)
+        finally:
+            job.running = False
+
+    def _begin(self, job: Job) -> Steps:
+        asked = self._cancelled(job)
+        if job.operation == "complete":
+            return self._service.complete_steps(completion_job(job.payload), asked)
+        if job.operation == "edit":
+            return self._service.edit_steps(EditJob(**job.payload), asked)
+        return self._prefill_steps(job, asked)
+
+    def _prefill_steps(self, job: Job, asked: Callable[[], bool]) -> Steps:
+        payload = job.payload
+        work = EditJob(**payload) if "instruction" in payload else completion_job(payload)
+        tokens = self._service.prefill(work, asked)
+        yield []
+        return {"tokens": tokens}  # type: ignore[return-value]
+
+    def _end(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
+        with self._changed:
+            del self._jobs[job.id]
+        job.steps = None
+        if isinstance(result, JobResult):
+            result = asdict(result)
+        forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
+        self._answer(job.id, result=result, error=error, forward_s=forward_s)
+
+    def _answer(
+        self,
+        msg_id: Any,
+        result: Any = None,
+        error: Exception | None = None,
+        forward_s: float = 0.0,
+    ) -> None:
+        """``forward_s``: how long a cancel waited for the forward that ran."""
+        if error is not None:
+            kind = type(error).__name__
+            self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
+        else:
+            self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
+
+
+def _load_failure(error: Exception) -> Frame:
+    """Errors that name a remedy are of the model's files; others may pass."""
+    remedy = getattr(error, "remedy", None)
+    return {
+        "event": "state",
+        "state": "failed",
+        "message": _one_line(getattr(error, "cause", error)),
+        "remedy": remedy or "",
+        "lasting": remedy is not None,
+    }
+
+
+def completion_job(payload: dict[str, Any]) -> CompletionJob:
+    """A job from its JSON form."""
+    snippets = [Snippet(**one) for one in payload.get("snippets", [])]
+    return CompletionJob(**{**payload, "snippets": snippets})
+
+
+def _one_line(error: BaseException | str) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:500]

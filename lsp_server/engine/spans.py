@@ -1,0 +1,51 @@
+"""Generated text cut into spans by where its tokens came from."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable
+
+from lsp_server.engine.jobs import Span
+
+
+class SpanBuilder:
+    """Turns tokens into spans of text; neighbours of one source are one span.
+
+    ``skip``: bytes at the start of the generation that are typed already and not part of the text.
+    """
+
+    def __init__(self, bytes_of: Callable[[int], bytes], skip: int = 0) -> None:
+        self._bytes_of = bytes_of
+        self._skip = skip
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.spans: list[Span] = []
+
+    def add(self, tokens: Iterable[int], sources: Iterable[str]) -> list[Span]:
+        """Spans that these tokens add, also kept in ``spans``."""
+        added: list[Span] = []
+        for token, source in zip(tokens, sources, strict=True):
+            spelt = self._bytes_of(int(token))
+            text = self._decoder.decode(spelt[self._skip :])
+            self._skip = max(0, self._skip - len(spelt))
+            if text:
+                _append(added, text, source)
+        for span in added:
+            _append(self.spans, span.text, span.source)
+        return added
+
+    def cut(self, length: int) -> list[Span]:
+        """All spans, cut to the first ``length`` characters."""
+        kept: list[Span] = []
+        for span in self.spans:
+            if length <= 0:
+                break
+            kept.append(Span(span.text[:length], span.source))
+            length -= len(span.text)
+        return kept
+
+
+def _append(spans: list[Span], text: str, source: str) -> None:
+    if spans and spans[-1].source == source:
+        spans[-1] = Span(spans[-1].text + text, source)
+    else:
+        spans.append(Span(text, source))

@@ -1,0 +1,72 @@
+"""Everything that is slow the first time, done before the first request: code that is compiled or
+loaded in compiled form, tables of the vocabulary, kernels for the usual numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lsp_server.engine.compiling import Part
+from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.engine.model_paths import model_folder
+
+TOKENS = 12
+TEXT = '''\
+def total(values: list[float]) -> float:
+    """Sum of the values."""
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+'''
+
+
+FIRST_DTYPE = "bf16"
+"""Half of what fp32 reads: nearly always the faster of the two, which is measured when nothing is
+compiled any more."""
+
+
+def parts_to_compile(
+    model: str | Path | None, dtype: str, device: str, **_options: Any
+) -> list[Part]:
+    """What a model calls and was never compiled on this machine."""
+    from accel import precompile
+
+    arguments = str(model_folder(model)), FIRST_DTYPE if dtype == "auto" else dtype
+    return [
+        Part(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
+        for name in precompile.missing_parts(model, device)
+    ]
+
+
+def warm_up_drafting() -> None:
+    """Compile, or load the compiled form of, what drafts."""
+    from accel.drafting.retrieval import drafter
+    from accel.planning import calibration
+
+    drafter.warm_up()
+    calibration.warm_up()
+
+
+def warm_up_requests(
+    complete: Callable[[CompletionJob], object], edit: Callable[[EditJob], object]
+) -> None:
+    """A completion in the middle of a word, one of a missing line, and an edit, where the model is
+    made for them."""
+    from accel.errors import AccelError
+
+    completion = CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS)
+    below = TEXT.index("        result += value")
+    line = CompletionJob("", "a.py", TEXT[:below] + "    ", "\n" + TEXT[below:], max_tokens=TOKENS)
+    rename = EditJob("", "a.py", "rename value to number", TEXT, max_tokens=TOKENS)
+    for work in (
+        lambda: complete(completion),
+        lambda: complete(line),
+        lambda: edit(rename),
+    ):
+        try:
+            work()
+        except AccelError:
+            # A model without the special tokens of this job says so when it is asked for it.
+            continue

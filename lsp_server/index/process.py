@@ -1,0 +1,282 @@
+"""The indexer process: keeps the datastores of all open workspaces. Loads no torch.
+
+One thread indexes, at low priority and on one core; it stands still for a moment whenever a request
+decodes. What it writes, engines map.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.protocol.framing import Frame
+
+if TYPE_CHECKING:
+    from repo_index.indexer import Indexer, Progress
+    from repo_index.source_tree import FolderTree
+    from repo_index.watcher import Watcher
+
+logger = logging.getLogger(__name__)
+
+LONGEST_PAUSE_S = 1.0
+"""Indexing goes on after so long, however busy the machine is."""
+REPORT_EVERY_S = 0.1
+NICENESS = 10
+
+
+@dataclass(slots=True)
+class Workspace:
+    """One folder that is kept indexed for one model."""
+
+    folder: str
+    model: str
+    indexer: Indexer
+    tree: FolderTree
+    watcher: Watcher | None = None
+    told: str = ""
+    """What was last said of the watcher's trouble."""
+
+
+class IndexerLoop:
+    """Takes frames from the daemon and works them off, one after another."""
+
+    def __init__(self, read: Callable[[], Frame | None], write: Callable[[Frame], None]) -> None:
+        self._read = read
+        self._write = write
+        self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        # Merges and common code take long: saved files do not wait behind them.
+        self._slow_tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._workspaces: dict[tuple[str, str], Workspace] = {}
+        self._free = threading.Event()
+        self._free.set()
+        self._ended = False
+
+    def run(self) -> None:
+        """Serve until the other side closes."""
+        threading.Thread(target=self._read_frames, name="frames", daemon=True).start()
+        slow = threading.Thread(target=self._work_off, args=(self._slow_tasks,), daemon=True)
+        slow.start()
+        self._slow_tasks.put(_clean_up)
+        self._work_off(self._tasks)
+        for workspace in self._workspaces.values():
+            self._let_go(workspace)
+
+    @staticmethod
+    def _work_off(tasks: queue.Queue[Callable[[], None] | None]) -> None:
+        while (task := tasks.get()) is not None:
+            try:
+                task()
+            except Exception:
+                logger.exception("indexing failed")
+
+    def _read_frames(self) -> None:
+        while (frame := self._read()) is not None and frame["op"] != "end":
+            if frame["op"] == "busy":
+                (self._free.clear if frame["busy"] else self._free.set)()
+            else:
+                self._tasks.put(lambda frame=frame: self._serve(frame))  # type: ignore[misc]
+        self._ended = True
+        self._free.set()
+        self._tasks.put(None)
+
+    def _pause(self) -> None:
+        """Called between pieces of work: leaves the processor to a request that decodes."""
+        if self._ended:
+            raise SystemExit
+        self._free.wait(LONGEST_PAUSE_S)
+
+    def _serve(self, frame: Frame) -> None:
+        operation, folder = frame["op"], frame["folder"]
+        if operation == "open":
+            self._open(frame)
+            return
+        for workspace in [one for key, one in self._workspaces.items() if key[0] == folder]:
+            if operation == "close":
+                self._let_go(self._workspaces.pop((folder, workspace.model)))
+            elif operation == "refresh" and workspace.watcher is not None:
+                workspace.watcher.feed(frame["paths"], at_once=True)
+            elif operation == "reindex":
+                self._index(workspace, rebuild=True)
+
+    def _open(self, frame: Frame) -> None:
+        from lsp_server.errors import ModelUnavailable
+        from repo_index.errors import RepoIndexError
+
+        key = frame["folder"], frame["model"]
+        if (old := self._workspaces.pop(key, None)) is not None:
+            self._let_go(old)
+        try:
+            workspace = self._opened(frame)
+        except (RepoIndexError, ModelUnavailable, OSError) as error:
+            logger.warning("%s cannot be indexed: %s", frame["folder"], error)
+            self._tell("state", key, state="failed", message=str(error))
+            return
+        self._workspaces[key] = workspace
+        # Watched before it is indexed: what changes meanwhile is looked at afterwards.
+        self._watch(workspace)
+        self._index(workspace)
+        if frame["common"] == "auto":
+            self._slow_tasks.put(lambda: self._build_common(workspace))
+
+    def _opened(self, frame: Frame) -> Workspace:
+        from repo_index.files import Limits
+        from repo_index.indexer import Indexer
+        from repo_index.source_tree import FolderTree
+        from repo_index.store import workspace_store
+        from repo_index.tokens import TextTokenizer
+
+        folder = frame["folder"]
+        tokenizer = TextTokenizer.from_file(tokenizer_folder(frame["model"]))
+        store = workspace_store(Path(folder), tokenizer.sha256)
+        tree = FolderTree(
+            Path(folder),
+            Limits(bytes=frame["max_file_bytes"]),
+            user_ignore=_exclude_file(store.parent, frame["exclude"]),
+        )
+        indexer = Indexer.open(
+            tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1
+        )
+        return Workspace(folder, frame["model"], indexer, tree)
+
+    def _index(self, workspace: Workspace, rebuild: bool = False) -> None:
+        """Bring everything in line, with progress."""
+        key = workspace.folder, workspace.model
+        self._tell("state", key, state="indexing", message="", store=str(workspace.indexer.folder))
+        last = 0.0
+
+        def report(progress: Progress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= REPORT_EVERY_S:
+                last = time.monotonic()
+                self._tell(
+                    "progress", key, done=progress.files, total=progress.total,
+                    tokens=progress.tokens,
+                )  # fmt: skip
+
+        work = workspace.indexer.rebuild if rebuild else workspace.indexer.refresh
+        work(progress=report)
+        self._tell("written", key)
+        self._tell_ready(workspace)
+        self._slow_tasks.put(lambda: self._merge(workspace))
+
+    def _refresh(self, workspace: Workspace, paths: list[str] | None) -> None:
+        """Some files changed; None when any may have."""
+        done = workspace.indexer.refresh(paths)
+        if done.indexed or done.removed:
+            self._tell("written", (workspace.folder, workspace.model))
+            self._tell_ready(workspace)
+            if self._slow_tasks.empty():
+                self._slow_tasks.put(lambda: self._merge(workspace))
+        elif workspace.watcher is not None and workspace.watcher.problem != workspace.told:
+            self._tell_ready(workspace)
+
+    def _merge(self, workspace: Workspace) -> None:
+        if (workspace.folder, workspace.model) in self._workspaces and workspace.indexer.merge():
+            self._tell("written", (workspace.folder, workspace.model))
+
+    def _tell_ready(self, workspace: Workspace) -> None:
+        from repo_index.store import common_store, folder_bytes
+
+        status = workspace.indexer.status()
+        common = common_store(workspace.indexer.tokenizer_hash)
+        watching = workspace.watcher.problem if workspace.watcher is not None else ""
+        workspace.told = watching
+        self._tell(
+            "state",
+            (workspace.folder, workspace.model),
+            state="ready",
+            message=status.problem or watching,
+            files=status.files,
+            tokens=status.tokens,
+            done=status.files,
+            total=status.files,
+            store=status.folder,
+            bytes=status.bytes,
+            common=str(common),
+            common_bytes=folder_bytes(common),
+        )
+
+    def _watch(self, workspace: Workspace) -> None:
+        from repo_index.watcher import Watcher
+
+        def changed(paths: list[str] | None) -> None:
+            self._tasks.put(lambda: self._refresh_if_open(workspace, paths))
+
+        workspace.watcher = Watcher(workspace.tree, changed)
+        workspace.watcher.start()
+
+    def _refresh_if_open(self, workspace: Workspace, paths: list[str] | None) -> None:
+        if self._workspaces.get((workspace.folder, workspace.model)) is workspace:
+            self._refresh(workspace, paths)
+
+    def _build_common(self, workspace: Workspace) -> None:
+        """The store of common code, shared by all workspaces, when it is not there yet."""
+        from repo_index.corpus import build_common
+
+        if build_common(
+            workspace.folder, str(tokenizer_folder(workspace.model)), pause=self._pause
+        ):
+            self._tell("written", (workspace.folder, workspace.model))
+            if (workspace.folder, workspace.model) in self._workspaces:
+                self._tell_ready(workspace)
+
+    @staticmethod
+    def _let_go(workspace: Workspace) -> None:
+        if workspace.watcher is not None:
+            workspace.watcher.stop()
+        workspace.indexer.close()
+
+    def _tell(self, event: str, key: tuple[str, str], **more: Any) -> None:
+        self._write({"event": event, "folder": key[0], "model": key[1], **more})
+
+
+def _clean_up() -> None:
+    """Remove the stores of workspaces that are gone or long unused."""
+    from repo_index.file_layer import FileLayer
+    from repo_index.store import remove_old_stores
+
+    for folder in remove_old_stores(FileLayer(), now=time.time(), keep=frozenset()):
+        logger.info("removed the old store %s", folder)
+
+
+def _exclude_file(folder: Path, patterns: list[str]) -> Path | None:
+    """The user's own patterns as an ignore file."""
+    if not patterns:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(patterns) + "\n"
+    path = folder / f"exclude-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
+    """Serve the daemon over a pair of files."""
+    from lsp_server.engine.child import FramePipe
+
+    argparse.ArgumentParser().parse_args(arguments)
+    pipe = FramePipe(source, target)
+    IndexerLoop(pipe.read, pipe.write).run()
+
+
+if __name__ == "__main__":
+    from lsp_server.engine.child import serve_frames_on_stdio
+    from lsp_server.log import start_log
+
+    # Before the tokenizer library is loaded: it makes its threads once.
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    start_log("indexer")
+    serve_frames_on_stdio(main_on)

@@ -1,0 +1,131 @@
+"""The datastores of the open workspaces, mapped for lookups, and the open buffers above them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsp_server.engine.compiling import Part
+from lsp_server.engine.model_paths import tokenizer_folder
+
+if TYPE_CHECKING:
+    from repo_index.datastore import Datastore, Snapshot
+    from repo_index.indexer import Progress
+    from repo_index.tokens import TextTokenizer
+
+
+def tokenizer_of(model: str | Path | None = None) -> TextTokenizer:
+    """The tokenizer of a model as the index uses it, without the model."""
+    from repo_index.tokens import TextTokenizer
+
+    return TextTokenizer.from_file(tokenizer_folder(model))
+
+
+class WorkspaceIndexes:
+    """Datastores by folder, for the tokenizer of one model. Used by one thread."""
+
+    def __init__(self, model: str | Path | None, common: bool) -> None:
+        self._model = model
+        self._common = common
+        self._datastores: dict[str, Datastore] = {}
+        self._stores: dict[str, Path] = {}
+
+    @cached_property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer."""
+        return tokenizer_of(self._model)
+
+    def parts_to_compile(self) -> list[Part]:
+        """What lookups call, where it was never compiled on this machine."""
+        from repo_index import warming
+
+        if warming.is_compiled():
+            return []
+        arguments = (str(tokenizer_folder(self._model)),)
+        return [Part("lookups", "repo_index.warming", arguments, warming.SECONDS)]
+
+    def warm_up(self, vocabulary_size: int) -> None:
+        """Compile, or load the compiled form of, what lookups call."""
+        from repo_index import warming
+
+        warming.warm_up(self.tokenizer, vocabulary_size)
+
+    @property
+    def folders(self) -> list[str]:
+        """Workspaces that are mapped."""
+        return list(self._datastores)
+
+    def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> Snapshot | None:
+        """What can be looked up for a workspace; None for none.
+
+        ``cursor``: path of the document to complete and characters before the cursor.
+        """
+        return self.datastore(folder).snapshot(cursor) if folder else None
+
+    def datastore(self, folder: str) -> Datastore:
+        """The datastore of a workspace, mapped when first asked for."""
+        if folder not in self._datastores:
+            from repo_index.datastore import Datastore
+            from repo_index.overlay import Overlay
+            from repo_index.store import common_store, workspace_store
+
+            tokenizer = self.tokenizer
+            self._datastores[folder] = Datastore.open(
+                self._stores.get(folder) or workspace_store(Path(folder), tokenizer.sha256),
+                tokenizer.sha256,
+                common=common_store(tokenizer.sha256) if self._common else None,
+                overlay=Overlay(tokenizer),
+            )
+        return self._datastores[folder]
+
+    def build(self, folder: str, progress: Callable[[Progress], None] | None = None) -> None:
+        """Bring the datastore of a workspace in line in this process, and map it.
+
+        Where a running server keeps it in line, it is mapped as it is.
+        """
+        from repo_index.errors import StoreLocked
+        from repo_index.indexer import Indexer
+        from repo_index.source_tree import FolderTree
+        from repo_index.store import workspace_store
+
+        store = workspace_store(Path(folder), self.tokenizer.sha256)
+        tree = FolderTree(Path(folder))
+        try:
+            indexer = Indexer.open(tree, store, self.tokenizer, workspace=folder)
+        except StoreLocked:
+            self.reload(folder)
+            return
+        try:
+            indexer.refresh(progress=progress)
+            self.reload(folder, str(indexer.folder))
+        finally:
+            indexer.close()
+
+    def reload(self, folder: str, store: str = "") -> None:
+        """The datastore was written (in ``store`` when not where it should be)."""
+        if store and self._stores.get(folder) != Path(store):
+            self._stores[folder] = Path(store)
+            self._datastores.pop(folder, None)
+        self.datastore(folder).reload_if_changed()
+
+    def set_buffer(self, folder: str, path: str, text: str) -> None:
+        """An open document reads ``text``; it counts in place of its file."""
+        overlay = self.datastore(folder).overlay
+        assert overlay is not None
+        overlay.set_buffer(path, text)
+
+    def close_buffer(self, folder: str, path: str) -> None:
+        """A document was closed; its file counts again."""
+        overlay = self.datastore(folder).overlay
+        assert overlay is not None
+        overlay.close_buffer(path)
+
+    def forget(self, folder: str) -> None:
+        """Unmap a workspace."""
+        self._datastores.pop(folder, None)
+
+    def clear(self) -> None:
+        """Unmap all workspaces."""
+        self._datastores.clear()

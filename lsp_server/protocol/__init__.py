@@ -1,0 +1,1 @@
+"""What LSP messages travel by: frames, JSON-RPC, a connection, progress."""

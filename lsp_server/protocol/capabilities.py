@@ -1,0 +1,77 @@
+"""What the server says it can do."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from lsp_server.protocol.client_features import ClientFeatures
+from lsp_server.settings import Settings
+
+RUN_EDIT = "redraft.runEdit"
+"""Has an edit made and applied by the client's own workspace/applyEdit."""
+ALLOW_FILE = "redraft.allowFile"
+HOLD_BACK_FILE = "redraft.holdBackFile"
+"""The user allows a file that is held back, or takes that back."""
+COMMANDS = [
+    "redraft.reindex",
+    "redraft.status",
+    "redraft.pause",
+    "redraft.resume",
+    RUN_EDIT,
+    "redraft.accepted",
+    ALLOW_FILE,
+    HOLD_BACK_FILE,
+]
+EDIT_COMMAND = "redraft.editWithInstruction"
+"""The client's own command, which asks for the instruction. It is not among ours: clients register
+every command that a server announces, and two of one name collide."""
+
+_ANY_FILE = types.FileOperationRegistrationOptions(
+    filters=[
+        types.FileOperationFilter(pattern=types.FileOperationPattern(glob="**/*"), scheme="file")
+    ]
+)
+
+
+def offers_menu(features: ClientFeatures, settings: Settings) -> bool:
+    """Whether suggestions are offered in the completion menu."""
+    menu = settings.completion.menu
+    return menu == "always" or (menu == "auto" and not features.inline_completion)
+
+
+def server_capabilities(features: ClientFeatures, settings: Settings) -> types.ServerCapabilities:
+    """The answer to ``initialize``."""
+    menu = offers_menu(features, settings)
+    return types.ServerCapabilities(
+        position_encoding=types.PositionEncodingKind(features.encoding),
+        text_document_sync=types.TextDocumentSyncOptions(
+            open_close=True,
+            change=types.TextDocumentSyncKind.Incremental,
+            save=types.SaveOptions(include_text=False),
+        ),
+        notebook_document_sync=types.NotebookDocumentSyncOptions(
+            notebook_selector=[
+                types.NotebookDocumentFilterWithNotebook(
+                    notebook=types.NotebookDocumentFilterNotebookType(notebook_type="*")
+                )
+            ]
+        ),
+        inline_completion_provider=types.InlineCompletionOptions(),
+        completion_provider=types.CompletionOptions() if menu else None,
+        code_action_provider=types.CodeActionOptions(
+            code_action_kinds=[
+                types.CodeActionKind.RefactorRewrite,
+                types.CodeActionKind.QuickFix,
+            ],
+            resolve_provider=True,
+        ),
+        execute_command_provider=types.ExecuteCommandOptions(commands=COMMANDS),
+        workspace=types.WorkspaceOptions(
+            workspace_folders=types.WorkspaceFoldersServerCapabilities(
+                supported=True, change_notifications=True
+            ),
+            file_operations=types.FileOperationOptions(
+                did_create=_ANY_FILE, did_rename=_ANY_FILE, did_delete=_ANY_FILE
+            ),
+        ),
+    )
