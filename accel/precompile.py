@@ -14,7 +14,7 @@ from typing import Any
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
 from accel.models.cpu import forward
-from accel.models.registry import device_of
+from accel.models.torch_registry import device_of
 from accel.native.numba_cache import is_kept
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from accel.models.base import Model
 from accel.models.gguf.file import GgufFile, is_gguf
-from accel.models.packed_linear import Linear
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.measuring import TwoThreaded, measure, share
 from accel.planning.profile_store import ProfileStore
+
+INT8 = "int8"
+"""Weights rounded to eight bits, activations too where they are multiplied: for the compiled
+forward alone."""
 
 LARGE = 300_000_000
 """Parameters from which formats are compared on one matrix instead of the whole model."""
@@ -38,6 +37,8 @@ def thread_counts(folder: Path) -> list[int]:
     """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
     a millisecond, and when another program takes a core all of them wait (2 of 2 busy cores: 290
     instead of 20 ms a forward)."""
+    import torch
+
     most = torch.get_num_threads()
     if weight_bytes(folder) <= 2 * LARGE:
         most = max(most - 1, 1)
@@ -80,21 +81,6 @@ def score(costs: ForwardCosts) -> float:
     by_rows = costs.by_rows(costs.contexts[0], 65)
     gains = {0: 1.0, **{n: 1 + 2.1 * (n / 8) ** 0.19 for n in (4, 8, 16, 32, 64)}}
     return min(float(by_rows[nodes + 1]) / gain for nodes, gain in gains.items())
-
-
-def time_matrix(matrix: Linear, dtype: torch.dtype) -> ForwardCosts:
-    rows = (1, 8, 32)
-    seconds = []
-    for count in rows:
-        x = torch.zeros(count, 4096, dtype=dtype)
-        matrix(x)
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
-            matrix(x)
-            times.append(time.perf_counter() - started)
-        seconds.append(min(times))
-    return ForwardCosts([512], list(rows), np.array([seconds]))
 
 
 def profile(model: Model, settings: Settings, store: ProfileStore) -> ForwardCosts:

@@ -9,7 +9,6 @@ from importlib import metadata
 from pathlib import Path
 
 import llvmlite.binding as llvm
-import torch
 
 from accel.models.gguf.file import parts_of
 from accel.native.cpu_features import FEATURES, HAS_TILES
@@ -22,7 +21,7 @@ def fingerprint(folder: Path, device: str) -> str:
     """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
     parts = [
         str(VERSION),
-        torch.__version__,
+        metadata.version("torch"),
         metadata.version("transformers"),
         platform.machine(),
         # A home folder may be that of several machines.

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from accel import model_path
-from accel.errors import BrokenModel, ModelNotFound, OutOfMemory
+from accel.errors import BrokenModel, OutOfMemory
 from accel.model_folder import check_folder
-from accel.model_path import DEFAULT_MODEL, is_hub_id
+from accel.model_path import DEFAULT_MODEL
 from accel.models import tree_attention as attention
 from accel.models.gguf.file import is_gguf
+from accel.models.hub import find_folder
 from accel.models.torch_forward import is_out_of_memory
 
 __all__ = [
@@ -23,26 +23,6 @@ __all__ = [
     "find_folder",
     "load_module",
 ]
-
-_FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
-
-
-def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
-    """Folder of a model: the embedded one for None, a folder, or a hub id already on this machine.
-
-    The network is used only with ``download``. Raises ModelNotFound, BrokenModel or
-    UnsupportedModel.
-    """
-    if download and model is not None and is_hub_id(model) and not Path(model).is_dir():
-        from huggingface_hub import snapshot_download
-
-        try:
-            return Path(snapshot_download(str(model), allow_patterns=_FILES))
-        except Exception as error:
-            raise ModelNotFound(
-                f"model {model} is not on this machine", "check the name and the network"
-            ) from error
-    return model_path.find_folder(model)
 
 
 def load_module(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from accel.models.base import Cache
+from accel.models.row_cache import RowCache
 from accel.models.torch_forward import by_torch
 
 
-class KVCache(Cache):
+class KVCache(RowCache):
     """Preallocated rows of keys and values.
 
     ``buffers`` are tensors whose next to last dimension is the row. The first ``length`` rows are
@@ -36,19 +34,6 @@ class KVCache(Cache):
         self.capacity = max(needed, self.capacity + self.capacity // 2)
         for index, buffer in enumerate(self.buffers):
             self.buffers[index] = self._grown(buffer)
-
-    def commit(self, path: Sequence[int]) -> None:
-        start, count = self.length, len(path)
-        prefix = count
-        if count and path[-1] != count - 1:
-            prefix = next(i for i, row in enumerate(path) if row != i)
-        if prefix < count:
-            self._move([start + row for row in path[prefix:]], start + prefix)
-        self.length = start + count
-
-    def trim(self, length: int) -> None:
-        assert length <= self.length, "a cache cannot be trimmed to more than it holds"
-        self.length = length
 
     @torch.inference_mode()
     def pretend(self, length: int) -> None:

@@ -1,73 +1,27 @@
-"""Open a model in the way that is right and fastest on this machine, and remember which it was."""
+"""Open a model by its path. What torch does not read is opened without it."""
 
 from __future__ import annotations
 
-import logging
+import ctypes
+import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, get_args
 
-import torch
-from torch import nn
-
-from accel.errors import InvalidRequest, UnsupportedModel
-from accel.models import tree_attention
-from accel.models.adaptive_tokens import add_adaptive_tokens
-from accel.models.attention_windows import attention_windows
-from accel.models.autotune import (
-    LARGE,
-    Settings,
-    can_be_kept,
-    is_faster,
-    may_use_two,
-    profile,
-    rate,
-    score,
-    thread_counts,
-    time_matrix,
-    weight_bytes,
-)
-from accel.models.base import BatchKind, Model
-from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
-from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.matmul_timing import product_costs
-from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
-from accel.models.cuda_graphs import CudaGraphLlama
+from accel.errors import InvalidRequest
+from accel.model_folder import check_folder
+from accel.models.autotune import INT8, Settings, may_use_two, profile
+from accel.models.base import Model
+from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
-from accel.models.hf_loading import check_folder, end_tokens, find_folder, load_module
-from accel.models.llama_torch import FusedLlama
-from accel.models.packed_linear import Linear
-from accel.models.probe import Probe
-from accel.models.safetensors_llama import read_llama
-from accel.models.torch_names import DTYPES
+from accel.models.hub import find_folder
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
 DType = Literal["auto", "fp32", "bf16", "int8"]
-
-INT8 = "int8"
-"""Weights rounded to eight bits, activations too where they are multiplied: for the compiled
-forward alone."""
-
-_STORED = {**DTYPES, INT8: torch.bfloat16}
-"""What weights are read as."""
-
-INT8_FROM = 200_000_000
-"""Bytes of weights, 100 million in bf16, from which int8 is taken on a CPU where nothing else is
-asked for: reading them takes most of a forward's time."""
-
-SMALL = 100_000_000
-"""Bytes up to which formats are compared on the products of a compiled forward: to compile all of
-it for a format that is not taken takes half a minute."""
-
-PRODUCTS_S = 0.12
-"""Seconds for which these are measured."""
-
-_log = logging.getLogger(__name__)
-
-_LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
 
 
 @dataclass(slots=True)
@@ -98,209 +52,34 @@ def open_backend(
     number. The network is used only with ``download``. Raises ModelNotFound, BrokenModel,
     UnsupportedModel, OutOfMemory or InvalidRequest.
     """
-    if dtype not in ("auto", *_STORED):
+    if dtype not in get_args(DType):
         raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
     if threads is not None and threads < 1:
         raise InvalidRequest(f"threads is {threads}; give 1 or more")
     folder = find_folder(path, download=download)
     check_folder(folder)
     tokenizer = Tokenizer.from_folder(folder)
-    place = device_of(device)
-    if dtype == INT8 and place.type != "cpu":
-        raise InvalidRequest(f"int8 is for the CPU; give dtype bf16 for {place.type}")
-    store = ProfileStore(fingerprint(folder, str(place)))
-    settings = choose_settings(folder, dtype, threads, place, store)
-    torch.set_num_threads(settings.threads)
-    model, form = open_model(folder, settings.dtype, place, store, may_share=settings.may_share)
-    costs = profile(model, settings, store)
+    is_on_cpu = device == "cpu" or (device == "auto" and not _may_have_accelerator())
+    if is_on_cpu and dtype in ("auto", INT8) and is_gguf(folder) and can_be_computed(folder):
+        store = ProfileStore(fingerprint(folder, "cpu"))
+        model, form = open_file(folder), "compiled"
+        settings = Settings(INT8, threads or 1, may_use_two(threads))
+        costs = profile(model, settings, store)
+    else:
+        from accel.models.torch_registry import open_by_torch
+
+        model, form, settings, costs, store = open_by_torch(
+            folder, dtype=dtype, threads=threads, device=device
+        )
     return Backend(model, tokenizer, costs, settings.threads, form, store)
 
 
-def open_model(
-    folder: Path,
-    dtype: str,
-    device: torch.device,
-    store: ProfileStore,
-    *,
-    may_share: bool = False,
-) -> tuple[Model, str]:
-    """The best rung that answers as the module itself does, and its name; the verdict is kept in
-    ``store``.
-
-    compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
-    a compiled forward may take a second thread. With int8 there is but the first. Raises
-    BrokenModel, UnsupportedModel or OutOfMemory.
-    """
-    if dtype == INT8 and is_gguf(folder):
-        return _open_gguf(folder), "compiled"
-    key, stored = f"path/{dtype}", _STORED[dtype]
-    verdict = store.get(key)
-    ladder = _LADDER[:1] if dtype == INT8 else _LADDER
-
-    def read(*, is_known: bool = False) -> tuple[Any, tuple[int, ...]]:
-        # A verdict is what a probe of this folder said: the numbers are known to be right.
-        module = read_llama(folder, stored) if is_known else None
-        module = module if module is not None else load_module(folder, stored, device, "eager")
-        return module, add_adaptive_tokens(module, folder)
-
-    def finished(model: Model, form: str) -> tuple[Model, str]:
-        model.end_tokens, model.adaptive_tokens = ends, adaptive
-        model.fingerprint = fingerprint(folder, str(device))
-        return model, form
-
-    module, adaptive = read(is_known=verdict == "compiled")
-    ends = end_tokens(module)
-    if verdict in ladder:
-        model = _build(verdict, module, dtype)
-        if model is not None:
-            return finished(model, verdict)
-        module, adaptive = read()
-    probe = Probe(module)
-    for rung in ladder:
-        model, is_emptied = None, rung in ("compiled", "static", "lean")
-        try:
-            model = _build(rung, module, dtype)
-            is_emptied = is_emptied and model is not None
-            found = model is not None and probe.agrees(model, model.capability.kind)
-            if found and model is not None and rung == "compiled" and dtype != INT8:
-                lean = FusedLlama.from_module(load_module(folder, stored, device, "eager"))
-                found = lean is None or is_faster(model, lean, may_share=may_share)
-        except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
-            # What a foreign architecture raises on rows it cannot take is not known beforehand.
-            _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
-            found = False
-        if found:
-            assert model is not None
-            store.put(key, rung)
-            return finished(model, rung)
-        if is_emptied:
-            module, adaptive = read()
-    if dtype == INT8:
-        raise UnsupportedModel(f"{folder} cannot be computed in int8; give dtype auto or bf16")
-    raise UnsupportedModel(
-        f"{folder}: no way to decode it with a cache gives its own answers; use another model"
-    )
-
-
-def _open_gguf(path: Path) -> Model:
-    """A file's decoder with its weights as they are stored."""
-    decoder = read_decoder(path)
-    if decoder is None:
-        raise UnsupportedModel(f"{path} cannot be computed as it is stored; give dtype bf16")
-    model = CompiledLlama(decoder)
-    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(path, "cpu")
-    return model
-
-
-def _build(rung: str, module: nn.Module, dtype: str) -> Model | None:
-    """The model of a rung, None when the module is not made for it."""
-    if rung == "compiled":
-        return CompiledLlama.from_module(module, quantised=dtype == INT8)
-    if rung == "static":
-        weight: Any = next(module.parameters())
-        return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
-    if rung == "lean":
-        return FusedLlama.from_module(module)
-    if not hasattr(module, "set_attn_implementation"):
-        return None
-    # Its import takes most of a second.
-    from accel.models.transformers_model import TransformersModel
-
-    full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
-    if rung != "plain" and not full_rows:
-        return None
-    switch: Any = module.set_attn_implementation
-    if rung == "tree":
-        switch(tree_attention.NAME)
-        return TransformersModel(module, BatchKind.TREE)
-    switch("eager")
-    return TransformersModel(module, BatchKind.CHAIN if rung == "chain" else BatchKind.PLAIN)
-
-
-def choose_settings(
-    folder: Path, dtype: str, threads: int | None, device: torch.device, store: ProfileStore
-) -> Settings:
-    """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
-    if device.type != "cpu":
-        return Settings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
-    may_share = may_use_two(threads)
-    if dtype == INT8 or (dtype == "auto" and _suits_int8(folder, store)):
-        return Settings(INT8, threads or 1, may_share)
-    counts = [threads] if threads else thread_counts(folder)
-    names = list(DTYPES) if dtype == "auto" else [dtype]
-    if len(counts) == len(names) == 1:
-        return Settings(names[0], counts[0], may_share)
-    key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
-    kept = store.get(key)
-    if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
-        return Settings(kept[0], kept[1], may_share)
-    scores: dict[tuple[str, int], float] = {}
-    for name in names:
-        found = _scores(folder, name, counts, device, store, may_share=may_share)
-        scores |= {(name, count): score for count, score in found.items()}
-    best = min(scores, key=scores.__getitem__)
-    if all(can_be_kept(count) for count in counts):
-        store.put(key, list(best))
-    return Settings(best[0], best[1], may_share)
-
-
-def _suits_int8(folder: Path, store: ProfileStore) -> bool:
-    """Whether a model is so large that int8 is the fastest, and computed in it; kept in
-    ``store``. Of a GGUF file whether it is computed as it is stored."""
-    if is_gguf(folder):
-        return can_be_computed(folder)
-    if weight_bytes(folder) < INT8_FROM:
+def _may_have_accelerator() -> bool:
+    """Whether this machine may have a device that torch computes on, found out without torch."""
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
         return False
-    kept = store.get("suits_int8")
-    if not isinstance(kept, bool):
-        module = read_llama(folder, torch.bfloat16)
-        kept = module is not None and can_be_compiled(module, quantised=True)
-        store.put("suits_int8", kept)
-    return kept
-
-
-def _scores(
-    folder: Path,
-    dtype: str,
-    counts: list[int],
-    device: torch.device,
-    store: ProfileStore,
-    *,
-    may_share: bool,
-) -> dict[int, float]:
-    """Seconds per expected token by thread count."""
-    if weight_bytes(folder) <= SMALL and device.type == "cpu":
-        module = load_module(folder, _STORED[dtype], device, "eager")
-        if can_be_compiled(module):
-            costs = product_costs(pack_weights(module), PRODUCTS_S)
-            return dict.fromkeys(counts, score(costs))
-    before = torch.get_num_threads()
-    scores = {}
-    try:
-        if weight_bytes(folder) > 2 * LARGE:
-            matrix = Linear(torch.zeros(4096, 4096, dtype=_STORED[dtype]))
-            for count in counts:
-                torch.set_num_threads(count)
-                scores[count] = score(time_matrix(matrix, _STORED[dtype]))
-        else:
-            model = open_model(folder, dtype, device, store, may_share=may_share)[0]
-            for count in counts:
-                torch.set_num_threads(count)
-                scores[count] = rate(model, may_share=may_share)
-    finally:
-        torch.set_num_threads(before)
-    return scores
-
-
-def device_of(name: str) -> torch.device:
-    """The device asked for; auto is CUDA, then MPS, then the CPU. Raises InvalidRequest."""
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidRequest(f"device {name!r} is not usable here; give auto or cpu") from error
-    return device
+    return True

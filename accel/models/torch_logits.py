@@ -1,4 +1,4 @@
-"""Logits that torch or NumPy hold."""
+"""Logits that torch holds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from accel.models.array_logits import ArrayLogits
 
 
 class TorchLogits:
@@ -34,20 +36,3 @@ class TorchLogits:
         if self._numbers is None:
             self._numbers = self._tensor.float().cpu().numpy()
         return self._numbers
-
-
-class ArrayLogits:
-    """Logits float32 [rows, vocabulary] in memory. See ``base.Logits``."""
-
-    def __init__(self, numbers: NDArray[np.float32]) -> None:
-        self._numbers = numbers
-
-    def argmax(self) -> Sequence[int]:
-        """Of equals the first."""
-        found: list[int] = self._numbers.argmax(-1).tolist()
-        return found
-
-    def row(self, index: int) -> NDArray[np.float32]:
-        """A view."""
-        row: NDArray[np.float32] = self._numbers[index]
-        return row

@@ -95,7 +95,7 @@ def test_a_model_that_keeps_its_state_elsewhere_is_refused(tmp_path: Path) -> No
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
     from tiny_models import MemoryStore
 
-    from accel.models.registry import open_model
+    from accel.models.torch_registry import open_model
 
     save(tmp_path, "bloom")
     store = MemoryStore()

@@ -18,7 +18,7 @@ from numba import njit
 from accel.native import simd as lanes
 
 SOURCE = """
-from accel import lanes
+from accel.native import simd as lanes
 from accel.native.numba_cache import compiled_with
 
 @compiled_with(lanes)

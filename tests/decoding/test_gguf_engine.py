@@ -19,7 +19,7 @@ from accel.decoding import GenerationRequest
 from accel.engine import Engine
 from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.module import read_module
-from accel.models.registry import open_model
+from accel.models.torch_registry import open_model
 from accel.planning.planner import Planner
 from accel.text.prompts import fim_prompt
 from accel.text.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ from tiny_models import save
 from accel.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
 from accel.models import fingerprint as names
-from accel.models import registry as opening
+from accel.models import torch_registry as opening
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.fingerprint import fingerprint
 from accel.planning.profile_store import ProfileStore

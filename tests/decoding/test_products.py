@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from accel.models import registry as opening
+from accel.models import torch_registry as opening
 from accel.models.cpu import matmul_timing as products
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.torch_weights import pack_weights

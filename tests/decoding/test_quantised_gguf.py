@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.gguf.module import read_module
 from accel.models.probe import Probe
-from accel.models.registry import choose_settings, open_model
+from accel.models.torch_registry import choose_settings, open_model
 
 CPU = torch.device("cpu")
 SIZE: dict[str, Any] = {
@@ -144,6 +146,23 @@ def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
     model, form = open_model(path, settings.dtype, CPU, store)
     assert (model.dtype, form, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
     assert model.fingerprint
+
+
+def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
+    path = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **SIZE), "Q8_0")
+    code = (
+        "import sys\n"
+        "from accel.engine import Engine\n"
+        "from accel.decoding import GenerationRequest\n"
+        f"engine = Engine.load({str(path)!r}, device='cpu', threads=1)\n"
+        "request = GenerationRequest(engine.tokenizer.encode('def f'), 4, ignore_end=True)\n"
+        "assert len(engine.generate(request).finish().tokens) == 4\n"
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_narrow_heads_are_left_to_other_forwards(tmp_path: Path) -> None:

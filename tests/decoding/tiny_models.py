@@ -19,7 +19,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.models.base import Cache, Model
-from accel.models.registry import open_model
+from accel.models.torch_registry import open_model
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest

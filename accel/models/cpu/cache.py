@@ -5,23 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Kept, Shape, move
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.worker import Side
-from accel.models.kv_cache import KVCache
+from accel.models.row_cache import RowCache
 from accel.native.aligned_memory import zeros
 
 
-class CompiledCache(KVCache):
+class CompiledCache(RowCache):
     """Keys and values in blocks, see ``compiled_attention.Kept``."""
 
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
-        super().__init__(0)
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
         self._make(capacity)
+
+    @property
+    def nbytes(self) -> int:
+        return self.kept.keys.nbytes + self.kept.values.nbytes
+
+    def pretend(self, length: int) -> None:
+        assert not self.length, "a cache that holds text need not pretend"
+        self.reserve(length)
+        self.kept.keys[...] = 0
+        self.kept.values[...] = 0
+        self.length = length
 
     def reserve(self, rows: int) -> None:
         needed = self.length + rows
@@ -47,7 +56,6 @@ class CompiledCache(KVCache):
         """What computes with this cache, and the arrays of the model's that it was made for."""
         self.sides_made_for: tuple[Any, ...] = ()
         self.words = _words(keys), _words(values)
-        self.buffers = [torch.from_numpy(keys), torch.from_numpy(values)]
 
     def _move(self, rows: list[int], start: int) -> None:
         move(self.kept, np.array(rows, np.int64), start)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
+from accel.models.array_logits import ArrayLogits
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.cpu.attention import Room
 from accel.models.cpu.cache import CompiledCache
@@ -24,7 +25,6 @@ from accel.models.cpu.parts import Scratch, stored_dtype
 from accel.models.cpu.thread_pair import ThreadPair
 from accel.models.cpu.worker import Side, side_of
 from accel.models.cpu.worker_handoff import LOGIT_ROWS, Job
-from accel.models.torch_logits import ArrayLogits
 
 WOKEN_ROWS = 6
 """Rows below which it takes longer to wake the second thread than it saves."""
