@@ -12,8 +12,7 @@ from accel.text.tokenizer import Tokenizer
 class OutputBuffer:
     """Takes the tokens of one request until it ends.
 
-    Text is spelt when it is asked for: behind a forward the bytes of thirty tokens lie in no cache
-    and take 50 us, and without a stop rule nobody looks at the text before the end.
+    Text is spelt when it is asked for: without a stop rule nobody looks at it before the end.
     """
 
     def __init__(

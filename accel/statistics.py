@@ -63,7 +63,7 @@ class Statistics:
     @property
     def sources(self) -> Counter[str]:
         """Tokens by source name; ``model`` are the model's own."""
-        # Behind a forward counting takes 20 to 60 us, and nobody asks before the end.
+        # Counting takes time between two forwards, and nobody asks before the end.
         for sources, path, own in self._uncounted:
             self._counted.update(_NAMES[source] for source in sources[path].tolist())
             self._counted["model"] += own

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accel.drafting.history import History
-    from accel.drafting.retrieval.drafter import MixtureDrafter
+    from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.drafting.retrieval.token_classes import TokenShapes
     from accel.planning.calibration import Calibration
     from accel.text.tokenizer import Tokenizer
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def default_drafter(
     tokenizer: Tokenizer, *, calibration: Path | None = None, history: History | None = None
-) -> MixtureDrafter:
+) -> RetrievalDrafter:
     """The drafter for completions of a model with ``tokenizer``.
 
     ``calibration`` is a file of what earlier drafters of this model learnt, see
@@ -32,11 +32,11 @@ def default_drafter(
 
 def retrieval_drafter(
     tokenizer: Tokenizer, *, learnt: Calibration | None, history: History | None
-) -> MixtureDrafter:
+) -> RetrievalDrafter:
     """``default_drafter`` that goes on learning where ``learnt`` stands."""
-    from accel.drafting.retrieval.drafter import MixtureDrafter
+    from accel.drafting.retrieval.drafter import RetrievalDrafter
 
-    return MixtureDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
+    return RetrievalDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
 
 
 @lru_cache(maxsize=4)

@@ -35,8 +35,7 @@ class Settings:
 
 def thread_counts(folder: Path) -> list[int]:
     """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
-    a millisecond, and when another program takes a core all of them wait (2 of 2 busy cores: 290
-    instead of 20 ms a forward)."""
+    a millisecond, and when another program takes a core all of them wait."""
     import torch
 
     most = torch.get_num_threads()

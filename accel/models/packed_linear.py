@@ -10,10 +10,8 @@ from torch.nn.functional import linear
 class Linear:
     """``x @ weight.T + bias`` for x [rows, in].
 
-    On CPUs with oneDNN the weight is reordered once. Measured on one core of a Zen 5, 1792 x 320,
-    fp32: 4 rows 88 -> 35 us, 16 rows 204 -> 84 us; bf16: 1 row 38 -> 24 us, 32 rows 99 -> 83 us.
-    One fp32 row alone is slower so (31 -> 36 us) while the weight is in cache, and faster in a
-    whole model, whose weights are not.
+    On CPUs with oneDNN the weight is reordered once. One fp32 row alone is slower so while the
+    weight is in cache, and faster in a whole model, whose weights are not.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:

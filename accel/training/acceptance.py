@@ -40,7 +40,7 @@ from accel.drafting.retrieval.candidate_features import (
     forget,
     gather,
 )
-from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import WIDE, describe, write_path
@@ -152,7 +152,7 @@ def _note_path(
 
 
 def observe(
-    drafter: MixtureDrafter,
+    drafter: RetrievalDrafter,
     texts: Iterable[tuple[DraftRequest, TokenArray]],
     max_nodes: int,
     examples: Examples,

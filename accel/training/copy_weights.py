@@ -28,7 +28,7 @@ from accel.drafting.copy import candidates as rows_of
 from accel.training.errors import TrainingError
 
 if TYPE_CHECKING:
-    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.drafting.copy.drafter import CopyDrafter
     from accel.text.tokenizer import Tokenizer
 
 SHORTEST, LONGEST = 200, 9_000
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Collect edits, fit, write. Raises TrainingError."""
-    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.drafting.copy.drafter import CopyDrafter
     from accel.models.hf_loading import find_folder
     from accel.text.tokenizer import Tokenizer
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         raise TrainingError("the histories hold no edit of Python; give other repositories")
     pairs += made_pairs(args.made, args.seed)
-    drafter = ReuseDrafter(tokenizer, _end(tokenizer))
+    drafter = CopyDrafter(tokenizer, _end(tokenizer))
     weights = fit(collect(drafter, tokenizer, pairs, None, rng))
     drafter.weights = weights
     looked_up = collect(drafter, tokenizer, pairs[::3], _library_index(tokenizer), rng)
@@ -142,7 +142,7 @@ def made_pairs(count: int, seed: int) -> list[Pair]:
 
 
 def collect(
-    drafter: ReuseDrafter,
+    drafter: CopyDrafter,
     tokenizer: Tokenizer,
     pairs: Iterable[Pair],
     index: ContinuationIndex | None,

@@ -179,12 +179,12 @@ def regenerated(
 ) -> Iterator[Example]:
     """What the target answers, drafted from the original. Unfinished answers are left out."""
     from accel.drafting.base import DraftRequest
-    from accel.drafting.copy.drafter import ReuseDrafter
+    from accel.drafting.copy.drafter import CopyDrafter
     from accel.request import GenerationRequest
     from accel.text.prompts import edit_prompt
 
     end = sorted(target.end_tokens)[:1]
-    drafter = ReuseDrafter(target.tokenizer, tuple(end))
+    drafter = CopyDrafter(target.tokenizer, tuple(end))
     budget = target.max_positions - max_tokens - 1
     for request in requests:
         try:

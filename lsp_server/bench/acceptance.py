@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Replay, fit, replay with what was learnt, fit again; write. Raises BenchError."""
     from accel.drafting import shapes_of
     from accel.drafting.retrieval.acceptance_model import Weights
-    from accel.drafting.retrieval.drafter import MixtureDrafter
+    from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.models.hf_loading import find_folder
     from accel.text.tokenizer import Tokenizer
     from accel.training.acceptance import Examples, fit, observe
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     room = Examples.room(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
     weights = Weights.random(args.seed)
     for number, share in enumerate(ROUNDS):
-        drafter = MixtureDrafter(shapes_of(tokenizer), weights=weights)
+        drafter = RetrievalDrafter(shapes_of(tokenizer), weights=weights)
         room.firsts.fill(0)
         count = observe(drafter, texts[: max(1, int(share * len(texts)))], NODES, room)
         loss = fit(weights, room, count, epochs=args.epochs, seed=args.seed + number)

@@ -34,11 +34,11 @@ class EditMethod:
 
 
 def _reuse(setup: MethodSetup) -> MakeDrafter:
-    from accel.drafting.copy.drafter import ReuseDrafter, warm_up
+    from accel.drafting.copy.drafter import CopyDrafter, warm_up
 
     warm_up()
     tokenizer, end = setup.tokenizer, end_of(setup.tokenizer)
-    return lambda: ReuseDrafter(tokenizer, end)
+    return lambda: CopyDrafter(tokenizer, end)
 
 
 def efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool = False) -> (

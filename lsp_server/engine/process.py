@@ -314,9 +314,9 @@ class EngineService:
         return retrieval_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
 
     def _reuse(self) -> Drafter:
-        from accel.drafting.copy.drafter import ReuseDrafter
+        from accel.drafting.copy.drafter import CopyDrafter
 
-        return ReuseDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
+        return CopyDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
 
     # As a child process
 

@@ -7,7 +7,7 @@ import numpy as np
 from accel.draft_tree import Source
 from accel.drafting.base import DraftRequest
 from accel.drafting.retrieval.acceptance_model import PRIOR, Weights
-from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 
@@ -29,7 +29,7 @@ class IndexOfText:
 
 
 def drafter(**options):
-    return MixtureDrafter(TokenShapes.of(WORDS), weights=WEIGHTS, **options)
+    return RetrievalDrafter(TokenShapes.of(WORDS), weights=WEIGHTS, **options)
 
 
 def request_of(random, *, index=True):

@@ -7,7 +7,7 @@ import pytest
 
 from accel.drafting.base import DraftRequest
 from accel.drafting.retrieval.acceptance_model import NODE_INPUTS, Weights
-from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
 from lsp_server.bench.acceptance import bodies_of
@@ -25,7 +25,7 @@ def examples():
         text = np.concatenate([phrase, random.integers(0, 40, 10), phrase[5:25]]).astype(np.int32)
         texts.append((DraftRequest(text[:36]), text[36:]))
     room = Examples.room(150, 150 * 80, 150 * 80 * 10)
-    drafter = MixtureDrafter(TokenShapes.of(SPELLING), weights=Weights.random(1))
+    drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=Weights.random(1))
     return room, observe(drafter, texts, 16, room)
 
 

@@ -12,7 +12,7 @@ from tiny_models import open_engine, save
 from accel.decoding import Generation
 from accel.draft_tree import Source
 from accel.drafting.base import Drafter, DraftRequest
-from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.draft_model import DraftModelDrafter
 from accel.drafting.published.efficientedit import EfficientEditDrafter
 from accel.engine import Engine
@@ -80,7 +80,7 @@ def test_edits_are_lossless_whatever_drafts(target: Engine, other_folder: Path, 
     other = open_engine(other_folder)
     plain = edit(target, seed, None).tokens.tolist()
     drafters: list[Drafter] = [
-        ReuseDrafter(target.tokenizer, (299,)),
+        CopyDrafter(target.tokenizer, (299,)),
         EfficientEditDrafter(),
         EfficientEditDrafter(DraftModelDrafter(other, target.tokenizer.sha256)),
         EfficientEditDrafter(DraftModelDrafter(other, target.tokenizer.sha256), reuse=False),

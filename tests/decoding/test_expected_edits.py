@@ -8,7 +8,7 @@ from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import DraftRequest
-from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.copy.rewrites import version_of
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.replay import replay
@@ -93,7 +93,7 @@ def forwards(instruction: str, before: str, after: TokenArray) -> tuple[int, int
     end = TOKENIZER.special("<|endoftext|>")
     assert end is not None
     reference = np.append(after, np.int32(end)).astype(np.int32)
-    statistics = replay(ReuseDrafter(TOKENIZER, (end,)), request, reference, 128)
+    statistics = replay(CopyDrafter(TOKENIZER, (end,)), request, reference, 128)
     return statistics.tokens, statistics.forwards
 
 

@@ -24,7 +24,7 @@ from accel.drafting.retrieval.candidate_features import (
     forget,
     gather,
 )
-from accel.drafting.retrieval.drafter import MixtureDrafter
+from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import SHAPES
 from accel.drafting.retrieval.tree_search import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
@@ -270,7 +270,7 @@ def test_ids_beyond_the_known_vocabulary_are_drafted_too():
     high = np.array([90_001, 90_002, 90_003, 90_004], np.int32)
     statistics = replay(drafter(), DraftRequest(np.concatenate([high, high[:1]])), high[1:], 8)
     assert statistics.tokens_per_forward > 1
-    plain = MixtureDrafter(weights=WEIGHTS)
+    plain = RetrievalDrafter(weights=WEIGHTS)
     assert replay(plain, DraftRequest(np.concatenate([high, high[:1]])), high[1:], 8).forwards < 3
 
 

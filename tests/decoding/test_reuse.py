@@ -10,7 +10,7 @@ from edit_words import END, WordCodec, edit_request, replay_edit
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import Continuations, DraftRequest
-from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.drafter import CopyDrafter
 from accel.replay import replay
 
 FUNCTION = """def connect(host, port):
@@ -34,7 +34,7 @@ def close(channel):
 
 def forwards(instruction: str, after: str, before: str = FUNCTION) -> int:
     codec = WordCodec(before, after, instruction, "@")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     return replay_edit(drafter, codec, instruction, before, after).forwards
 
 
@@ -106,7 +106,7 @@ class OneRow:
 
 def test_an_index_gives_new_text():
     codec = WordCodec(FUNCTION, "brand new entirely fresh words", "@x")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     request = edit_request(codec, "x", FUNCTION)
     request.index = OneRow(codec.encode("entirely fresh words"))
     drafter.begin(request)
@@ -133,7 +133,7 @@ def test_trees_are_sound_on_random_edits(seed):
     words = ["a", " b", "foo", " bar", "\n", "\n    ", "\n        ", "(", ")", " =", "ü", "1"]
     before, after = random_edit(rng, words)
     codec = WordCodec("".join(words), before, after, "@rename foo to bar")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     drafter.begin(edit_request(codec, "rename foo to bar", before))
     reference = np.append(codec.encode(after), np.int32(END))
     done = 0
@@ -161,7 +161,7 @@ def check_tree(tree: DraftTree, limit: int, seed: int) -> None:
 
 def test_children_of_a_node_share_its_probability():
     codec = WordCodec(FUNCTION, "@x")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     drafter.begin(edit_request(codec, "x", FUNCTION))
     tree = drafter.draft(128)
     for node in range(-1, len(tree)):
@@ -171,7 +171,7 @@ def test_children_of_a_node_share_its_probability():
 
 def test_drafting_works_without_an_original():
     codec = WordCodec("a b c a b c a b c")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     drafter.begin(DraftRequest(codec.encode("a b c a b")))
     tree = drafter.draft(8)
     assert tree.accepted_path(codec.encode("a b c a b c")[5:])
@@ -179,7 +179,7 @@ def test_drafting_works_without_an_original():
 
 def test_what_closes_an_answer_is_drafted_with_it():
     codec = WordCodec(FUNCTION, "@x ) ) )")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     request = edit_request(codec, "x", FUNCTION)
     request.closing = codec.encode(" ) ) )")
     reference = np.concatenate([request.original, request.closing, [END]]).astype(np.int32)
@@ -192,7 +192,7 @@ def test_the_same_wish_elsewhere_changes_names_as_before():
     renamed, other_renamed = FUNCTION.replace("host", "server"), other.replace("host", "server")
     forwards_by_wish = {}
     for wish in ("better words", "else"):
-        drafter = ReuseDrafter(codec, (END,))
+        drafter = CopyDrafter(codec, (END,))
         replay_edit(drafter, codec, "better words", FUNCTION, renamed)
         done = replay_edit(drafter, codec, wish, other, other_renamed)
         forwards_by_wish[wish] = done.forwards
@@ -202,7 +202,7 @@ def test_the_same_wish_elsewhere_changes_names_as_before():
 
 def test_requests_do_not_leak_into_each_other():
     codec = WordCodec(FUNCTION, "@x", "@y")
-    drafter, fresh = ReuseDrafter(codec, (END,)), ReuseDrafter(codec, (END,))
+    drafter, fresh = CopyDrafter(codec, (END,)), CopyDrafter(codec, (END,))
     renamed = FUNCTION.replace("host", "server")
     replay_edit(drafter, codec, "y", FUNCTION, renamed)
     drafter.begin(edit_request(codec, "x", FUNCTION))

@@ -20,7 +20,7 @@ from accel.drafting.copy.deviation_rate import (
     mark_places,
     odds,
 )
-from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.drafter import CopyDrafter
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -68,7 +68,7 @@ def test_the_longer_a_text_goes_as_instructed_the_more_is_it_expected_to():
     after = before.replace("size", "length")
     codec = WordCodec(before, after, "wrong", "@", WISH)
     request = edit_request(codec, WISH, before)
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     lines = after.splitlines(keepends=True)
     follow_wish(drafter, codec, request, "".join(lines[:4]))
     obeyed = odds(drafter._pool.slips, FOLLOWING)
@@ -81,7 +81,7 @@ def test_the_longer_a_text_goes_as_instructed_the_more_is_it_expected_to():
     assert chance_of(obedient, rest) > 0.5 > chance_of(stubborn, rest)
 
 
-def is_in_version(drafter: ReuseDrafter) -> bool:
+def is_in_version(drafter: CopyDrafter) -> bool:
     first, last = drafter._pool.version_at(INSTRUCTED)
     return first <= int(drafter._pool.cursor[AT]) < last
 
@@ -90,7 +90,7 @@ def test_a_cursor_outside_of_the_version_does_not_lead():
     """At every place of the pool, as the version's own place says."""
     before = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefgh")
     codec = WordCodec(before, before.replace("size", "length"), "wrong", "@", WISH)
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     drafter.begin(edit_request(codec, WISH, before))
     led = 0
     for place in range(len(drafter._pool.tokens)):
@@ -112,7 +112,7 @@ def test_a_slip_does_not_lead_away_from_what_is_instructed():
     before = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefgh")
     after = before.replace("size", "length")
     codec = WordCodec(before, after, "wrong", "@", WISH)
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     lines = after.splitlines(keepends=True)
     request = edit_request(codec, WISH, before)
     follow_wish(drafter, codec, request, "".join(lines[:3]), slips_at=(3, 12))
@@ -128,7 +128,7 @@ def test_a_slip_does_not_lead_away_from_what_is_instructed():
 def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
     lines = "".join(f"{name} = read ( {name} , size )\n" for name in "abcdefghijklmnop")
     codec = WordCodec(lines, "wrong", "@x", "@y")
-    drafter = ReuseDrafter(codec, (END,))
+    drafter = CopyDrafter(codec, (END,))
     request = edit_request(codec, "x", lines)
     wrong = codec.encode("wrong")
     drafter.begin(request)
@@ -142,7 +142,7 @@ def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():
     assert hope(later) < 0.8 * hope(first)
     other = edit_request(codec, "y", lines)
     drafter.begin(other)
-    fresh = ReuseDrafter(codec, (END,))
+    fresh = CopyDrafter(codec, (END,))
     fresh.begin(other)
     assert drafter.draft(40).probabilities.tolist() == fresh.draft(40).probabilities.tolist()
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from accel.drafting.copy import candidates as rows_of
-from accel.drafting.copy.drafter import ReuseDrafter
+from accel.drafting.copy.drafter import CopyDrafter
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from accel.training.copy_weights import (
@@ -39,7 +39,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def votes(tokenizer):
-    return collect(ReuseDrafter(tokenizer), tokenizer, PAIRS, None, random.Random(0))
+    return collect(CopyDrafter(tokenizer), tokenizer, PAIRS, None, random.Random(0))
 
 
 def test_the_likelihood_is_that_of_the_plainest_form(votes):
@@ -71,7 +71,7 @@ def test_fitting_raises_the_likelihood_and_leaves_the_rest_alone(votes):
 
 
 def test_votes_are_those_of_the_tree(tokenizer):
-    drafter = ReuseDrafter(tokenizer)
+    drafter = CopyDrafter(tokenizer)
     data = collect(drafter, tokenizer, PAIRS[:1], None, random.Random(0))
     assert isinstance(data, Votes)
     features, tokens, escape, _ = drafter.votes()

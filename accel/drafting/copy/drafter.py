@@ -58,7 +58,7 @@ _NO_ROWS, _NO_SOURCES = np.empty(0, np.int32), np.empty(0, np.int8)
 def warm_up() -> None:
     """Compile what drafting needs, or load it from the cache, so that no request waits for it."""
     text = np.arange(1, 9, dtype=np.int32)
-    drafter = ReuseDrafter(_Letters(), (9,))
+    drafter = CopyDrafter(_Letters(), (9,))
     drafter.begin(DraftRequest(text, original=text))
     tree = drafter.draft(4)
     drafter.commit(tree, [0], text[:2])
@@ -78,7 +78,7 @@ class _Letters:
         return bytes([96 + token])
 
 
-class ReuseDrafter:
+class CopyDrafter:
     """The default drafter for edits. Lossless like every drafter; never sees the model.
 
     ``end``: tokens by which an answer is expected to end, drafted after the original's last token.

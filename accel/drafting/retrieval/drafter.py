@@ -48,7 +48,7 @@ LAYERS = 3
 _NOTHING = np.empty(0, np.int32)
 
 
-class MixtureDrafter:
+class RetrievalDrafter:
     """Drafts from prompt, output, text after the cursor, an index and earlier requests.
 
     Every source tells what it knows, whatever the length of its match; a learnt model of
@@ -323,7 +323,7 @@ def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
     prompt.warm_up()
     calibration.warm_up()
-    drafter = MixtureDrafter(weights=Weights.random(0))
+    drafter = RetrievalDrafter(weights=Weights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)
     drafter.commit(tree, [], np.array([2], np.int32))

@@ -1,7 +1,7 @@
 """Compiled code of another package, called by its address from compiled code.
 
-A call from Python into compiled code takes ten microseconds behind a forward of the model, which
-has driven the interpreter out of the processor's caches; such a call takes none.
+A call from Python into compiled code takes long behind a forward of the model, which has driven the
+interpreter out of the processor's caches; such a call takes no time.
 """
 
 from __future__ import annotations

@@ -30,12 +30,11 @@ _JOB, _TAKEN, _DONE = 4 * _APART, 5 * _APART, 6 * _APART
 _CALLED, _ELSEWHERE = 7 * _APART, 8 * _APART
 
 PATIENCE = 20_000
-"""Looks at the other's number before the core is given away, some 300 us: waking the other takes
-less, losing its core costs it more."""
+"""Looks at the other's number before the core is given away: waking the other takes less time,
+losing its core costs it more."""
 
 STANDS_BY = 70_000
-"""Looks before a thread that stands by goes to sleep, some 2 ms: a few plain steps between
-drafts."""
+"""Looks before a thread that stands by goes to sleep: a few plain steps between drafts."""
 
 _LOOKS_AT_ONCE = 256
 """Looks of a thread that stands by before it lets others have its core, should they wait."""
@@ -118,8 +117,8 @@ def follow_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number:
 
 @compiled_with(lanes, borrows=True)
 def linger(side: int) -> None:
-    """Let side 0 leave first, some 20 us: both want the interpreter's lock next, and whoever comes
-    second sleeps."""
+    """Let side 0 leave first: both want the interpreter's lock next, and whoever comes second
+    sleeps."""
     for _ in range(side * 400):
         _pause()
 

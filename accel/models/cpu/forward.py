@@ -49,8 +49,7 @@ from accel.native.numba_cache import compiled_with
 
 COLUMN_ROWS = 64
 """Rows up to which two threads take half of the columns each, and half of the rows where there are
-more: 16, 24, 32 and 48 rows 452, 666, 860 and 1,291 us, half of the rows each 527, 711, 878 and
-1,333."""
+more."""
 
 UNEVEN = 64
 """The first thread begins earlier by the time of a row, and its rows do not attend those of the

@@ -116,10 +116,10 @@ class ThreadPair:
         first ``half`` of ``rows`` and the others at once; it meets at most ``meetings`` times by
         the numbers after ``number``. Returns what it returned to the calling thread.
 
-        A function that ``stands_by`` takes all but its ``own`` from a ``standing_by.Job``: it is
+        A function that ``stands_by`` takes all but its ``own`` from a ``worker_handoff.Job``: it is
         called by the second thread where that is not in it already. One that ``is_long`` takes so
-        long that to wait says nothing: the second thread wakes some 300 us later, and one half may
-        be longer than the other.
+        long that to wait says nothing: the second thread wakes later, and one half may be longer
+        than the other.
 
         Raises RuntimeError when the second thread failed.
         """

@@ -1,6 +1,6 @@
 """Forwards that one thread hands over to another, which stands by in compiled code.
 
-To wake a thread takes 90 us, a fifth of a forward of eight rows: it has to be given a core and the
+To wake a thread takes a good part of a small forward: it has to be given a core and the
 interpreter's lock, and takes sixty arrays apart. A thread that stands by has all that stays the
 same from one forward to the next, and finds the rest in a ``Job``.
 """
