@@ -10,6 +10,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.gguf.file import parts_of
 from accel.native.cpu_features import FEATURES, HAS_TILES
 
@@ -28,6 +29,7 @@ def fingerprint(folder: Path, device: str) -> str:
         llvm.get_host_cpu_name(),
         *sorted(FEATURES),
         f"tiles {HAS_TILES}",
+        chosen(),
         str(os.cpu_count()),
         device,
     ]

@@ -14,6 +14,7 @@ from accel.model_folder import check_folder
 from accel.models.autotune import INT8, Settings, may_use_two, profile
 from accel.models.base import Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
+from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
@@ -60,7 +61,8 @@ def open_backend(
     check_folder(folder)
     tokenizer = Tokenizer.from_folder(folder)
     is_on_cpu = device == "cpu" or (device == "auto" and not _may_have_accelerator())
-    if is_on_cpu and dtype in ("auto", INT8) and is_gguf(folder) and can_be_computed(folder):
+    is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
+    if is_on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, form = open_file(folder), "compiled"
         settings = Settings(INT8, threads or 1, may_use_two(threads))

@@ -33,6 +33,7 @@ from accel.models.base import BatchKind, Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
+from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
 from accel.models.cuda_graphs import CudaGraphLlama
 from accel.models.fingerprint import fingerprint
@@ -201,6 +202,8 @@ def choose_settings(
 def _suits_int8(folder: Path, store: ProfileStore) -> bool:
     """Whether a model is so large that int8 is the fastest, and computed in it; kept in
     ``store``. Of a GGUF file whether it is computed as it is stored."""
+    if not is_fast():
+        return False
     if is_gguf(folder):
         return can_be_computed(folder)
     if weight_bytes(folder) < INT8_FROM:

@@ -22,6 +22,7 @@ from accel.errors import BrokenModel
 from accel.models.base import BatchKind
 from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.quantised.instruction_sets import CHOICE
 from accel.models.gguf.module import read_module
 from accel.models.probe import Probe
 from accel.models.torch_registry import choose_settings, open_model
@@ -146,6 +147,17 @@ def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
     model, form = open_model(path, settings.dtype, CPU, store)
     assert (model.dtype, form, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
     assert model.fingerprint
+
+
+def test_processors_without_quick_products_of_bytes_take_other_formats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHOICE, "portable")
+    store: Any = MemoryStore()
+    path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
+    store.put("settings/fp32,bf16/1", ["bf16", 1])
+    assert choose_settings(path, "auto", 1, CPU, store).dtype == "bf16"
+    assert choose_settings(path, "int8", 1, CPU, store).dtype == "int8"
 
 
 def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:

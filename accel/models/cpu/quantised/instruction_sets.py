@@ -38,4 +38,9 @@ def chosen() -> str:
     return asked or names[0]
 
 
-__all__ = ["CHOICE", "INSTRUCTION_SETS", "chosen", "here"]
+def is_fast() -> bool:
+    """Whether the one to use has quick products of bytes."""
+    return chosen() != "portable"
+
+
+__all__ = ["CHOICE", "INSTRUCTION_SETS", "chosen", "here", "is_fast"]
