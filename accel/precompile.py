@@ -34,13 +34,23 @@ def missing_parts(model: str | Path | None, device: str) -> list[str]:
 
 
 def _compile_forward(folder: Path, dtype: str) -> None:
+    import numpy as np
+
+    from accel.engine import Engine
     from accel.models.cpu.llama import CompiledLlama
     from accel.models.safetensors_llama import read_llama
     from accel.models.torch_names import DTYPES
+    from accel.planning.cost_model import ForwardCosts
+    from accel.planning.planner import Planner
+    from accel.text.tokenizer import Tokenizer
 
     module = read_llama(folder, DTYPES[dtype])
     assert module is not None, "another model than the embedded one"
-    assert CompiledLlama.from_module(module) is not None, "a model without a compiled forward"
+    model = CompiledLlama.from_module(module)
+    assert model is not None, "a model without a compiled forward"
+    costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
+    tokenizer = Tokenizer.from_folder(folder)
+    Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
 
 
 def _compile_retrieval(_folder: Path, _dtype: str) -> None:
