@@ -51,6 +51,8 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     tokenizer = Tokenizer.from_folder(folder)
     Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
+    # Two threads ask for it, and here is one.
+    forward.meetings_of(1, 1)
 
 
 def _compile_retrieval(_folder: Path, _dtype: str) -> None:
