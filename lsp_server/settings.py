@@ -103,6 +103,21 @@ class EditSettings:
         ),
     )
     timeout_seconds: float = _setting(300.0, "An edit that takes longer is stopped.", low=1)
+    draft_model: str = _setting(
+        "",
+        "Folder, GGUF file or id of a small model with the tokenizer of `redraft.model.path`: it "
+        "proposes the new text of edits, which the large one verifies. Empty: none.",
+    )
+    verification: str = _setting(
+        "exact",
+        "Which tokens of the draft model are taken: those that the large model writes itself "
+        "(exact), or, where it is unsure, any of its likeliest (entropy, as in EfficientEdit; "
+        "faster, but the text is not the large model's own).",
+        choices=("exact", "entropy"),
+    )
+    entropy_k: int = _setting(
+        3, "With `entropy`: how many of the likeliest tokens count at most.", low=2, high=50
+    )
 
 
 @dataclass(frozen=True, slots=True)

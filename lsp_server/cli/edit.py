@@ -71,6 +71,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
+    parser.add_argument(
+        "--draft-model",
+        metavar="PATH",
+        help="a small model with the same tokenizer, which proposes new text",
+    )
+    parser.add_argument(
+        "--verification",
+        choices=("exact", "entropy"),
+        default="exact",
+        help="which proposals are taken: what the model writes itself, or what it finds likely "
+        "where it is unsure (not the model's own text, faster)",
+    )
+    parser.add_argument(
+        "--entropy-k",
+        type=int,
+        default=3,
+        metavar="K",
+        help="with entropy: of so many likeliest tokens at most",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -130,7 +149,9 @@ def _generated(
     """What the model answers."""
     from lsp_server.engine.process import EngineService
 
-    service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
+    service = EngineService(
+        model=args.model, dtype=args.dtype, threads=args.threads, draft_model=args.draft_model
+    )
     try:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
@@ -209,6 +230,10 @@ def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
 def _job(
     args: argparse.Namespace, path: Path, workspace: Path, text: str, start: int, end: int
 ) -> EditJob:
+    if args.verification == "entropy" and not args.draft_model:
+        raise RedraftError("--verification entropy is for a draft model; give --draft-model PATH")
+    if args.entropy_k < 2:
+        raise RedraftError(f"--entropy-k {args.entropy_k} is below 2; give 2 or more")
     if not args.instruction.strip():
         raise RedraftError("the instruction is empty; say what shall change")
     selection = text[start:end]
@@ -232,6 +257,7 @@ def _job(
         temperature=args.temperature,
         seed=args.seed,
         plain=args.plain,
+        entropy_top_k=args.entropy_k if args.verification == "entropy" else 0,
     )
 
 

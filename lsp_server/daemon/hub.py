@@ -60,7 +60,7 @@ class Hub:
 
     def engine(self, settings: Settings) -> EngineClient:
         """The engine that these settings ask for; its process starts with the first request."""
-        key = EngineKey.of(settings.model, settings.index.common != "none")
+        key = EngineKey.of(settings)
         if key not in self._engines:
             self._engines[key] = EngineClient(
                 key, lambda: self._engine_changed(key), self._in_thread

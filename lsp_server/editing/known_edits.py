@@ -6,8 +6,8 @@ from accel.text.edit_rules.recognition import recognise
 from lsp_server.errors import EditRefused
 
 UNDERSTOOD = (
-    "rename a to b; add or remove a docstring, type hints, decorators, comments, prints; "
-    "change a default; add a parameter; use f-strings; make it async"
+    "rename a to b; add or remove a docstring, decorators, comments, prints; hint a as int; "
+    "remove type hints; change a default; add a parameter; use f-strings; make it async"
 )
 """What the sentence lists: an error's message has room for 300 characters."""
 

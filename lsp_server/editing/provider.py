@@ -219,6 +219,7 @@ class EditProvider:
             language=document.language,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
+            entropy_top_k=settings.entropy_k if settings.verification == "entropy" else 0,
             plain=request.plain,
         )
 

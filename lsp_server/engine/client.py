@@ -240,9 +240,10 @@ class EngineClient:
 
     async def _check_model(self) -> None:
         # Not on this thread: a folder may be on a disk that is far away.
-        self._files = await asyncio.to_thread(files_state, self.key.model)
+        self._files = await asyncio.to_thread(files_state, *self.key.models)
         try:
-            await asyncio.to_thread(check_model, self.key.model)
+            for model in self.key.models:
+                await asyncio.to_thread(check_model, model)
         except ModelUnavailable as error:
             self._fail(error.cause, error.remedy)
             raise
@@ -368,7 +369,7 @@ class EngineClient:
     def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
         """There is no model: whoever waits is told, and nothing is tried until that may help."""
         logger.warning("the model cannot be loaded: %s", cause)
-        self.failure = LoadFailure(self.key.model, cause, remedy, self._files, lasting)
+        self.failure = LoadFailure(self.key.models, cause, remedy, self._files, lasting)
         self._change("failed", cause)
         self._fail_calls(self.failure.error)
 

@@ -55,6 +55,9 @@ class EditJob:
     top_p: float = 1.0
     seed: int = 0
     plain: bool = False
+    entropy_top_k: int = 0
+    """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
+    the model is unsure: EfficientEdit's lossy verification."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lsp_server.settings import ModelSettings
+from lsp_server.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +17,31 @@ class EngineKey:
     threads: int
     common: bool
     adaptive_tokens: bool = False
+    draft_model: str = ""
 
     @classmethod
-    def of(cls, settings: ModelSettings, common: bool) -> EngineKey:
+    def of(cls, settings: Settings) -> EngineKey:
         """The engine that these settings ask for."""
+        model = settings.model
         return cls(
-            settings.path,
-            settings.dtype,
-            settings.device,
-            settings.threads,
-            common,
-            settings.adaptive_tokens,
+            model.path,
+            model.dtype,
+            model.device,
+            model.threads,
+            settings.index.common != "none",
+            model.adaptive_tokens,
+            settings.edit.draft_model,
         )
+
+    @property
+    def models(self) -> list[str]:
+        """What is loaded: the model, and the draft model where there is one."""
+        return [self.model, *([self.draft_model] if self.draft_model else [])]
 
     def arguments(self) -> list[str]:
         """The command line of the engine process."""
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
         options += ["--threads", str(self.threads)]
         options += [] if self.common else ["--no-common"]
+        options += ["--draft-model", self.draft_model] if self.draft_model else []
         return [*options, *(["--adaptive-tokens"] if self.adaptive_tokens else [])]

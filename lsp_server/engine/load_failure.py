@@ -17,11 +17,11 @@ RETRY_S = 60.0
 class LoadFailure:
     """A model that could not be loaded."""
 
-    model: str
+    models: list[str]
     cause: str
     remedy: str
     files: tuple[object, ...]
-    """The model's files when it was tried."""
+    """The models' files when it was tried."""
     lasting: bool = True
     """It cannot pass by itself: the files are wrong."""
     since: float = field(default_factory=time.monotonic)
@@ -35,4 +35,4 @@ class LoadFailure:
     def holds(self) -> bool:
         """Whether it is of no use to try again: no file has changed, and no time has passed."""
         wait_s = math.inf if self.lasting else RETRY_S
-        return time.monotonic() - self.since < wait_s and files_state(self.model) == self.files
+        return time.monotonic() - self.since < wait_s and files_state(*self.models) == self.files

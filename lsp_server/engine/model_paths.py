@@ -46,8 +46,8 @@ def check_model(model: str | Path | None) -> None:
         raise ModelUnavailable(error.cause, error.remedy) from error
 
 
-def files_state(model: str | Path | None) -> tuple[object, ...]:
-    """Changes whenever a file of the model does."""
+def files_state(*models: str) -> tuple[object, ...]:
+    """Changes whenever a file of one of the models does."""
     from accel.model_path import state_of
 
-    return state_of(model)
+    return tuple(state_of(model) for model in models)

@@ -86,9 +86,13 @@ class EngineService:
         device: str = "auto",
         common: bool = True,
         adaptive_tokens: bool = False,
+        draft_model: str | Path | None = None,
     ) -> None:
-        """``adaptive_tokens``: draft completions by the model's own, where it has such."""
+        """``adaptive_tokens``: draft completions by the model's own, where it has such.
+        ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits."""
         self._wants_adaptive = adaptive_tokens
+        self._draft_model = draft_model or None
+        self._draft_engine: Engine | None = None
         self._options: dict[str, Any] = {"dtype": dtype, "threads": threads, "device": device}
         self._model = model or None
         self._engine: Engine | None = None
@@ -121,6 +125,9 @@ class EngineService:
             ahead = warming.parts_to_compile(self._model, **self._options)
             compile_at_once(ahead + self.indexes.parts_to_compile(), told)
             self._engine = Engine.load(self._model, **self._options)
+            if self._draft_model is not None:
+                self._draft_engine = Engine.load(self._draft_model, **self._options)
+                self._reuse()
             self._fitter = LineFitter(self._engine)
             self._warm_up()
             settle()
@@ -224,6 +231,7 @@ class EngineService:
             request = self._request(job, prompt, EDIT_NODES, watch.cancelled)
             request.max_tokens = answer_tokens(self.engine, job, prompt)
             request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+            request.entropy_top_k = job.entropy_top_k
             steps = self._generate(EDIT_KEY, request, job.plain, self._reuse)
             result = yield from watch.over(steps)
             results.append(answer(result, prompt.fence, text))
@@ -316,7 +324,15 @@ class EngineService:
     def _reuse(self) -> Drafter:
         from accel.drafting.copy.drafter import CopyDrafter
 
-        return CopyDrafter(self.engine.tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
+        tokenizer = self.engine.tokenizer
+        copies = CopyDrafter(tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
+        if self._draft_engine is None:
+            return copies
+        from accel.drafting.draft_model import DraftModelDrafter
+        from accel.drafting.reuse_or_generate import ReuseOrGenerateDrafter
+
+        model = DraftModelDrafter(self._draft_engine, tokenizer.sha256)
+        return ReuseOrGenerateDrafter(copies, model)
 
     # As a child process
 
@@ -371,7 +387,7 @@ class EngineService:
         self._sessions.clear()
         self._drafters.clear()
         self.indexes.clear()
-        self._engine = None
+        self._engine = self._draft_engine = None
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
@@ -388,6 +404,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
+    parser.add_argument("--draft-model", default="")
     args = parser.parse_args(arguments)
     service = EngineService(
         args.model,
@@ -396,6 +413,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         threads=args.threads or None,
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,
+        draft_model=args.draft_model,
     )
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()

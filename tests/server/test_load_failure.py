@@ -17,13 +17,13 @@ from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import RETRY_S, LoadFailure
 from lsp_server.engine.model_paths import files_state
 from lsp_server.errors import EngineUnavailable
-from lsp_server.settings import ModelSettings
+from lsp_server.settings import Settings
 
 REQUESTS = 30
 
 
 def failure_of(model: str, lasting: bool) -> LoadFailure:
-    return LoadFailure(model, "it is broken", "mend it", files_state(model), lasting)
+    return LoadFailure([model], "it is broken", "mend it", files_state(model), lasting)
 
 
 def test_a_failure_of_the_files_holds_until_one_changes(
@@ -77,7 +77,7 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
     assert sys.platform != "win32"
 
     async def ask_again_and_again() -> list[str]:
-        engine = EngineClient(EngineKey.of(ModelSettings(), common=True), lambda: None)
+        engine = EngineClient(EngineKey.of(Settings()), lambda: None)
         engine._child = Child("dying_engine", [], engine._receive, engine._died)
         errors = []
         for _ in range(REQUESTS):

@@ -1,0 +1,75 @@
+"""EfficientEdit's two phases with our copies: reuse what stands there, generate what is new."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import Drafter, DraftRequest
+
+LEAST_CHANCE = 0.5
+"""Where copies of a first token are less likely than that, the draft model is asked."""
+
+
+class ReuseOrGenerateDrafter:
+    """Copies where one is likely; elsewhere a draft model proposes the new text.
+
+    After Peiding Wang et al., "Reuse or Generate? Accelerating Code Editing via Edit-Oriented
+    Speculative Decoding", 2025, section III. There are no phases: the chances of the copies say at
+    every step whether the draft model is asked, and its text is verified beside theirs.
+    """
+
+    name = "redraft"
+
+    def __init__(self, copies: Drafter, draft_model: Drafter) -> None:
+        self._copies, self._draft_model = copies, draft_model
+
+    def begin(self, request: DraftRequest) -> None:
+        """A new text begins for both."""
+        self._copies.begin(request)
+        self._draft_model.begin(request)
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """A tree of copies; where none is likely, a chain of the draft model stands in it, too."""
+        copies = self._copies.draft(max_nodes)
+        if float(copies.probabilities[copies.parents == -1].sum()) >= LEAST_CHANCE:
+            return copies
+        return with_chain(copies, self._draft_model.draft(max_nodes)).prefix(max_nodes)
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        """Both follow the text."""
+        self._copies.commit(tree, path, tokens)
+        self._draft_model.commit(tree, path, tokens)
+
+
+def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
+    """Both in one tree, likeliest nodes first. What they have in common stays the tree's own."""
+    children = {pair: node for node, pair in enumerate(_pairs(tree))}
+    tokens, parents = tree.tokens.tolist(), tree.parents.tolist()
+    chances, sources = tree.probabilities.tolist(), tree.sources.tolist()
+    parent = -1
+    for token, chance in zip(chain.tokens.tolist(), chain.probabilities.tolist(), strict=True):
+        node = children.get((parent, token))
+        if node is None:
+            node = len(tokens)
+            tokens.append(token)
+            parents.append(parent)
+            chances.append(chance)
+            sources.append(Source.DRAFT_MODEL)
+        parent = node
+    for node, parent in enumerate(parents):
+        # No likelier than its parent, so that a stable order leaves it behind that one.
+        chances[node] = min(chances[node], chances[parent] if parent >= 0 else 1.0)
+    order = np.argsort(-np.array(chances, np.float32), kind="stable")
+    place = np.empty(len(order) + 1, np.int32)
+    place[order], place[-1] = np.arange(len(order)), -1
+    return DraftTree(
+        np.array(tokens, np.int32)[order],
+        place[np.array(parents, np.int32)[order]],
+        np.array(chances, np.float32)[order],
+        np.array(sources, np.int8)[order],
+    )
+
+
+def _pairs(tree: DraftTree) -> list[tuple[int, int]]:
+    return list(zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True))

@@ -1,0 +1,127 @@
+"""A smaller model proposes the new text of edits: through the server and the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, command, profile
+from .conftest import SHAPES
+
+pytestmark = pytest.mark.timeout(300)
+
+DRAFT_MODEL = REPOSITORY / "accel" / "default_model" / "draft"
+INSTRUCTIONS = ("wrap the body in a try except", "add logging", "handle the missing argument")
+LINES = "21:26"
+"""Of the function that sums, from 1."""
+Connect = Callable[..., Driver]
+
+
+def edited(environment: dict[str, str], file: Path, *options: str) -> list[dict[str, Any]]:
+    """The answers to all instructions."""
+    answers: list[dict[str, Any]] = []
+    for instruction in INSTRUCTIONS:
+        words = ("edit", str(file), "--lines", LINES, "--instruction", instruction, "--no-index")
+        done = command(environment, *words, "--json", "-", *options)
+        assert done.returncode == 0, done.stderr
+        answers.append(json.loads(done.stdout))
+    return answers
+
+
+def drafted(answers: list[dict[str, Any]]) -> int:
+    """Accepted tokens of the draft model."""
+    return sum(answer["sources"].get("draft_model", 0) for answer in answers)
+
+
+@pytest.fixture
+def file(first: Driver, tmp_path: Path) -> Path:
+    """A file to edit, once all that edits need is compiled."""
+    path = tmp_path / "shapes.py"
+    path.write_text(SHAPES)
+    return path
+
+
+def test_a_draft_model_changes_nothing_but_the_speed(
+    environment: dict[str, str], file: Path
+) -> None:
+    alone = edited(environment, file)
+    helped = edited(environment, file, "--draft-model", str(DRAFT_MODEL))
+    assert [answer["text"] for answer in helped] == [answer["text"] for answer in alone]
+    assert drafted(helped) > drafted(alone) == 0
+
+
+def test_entropy_takes_tokens_of_the_draft_model_that_are_likely(
+    environment: dict[str, str], file: Path
+) -> None:
+    exact = ("--draft-model", str(DRAFT_MODEL))
+    lossy = edited(environment, file, *exact, "--verification", "entropy", "--entropy-k", "8")
+    texts = [answer["text"] for answer in edited(environment, file, *exact)]
+    assert [answer["text"] for answer in lossy] != texts
+    assert drafted(lossy) > 0
+
+
+def test_entropy_without_a_draft_model_is_refused(environment: dict[str, str], file: Path) -> None:
+    words = ("edit", str(file), "--lines", LINES, "--instruction", INSTRUCTIONS[0])
+    done = command(environment, *words, "--verification", "entropy")
+    assert done.returncode == 1
+    assert "give --draft-model PATH" in done.stderr
+
+
+def edits(driver: Driver, uri: str) -> list[dict[str, Any]]:
+    """The server's answers to all instructions."""
+    where = {
+        "start": {"line": 20, "character": 0},
+        "end": {"line": 25, "character": len("    return total")},
+    }
+    document = {"uri": uri, "version": 1}
+    answers = []
+    for instruction in INSTRUCTIONS:
+        params = {"textDocument": document, "range": where, "instruction": instruction}
+        answers.append(driver.answer(driver.start("redraft/edit", params), timeout=240))
+    return answers
+
+
+@pytest.mark.parametrize("verification", ["exact", "entropy"])
+def test_settings_name_the_draft_model_and_what_is_taken_of_it(
+    connect: Connect, workspace: Path, verification: str
+) -> None:
+    edit = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
+    driver = connect(initializationOptions={"settings": {"edit": edit}})
+    uri = (workspace / "drafted.py").as_uri()
+    driver.open(uri, SHAPES)
+    results = [answer["result"] for answer in edits(driver, uri)]
+    assert drafted([one["statistics"] for one in results]) > 0
+    plain = connect()
+    plain.open(uri, SHAPES)
+    texts = [answer["result"]["text"] for answer in edits(plain, uri)]
+    assert ([one["text"] for one in results] == texts) is (verification == "exact")
+
+
+def test_a_draft_model_with_another_tokenizer_is_refused_with_the_reason(
+    connect: Connect, workspace: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(DRAFT_MODEL, other)
+    vocabulary = json.loads((other / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary["truncation"] = {
+        "direction": "Right",
+        "max_length": 512,
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    (other / "tokenizer.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    driver = connect(initialize=False)
+    settings = {"edit": {"draftModel": str(other)}}
+    driver.initialize(
+        {**profile("vscode"), "initializationOptions": {"settings": settings}}, workspace
+    )
+    uri = (workspace / "other.py").as_uri()
+    driver.open(uri, SHAPES)
+    message = edits(driver, uri)[0]["error"]["message"]
+    assert "another tokenizer" in message
+    assert "same family" in message
