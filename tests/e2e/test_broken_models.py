@@ -206,16 +206,21 @@ def test_another_window_is_told_too(connect: Connect, tmp_path: Path) -> None:
         assert len(messages(driver)) == 1
 
 
+def offers(driver: Driver) -> list[dict[str, Any]]:
+    """Messages with buttons so far."""
+    return [one for one in driver.asked if one["method"] == "window/showMessageRequest"]
+
+
 def test_clients_that_can_are_offered_to_choose_a_model(connect: Connect, tmp_path: Path) -> None:
     driver = connect(str(tmp_path / "nothing"), chooseModel=True)
     assert ask(driver, tmp_path)[0] == []
+    wait_until(lambda: len(offers(driver)) == 1)
     driver.chosen = {"title": "Choose Model"}
     driver.configuration = {"model": {"path": str(tmp_path / "nothing either")}}
     driver.notify("workspace/didChangeConfiguration", {"settings": None})
     driver.wait_for(lambda message: message["method"] == "redraft/chooseModel")
-    asked = [one for one in driver.asked if one["method"] == "window/showMessageRequest"]
-    assert len(asked) == 2
-    assert asked[1]["params"]["actions"] == [{"title": "Choose Model"}]
+    assert len(offers(driver)) == 2
+    assert offers(driver)[1]["params"]["actions"] == [{"title": "Choose Model"}]
     assert messages(driver) == []
 
 
