@@ -40,12 +40,15 @@ def suggestion(driver: Driver, uri: str) -> str:
 def test_clients_share_one_engine_and_one_index(
     connect: Connect, environment: dict[str, str]
 ) -> None:
+    connect().request("redraft/status", {})
+    before = status(environment)
     for _ in range(3):
         connect().request("redraft/status", {})
     shown = status(environment)
-    assert shown["clients"] == 4
-    assert len(shown["engines"]) == 1
-    assert len(shown["workspaces"]) == 1
+    assert shown["clients"] == before["clients"] + 3 == 5
+    # Other models of other tests may still be there.
+    assert len(shown["engines"]) == len(before["engines"]) >= 1
+    assert len(shown["workspaces"]) == len(before["workspaces"]) >= 1
 
 
 def storm(driver: Driver, uri: str, pause_s: float, count: int) -> None:
