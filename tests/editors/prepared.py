@@ -203,6 +203,11 @@ def changes_two_places(edit: Edit) -> bool:
     return len(edit.hunks) > 1 and changes_something(edit)
 
 
+def is_written_by_the_model(edit: Edit) -> bool:
+    """Whether the answer streams: a rename is known from the syntax tree at once."""
+    return changes_something(edit) and not edit.instruction.startswith("rename")
+
+
 def replaces_first(edit: Edit) -> bool:
     """Whether the first change replaces text, which then can be spoilt."""
     return changes_something(edit) and edit.hunks[0].start < edit.hunks[0].end

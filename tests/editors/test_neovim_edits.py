@@ -13,6 +13,7 @@ from prepared import (
     changes_something,
     changes_two_places,
     in_windows_form,
+    is_written_by_the_model,
     prepared_edit,
     replaces_first,
 )
@@ -98,7 +99,7 @@ end
 
 def test_answer_streams_below_the_lines(neovim: OpenNeovim, project: Path, server: Server) -> None:
     editor = neovim()
-    edit = opened_for_edit(editor, server, project)
+    edit = opened_for_edit(editor, server, project, is_written_by_the_model)
     first_line = edit.text.split("\n")[edit.first - 1].split()[0]
     # A model may be done before one can look, so Neovim itself notes what it showed.
     editor.lua(RECORD_STREAM)

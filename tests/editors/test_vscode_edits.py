@@ -13,6 +13,7 @@ from prepared import (
     changes_something,
     changes_two_places,
     in_windows_form,
+    is_written_by_the_model,
     prepared_edit,
 )
 
@@ -79,7 +80,7 @@ def test_edit_is_previewed_accepted_and_undone_at_once(
 
 
 def test_answer_streams_into_the_preview(window: Window, server: Server) -> None:
-    edit = opened_for_edit(window, server, "stream.py", changes_two_places)
+    edit = opened_for_edit(window, server, "stream.py", is_written_by_the_model)
     whole = [[], lines_on_screen(edit.text), lines_on_screen(edit.after)]
     with server.slow_engine():
         window.ask_for_edit(edit.instruction)
