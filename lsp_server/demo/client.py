@@ -48,6 +48,9 @@ class Client:
         self._pending: dict[int, Future[Any]] = {}
         self._outgoing: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._next_id = 0
+        self._lock = threading.Lock()
+        self._ended = False
+        """The server sends nothing any more."""
         for target in (self._read, self._write):
             threading.Thread(target=target, daemon=True).start()
 
@@ -68,9 +71,13 @@ class Client:
 
     def start(self, method: str, params: Any) -> tuple[int, Future[Any]]:
         """Send a request; its id, by which it can be cancelled, and its result to come."""
-        self._next_id += 1
         future: Future[Any] = Future()
-        self._pending[self._next_id] = future
+        with self._lock:
+            self._next_id += 1
+            if self._ended:
+                future.set_exception(ServerFailed(f"the server ended{self._hint()}"))
+                return self._next_id, future
+            self._pending[self._next_id] = future
         message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
         self._outgoing.put(message)
         return self._next_id, future
@@ -81,7 +88,7 @@ class Client:
 
     def close(self) -> None:
         """Shut the server down as an editor does, and wait for its process to end."""
-        if self._process.poll() is None:
+        if self._process.poll() is None and not self._ended:
             self.request("shutdown", None, 20)
             self.notify("exit", None)
         self._outgoing.put(None)
@@ -115,6 +122,8 @@ class Client:
                 self._outgoing.put({"jsonrpc": "2.0", "id": message["id"], "result": None})
             else:
                 self._on_notification(message["method"], message.get("params"))
+        with self._lock:
+            self._ended = True
         for future in self._pending.values():
             if not future.done():
                 future.set_exception(ServerFailed(f"the server ended{self._hint()}"))
