@@ -169,7 +169,7 @@ def test_typing_into_an_edited_line_drops_its_hunk(
 
 def test_edit_is_cancelled(neovim: OpenNeovim, project: Path, server: Server) -> None:
     editor = neovim()
-    edit = opened_for_edit(editor, server, project)
+    edit = opened_for_edit(editor, server, project, is_written_by_the_model)
     with server.halted_engine():
         ask_for_edit(editor, edit)
         wait_for(lambda: editor.edit_state() == "running", "running edit")

@@ -129,7 +129,7 @@ def test_discarded_edit_leaves_no_trace(window: Window, server: Server) -> None:
 
 
 def test_edit_is_cancelled(window: Window, server: Server) -> None:
-    edit = opened_for_edit(window, server, "long.py")
+    edit = opened_for_edit(window, server, "long.py", is_written_by_the_model)
     with server.halted_engine():
         window.ask_for_edit(edit.instruction, at_once=True)
         window.wait(window.in_preview, "preview")
