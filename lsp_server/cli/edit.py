@@ -20,42 +20,12 @@ from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
+from lsp_server.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 AROUND_CHARACTERS = 8_000
-LANGUAGES = {
-    suffix: language
-    for language, suffixes in {
-        "python": ".py .pyi",
-        "javascript": ".js .mjs .cjs",
-        "javascriptreact": ".jsx",
-        "typescript": ".ts .mts .cts",
-        "typescriptreact": ".tsx",
-        "rust": ".rs",
-        "go": ".go",
-        "c": ".c .h",
-        "cpp": ".cpp .cc .cxx .hpp .hh",
-        "csharp": ".cs",
-        "java": ".java",
-        "kotlin": ".kt .kts",
-        "scala": ".scala",
-        "swift": ".swift",
-        "dart": ".dart",
-        "ruby": ".rb",
-        "php": ".php",
-        "lua": ".lua",
-        "shellscript": ".sh .bash",
-        "html": ".html .htm",
-        "css": ".css",
-        "json": ".json",
-        "yaml": ".yaml .yml",
-        "markdown": ".md",
-    }.items()
-    for suffix in suffixes.split()
-}
-"""Languages by the end of a file's name, as the protocol names them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -252,7 +222,7 @@ def _job(
         selection=selection,
         before=text[max(0, start - around) : start],
         after=text[end:][:around],
-        language=LANGUAGES.get(path.suffix, ""),
+        language=language_of_path(path.name),
         max_tokens=args.max_tokens,
         temperature=args.temperature,
         seed=args.seed,
