@@ -249,3 +249,24 @@ def test_a_search_without_compiled_code_finds_the_same(library: list[str]) -> No
     assert len(kinds) >= 25
     for text in library:
         assert secret_content(text, compiled=False) == secret_content(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Server=db;User Id=sa;Password=JatXxxVg2j7a;Encrypt=true",
+        "machine host login ann password qitA6hVKfzXxXE7a",
+        "Authorization: Bearer mzOZAUtNN5MDIngUC0RlOeerjYauMUiu2VHIXxxw7",
+        "Authorization: Bearer mzOZAtEsT5MDIngUC0RlOeerjYauMUiu2VHIqpzw7",
+        "key = AKIA0RK999K9DPPIJK9R",
+    ],
+)
+def test_random_letters_may_spell_a_placeholder(text: str) -> None:
+    assert secret_content(text)
+
+
+@pytest.mark.parametrize(
+    "value", ["XXXXXXXX1a", "xxxx-xxxx-1a2", "YourPassword1", "TEST-key-1234a"]
+)
+def test_a_placeholder_is_no_credential(value: str) -> None:
+    assert not secret_content(f"Server=db;User Id=sa;Password={value};Encrypt=true")
