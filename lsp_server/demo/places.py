@@ -130,6 +130,8 @@ def _instructions(function: ast.FunctionDef) -> list[str]:
     """What an instruction may ask of this function, and what the embedded model was taught."""
     instructions = []
     names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+    if names:
+        instructions.append(f"rename the parameter {names[0]} to new_{names[0]}")
     if names and _uses(function, names[0]) >= 3:
         instructions.append(f"print {names[0]} at the start")
     if _is_docstring(function.body[0]):

@@ -49,7 +49,8 @@ def completion(console: Console, title: str, typed: str, answer: dict[str, Any])
 
 def edit(console: Console, title: str, diff: str, answer: dict[str, Any]) -> None:
     """An edit: the text by source, and the diff that an editor would preview."""
-    console.print(Panel(spans(answer), title=title, title_align="left"))
+    written = spans(answer) if answer["tokens"] else Text("known without asking the model", "dim")
+    console.print(Panel(written, title=title, title_align="left"))
     if diff:
         console.print(Syntax(diff, "diff", background_color="default"))
     else:
@@ -70,6 +71,6 @@ def costs(rows: list[tuple[str, dict[str, Any], dict[str, Any]]]) -> Table:
             f"{drafted['tokens'] / max(1, drafted['forwards']):.1f}",
             f"{drafted['seconds'] * 1e3:.0f} ms",
             f"{plain['seconds'] * 1e3:.0f} ms",
-            f"{plain['seconds'] / drafted['seconds']:.1f}x" if drafted["seconds"] else "-",
+            f"{plain['seconds'] / drafted['seconds']:.1f}x" if drafted["tokens"] else "-",
         )
     return table
