@@ -15,7 +15,7 @@ from accel.models.registry import DType, open_backend
 from accel.planning.planner import Planner
 from accel.planning.profile_store import ProfileStore
 from accel.request import GenerationRequest
-from accel.runner import ModelRunner
+from accel.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.session import Session
 from accel.text.fim_order import find_order
 from accel.text.prompts import Prompt, Snippet, fim_prompt
@@ -40,6 +40,8 @@ class Engine(ModelRunner):
         kv_budget: int = 1 << 31,
     ) -> None:
         super().__init__(model, kv_budget=kv_budget)
+        fitting = (rows for rows in PREFILL_ROWS if planner.seconds(rows, 0) <= PREFILL_S)
+        self.prefill_rows = next(fitting, PREFILL_ROWS[-1])
         self.tokenizer = tokenizer
         self.planner = planner
         self.name = name

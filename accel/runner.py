@@ -12,8 +12,11 @@ from accel.errors import OutOfMemory
 from accel.models.base import BatchKind, Logits, Model
 from accel.session import Session
 
-PREFILL_ROWS = 256
-"""Rows of one prefill forward: cancel is checked between them."""
+PREFILL_ROWS = 256, 128, 64
+"""Rows of one prefill forward, between which cancel is checked: the most that are quick."""
+
+PREFILL_S = 0.04
+"""What is quick: a request that comes meanwhile waits for so long."""
 
 ROWS_BEHIND = 256
 """Rows that a cache has room for behind a prompt: it rather grows before the first token."""
@@ -28,6 +31,8 @@ class ModelRunner:
     def __init__(self, model: Model, *, kv_budget: int = 1 << 31) -> None:
         self.model = model
         self.kv_budget = kv_budget
+        self.prefill_rows = PREFILL_ROWS[0]
+        """Rows of a prompt that are computed at once."""
         self._sessions: list[weakref.ref[Session]] = []
 
     @property
@@ -80,7 +85,7 @@ class ModelRunner:
                 return False
             # A state that cannot be trimmed takes a whole text at once, or one token.
             whole = len(tokens) if not session.length else 1
-            step = PREFILL_ROWS if self.takes_chains else whole
+            step = self.prefill_rows if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
             self.forward(self._prefill_batch(chunk), session)
             session.keep(chunk, list(range(len(chunk))))

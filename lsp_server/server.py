@@ -206,6 +206,7 @@ class RedraftServer(LanguageServer):
             engine=self.engine(),
             workspaces=self._indexed_folders(),
             performance=self.performance,
+            prompt_seconds=self.settings.context.prompt_seconds,
             acceptance=self.hub.acceptance.by_language(),
             reason=self.last_reason,
             inactive=inactive,

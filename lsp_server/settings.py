@@ -153,9 +153,18 @@ class ContextSettings:
         low=0,
         high=16384,
     )
+    prompt_seconds: float = _setting(
+        1.5,
+        "A prompt is as long as the model computes in so many seconds when nothing of it is known "
+        "yet, by its measured speed; the embedded model's has at most 1,152 tokens.",
+        low=0.1,
+        high=60,
+    )
     models: dict[str, int] = field(
         default_factory=dict,
-        metadata=_documented("The same by model, named as in `model.path` or `embedded`; 0: none."),
+        metadata=_documented(
+            "`context.tokens` by model, named as in `model.path` or `embedded`; 0: none."
+        ),
     )
 
 

@@ -65,6 +65,8 @@ class Condition:
     engine: EngineClient
     workspaces: list[WorkspaceState]
     performance: Performance
+    prompt_seconds: float = 0.0
+    """What the user gives a prompt that is computed cold."""
     acceptance: dict[str, dict[str, float]] = field(default_factory=dict)
     """How often suggestions are taken, by language."""
     reason: str = ""
@@ -97,6 +99,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
             name: sum(getattr(state, name) for state in condition.workspaces)
             for name in ("files", "tokens", "done", "total")
         },
+        "promptTokens": condition.engine.prompt_length.tokens(condition.prompt_seconds) or None,
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,
         "speedup": round(faster, 2) if faster else None,

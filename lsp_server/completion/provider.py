@@ -162,6 +162,7 @@ class CompletionProvider:
             language=ask.language,
             snippets=self._snippets(ask),
             context_tokens=self._settings().context_tokens,
+            prompt_seconds=self._settings().context.prompt_seconds,
             head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,

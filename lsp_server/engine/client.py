@@ -19,6 +19,7 @@ from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
+from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.log import log_folder
@@ -53,6 +54,8 @@ class EngineClient:
         self.dtype = key.dtype
         self.fills = True
         """Whether the model reads the text after the cursor."""
+        self.prompt_length = PromptLength([])
+        """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
         """Told when the first request begins and when the last one ends."""
         self.last_used = time.monotonic()
@@ -322,6 +325,9 @@ class EngineClient:
             self.model = frame.get("model", self.model)
             self.dtype = frame.get("dtype", self.dtype)
             self.fills = frame.get("fills", self.fills)
+            self.prompt_length = PromptLength(
+                frame.get("prompt_seconds", self.prompt_length.seconds)
+            )
             if frame["state"] == "failed":
                 self._fail(frame["message"], frame["remedy"], frame["lasting"])
                 return

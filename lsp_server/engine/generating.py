@@ -14,6 +14,7 @@ from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.editing.splice import spliced
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.engine.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.errors import NothingToContinue
 
@@ -26,7 +27,9 @@ OnSpans = Callable[[list[Span]], None]
 Steps = Generator[list[Span], None, JobResult]
 
 CONTEXT_TOKENS = 1024
-"""Prompt of a completion. Longer ones cost more to compute cold than they help a small model."""
+"""This file's part of a prompt where no time is given for it."""
+EMBEDDED_PROMPT_TOKENS = 1152
+"""Longer prompts cost more to compute cold than they help the embedded model."""
 CONTEXT_S = 0.06
 """Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
 MOST_CONTEXT_TOKENS = 1024
@@ -40,20 +43,45 @@ PROBED_ROWS = 128
 """Rows of the forward from whose time the speed of a prefill is taken."""
 
 
-def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet]) -> Prompt:
+def prompt_length(engine: Engine) -> PromptLength:
+    """How long a prompt of a completion this model computes in how much time."""
+    is_embedded = engine.name == "embedded"
+    most = min(engine.max_positions, EMBEDDED_PROMPT_TOKENS if is_embedded else MOST_TOKENS)
+    return PromptLength.measured(engine.planner.seconds, engine.prefill_rows, most)
+
+
+class Budget(NamedTuple):
+    """Tokens of a prompt, and of other files in it."""
+
+    prompt: int
+    others: int
+
+
+def completion_budget(engine: Engine, job: CompletionJob, length: PromptLength) -> Budget:
+    """How many tokens the prompt of a completion may have."""
+    others = _context_tokens(engine, job)
+    whole = CONTEXT_TOKENS + others
+    if job.prompt_seconds:
+        whole = length.tokens(job.prompt_seconds)
+        others = min(others, whole // 4)
+    return Budget(min(engine.max_positions - job.max_tokens - 1, whole), others)
+
+
+def completion_prompt(
+    engine: Engine, job: CompletionJob, snippets: list[Snippet], budget: Budget
+) -> Prompt:
     """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
     (``accel.errors``)."""
     from accel.text.prompts import fim_prompt
 
-    context = context_tokens(engine, job)
     prompt = fim_prompt(
         engine.tokenizer,
         sound(job.prefix),
         sound(job.suffix),
         path=job.path,
         snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
-        budget=min(engine.max_positions - job.max_tokens - 1, CONTEXT_TOKENS + context),
-        snippet_budget=context,
+        budget=budget.prompt,
+        snippet_budget=budget.others,
         order=engine.fim_order,
     )
     if not len(prompt.tokens):
@@ -61,7 +89,7 @@ def completion_prompt(engine: Engine, job: CompletionJob, snippets: list[Snippet
     return prompt
 
 
-def context_tokens(engine: Engine, job: CompletionJob) -> int:
+def _context_tokens(engine: Engine, job: CompletionJob) -> int:
     """Tokens of other files in the prompt of a job: what was asked for, or what is computed in
     :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
     most = (engine.max_positions - job.max_tokens) // 4

@@ -28,6 +28,8 @@ class CompletionJob:
     """Open files of the client. What the index adds to them is chosen by the engine."""
     context_tokens: int = 0
     """At most so many tokens of other files; -1: as many as are computed quickly."""
+    prompt_seconds: float = 0.0
+    """The prompt is as long as the model computes in so many seconds; 0: as long as is usual."""
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     max_tokens: int = 64

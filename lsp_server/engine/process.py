@@ -26,12 +26,13 @@ from lsp_server.engine.generating import (
     Steps,
     answer,
     answer_tokens,
+    completion_budget,
     completion_prompt,
-    context_tokens,
     edit_parts,
     edit_prompt,
     finished,
     joined,
+    prompt_length,
     put_in,
     result_of,
     shown_job,
@@ -39,6 +40,7 @@ from lsp_server.engine.generating import (
 )
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
 from lsp_server.engine.pool import Spares
+from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.index.workspaces import WorkspaceIndexes, tokenizer_of
 from lsp_server.protocol.framing import Frame
@@ -101,6 +103,7 @@ class EngineService:
         self._learnt: Learnt | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
+        self._prompt_length = PromptLength([])
         self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
 
@@ -129,6 +132,7 @@ class EngineService:
                 self._draft_engine = Engine.load(self._draft_model, **self._options)
                 self._reuse()
             self._fitter = LineFitter(self._engine)
+            self._prompt_length = prompt_length(self._engine)
             self._warm_up()
             settle()
 
@@ -211,12 +215,12 @@ class EngineService:
 
     def _completion_prompt(self, job: CompletionJob) -> Prompt:
         """The prompt of a completion, with text of other files where it is wanted."""
-        budget = context_tokens(self.engine, job)
+        budget = completion_budget(self.engine, job, self._prompt_length)
         snippets: list[Snippet] = []
-        if budget:
+        if budget.others:
             snapshot = self.indexes.snapshot(job.workspace)
-            snippets = self._cross_file.snippets(job, snapshot, budget)
-        return completion_prompt(self.engine, job, snippets)
+            snippets = self._cross_file.snippets(job, snapshot, budget.others)
+        return completion_prompt(self.engine, job, snippets, budget)
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
         """An edit that yields after every forward, part by part."""
@@ -358,7 +362,8 @@ class EngineService:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Model, dtype, memory of the KV caches, and whether it can fill in the middle."""
+        """Model, dtype, memory of the KV caches, whether it can fill in the middle, and how long
+        its prompts take (``PromptLength``)."""
         if (engine := self._engine) is None:
             return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
         return {
@@ -367,6 +372,7 @@ class EngineService:
             "kv_bytes": sum(session.nbytes for session in self._sessions),
             "tokenizer": engine.tokenizer.sha256,
             "fills": engine.fim_order is not None,
+            "prompt_seconds": self._prompt_length.seconds,
             "workspaces": self.indexes.folders,
         }
 

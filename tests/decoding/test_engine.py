@@ -25,6 +25,8 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import InvalidRequest
 from accel.models.hf_loading import DEFAULT_MODEL
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.verification.sampling import Sampling
 
@@ -85,7 +87,16 @@ def test_cancel_stops_prefill_between_chunks(engine: Engine) -> None:
     session = engine.session()
     calls = iter([False, True])
     assert not engine.prefill(random_prompt(9, 400), session, lambda: next(calls))
-    assert session.length == 256
+    assert session.length == engine.prefill_rows
+
+
+@pytest.mark.parametrize(("row_s", "rows"), [(1e-5, 256), (3e-4, 128), (5e-4, 64), (0.1, 64)])
+def test_a_slow_models_prompt_is_computed_in_short_steps(
+    engine: Engine, row_s: float, rows: int
+) -> None:
+    costs = ForwardCosts([256], [1, 128], np.array([[row_s, 128 * row_s]]))
+    slow = Engine(engine.model, engine.tokenizer, Planner(costs), name="slow", threads=1)
+    assert slow.prefill_rows == rows
 
 
 def test_cancel_stops_before_the_next_forward(engine: Engine) -> None:

@@ -49,6 +49,8 @@ export interface Status {
   model?: string;
   workspace?: string;
   index?: { files?: number; tokens?: number; done?: number; total?: number };
+  /** Tokens of the longest prompt of a suggestion. */
+  promptTokens?: number | null;
   lastLatencyMs?: number | null;
   tokensPerForward?: number | null;
   speedup?: number | null;

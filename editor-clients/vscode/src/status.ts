@@ -109,6 +109,7 @@ function tooltip(status: Status): vscode.MarkdownString {
     ["Held back", status.heldBack?.length ? `${status.heldBack.length} files that may hold secrets` : undefined],
     ["Model", status.model],
     ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],
+    ["Prompt", withUnit(status.promptTokens, " tokens at most", 0)],
     ["Last answer", withUnit(status.lastLatencyMs, " ms", 0)],
     ["Tokens per forward", withUnit(status.tokensPerForward, "", 1)],
     ["Faster than plain decoding", withUnit(status.speedup, "×", 1)],

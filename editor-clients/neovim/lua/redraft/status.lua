@@ -63,6 +63,7 @@ function M.lines(status)
     { 'model', status.model },
     { 'workspace', status.workspace },
     { 'index', index.files and ('%d files'):format(index.files) },
+    { 'prompt', type(status.promptTokens) == 'number' and ('%d tokens at most'):format(status.promptTokens) },
     { 'last answer', type(status.lastLatencyMs) == 'number' and ('%.0f ms'):format(status.lastLatencyMs) },
     { 'tokens per forward', type(status.tokensPerForward) == 'number' and ('%.1f'):format(status.tokensPerForward) },
     { 'faster than plain', type(status.speedup) == 'number' and ('%.1f times'):format(status.speedup) },

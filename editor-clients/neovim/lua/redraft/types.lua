@@ -46,6 +46,7 @@
 ---@field model? string
 ---@field workspace? string
 ---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
+---@field promptTokens? integer tokens of the longest prompt of a suggestion
 ---@field lastLatencyMs? number
 ---@field tokensPerForward? number
 ---@field speedup? number

@@ -1,0 +1,40 @@
+"""How long the prompt of a completion may be: as long as the machine computes in the time that a
+user gives the first suggestion of a file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+STEP = 64
+"""The length is a multiple of this."""
+FEWEST_TOKENS = 256
+"""A shorter prompt says too little, however slow the machine is."""
+MOST_TOKENS = 16_384
+"""The windows that editors send hold no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLength:
+    """Seconds that a model takes for the first 64, 128, … tokens of a prompt, as it was measured.
+    ``seconds`` has an entry for each length that the model takes."""
+
+    seconds: list[float]
+
+    @classmethod
+    def measured(
+        cls, seconds_of: Callable[[int, int], float], chunk: int, most: int
+    ) -> PromptLength:
+        """``seconds_of``: those of a forward of so many rows behind so many tokens; ``chunk``: rows
+        that a prompt is computed in at once; ``most``: tokens that the model takes."""
+        steps = range(0, min(most, MOST_TOKENS) - STEP + 1, STEP)
+        share = STEP / chunk
+        return cls(list(accumulate(share * seconds_of(chunk, place) for place in steps)))
+
+    def tokens(self, seconds: float) -> int:
+        """The longest prompt that is computed in so many seconds, never less than
+        :data:`FEWEST_TOKENS` where the model takes those."""
+        least = min(FEWEST_TOKENS, len(self.seconds) * STEP)
+        return max(bisect_right(self.seconds, seconds) * STEP, least)
