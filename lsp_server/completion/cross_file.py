@@ -2,15 +2,19 @@
 
 First the files that this one imports, then the other open ones, then the places of the workspace
 most like the text at the cursor. Only what the index holds is read, so what it leaves out (ignored
-files, secrets) never comes into a prompt. The choice stays while the user types, and with it the
-beginning of the prompt and its KV cache.
+files, secrets) never comes into a prompt.
+
+What was chosen for a document stays as it is while other files change and the cursor moves, and
+with it the beginning of the prompt and its KV cache. It is chosen anew where something of it may
+stand in no prompt any more, with other imports, and when the document is opened again; and when
+nobody waits, see ``fresh``.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
@@ -38,14 +42,17 @@ Encode = Callable[[str], "NDArray[np.int32]"]
 Decode = Callable[["NDArray[np.int32]"], str]
 
 
-@dataclass(slots=True)
-class _Chosen:
+@dataclass(frozen=True, slots=True)
+class Chosen:
     """What was chosen for a document, and what it was chosen for."""
 
     line: int
     similar: list[Snippet]
-    key: tuple[object, ...] = ()
-    snippets: list[Snippet] = field(default_factory=list)
+    budget: int
+    imports: str
+    around: tuple[object, ...]
+    """Of the other files, as they were."""
+    snippets: list[Snippet]
 
 
 class CrossFile:
@@ -54,33 +61,92 @@ class CrossFile:
     def __init__(self, encode: Encode, decode: Decode) -> None:
         self._encode = encode
         self._decode = decode
-        self._chosen: OrderedDict[tuple[str, str], _Chosen] = OrderedDict()
+        self._chosen: OrderedDict[tuple[str, str], Chosen] = OrderedDict()
+        self._judged: dict[str, tuple[str, bool]] = {}
+        """Of open files: the text that was looked through last, and whether it holds secrets."""
 
     def snippets(self, job: CompletionJob, snapshot: Snapshot | None, budget: int) -> list[Snippet]:
         """Snippets of at most ``budget`` tokens for a job, in the order of the prompt."""
         if budget < SMALLEST_TOKENS:
             return []
         files = None if snapshot is None else IndexedFiles(snapshot)
-        head = job.head or job.prefix[:SCANNED_CHARACTERS]
-        key = (budget, _import_part(head), [(one.path, one.text) for one in job.snippets],
-               () if files is None else files.state)  # fmt: skip
-        line = job.prefix.count("\n")
-        document = job.workspace, job.path
-        known = self._chosen.pop(document, None)
-        if known is None or abs(line - known.line) > STAY_LINES:
-            known = _Chosen(line, [] if files is None else self._similar(job, files))
-        if known.key != key:
-            known.key = key
-            known.snippets = self._within(budget, self._candidates(job, head, files, known))
-        self._chosen[document] = known
-        while len(self._chosen) > DOCUMENTS:
-            self._chosen.popitem(last=False)
+        known = self._chosen.get((job.workspace, job.path))
+        if known is None or not self._holds(known, job, files, budget):
+            known = self._choose(job, files, budget, _near(known, job))
+        self.use(job, known)
         return known.snippets
 
-    def forget(self, workspace: str) -> None:
-        """A workspace was closed."""
-        for key in [key for key in self._chosen if key[0] == workspace]:
+    def fresh(self, job: CompletionJob, snapshot: Snapshot | None, budget: int) -> Chosen | None:
+        """What would be chosen now, where that is something else than what is in use."""
+        known = self._chosen.get((job.workspace, job.path))
+        if known is None or budget < SMALLEST_TOKENS:
+            return None
+        files = None if snapshot is None else IndexedFiles(snapshot)
+        near = _near(known, job)
+        if near is not None and known.around == _around(job, files):
+            return None
+        found = self._choose(job, files, budget, near)
+        if found.snippets != known.snippets:
+            return found
+        self.use(job, found)
+        return None
+
+    def use(self, job: CompletionJob, chosen: Chosen) -> None:
+        """``chosen`` is what stands in the prompts of a document from now on."""
+        document = job.workspace, job.path
+        self._chosen[document] = chosen
+        self._chosen.move_to_end(document)
+        while len(self._chosen) > DOCUMENTS:
+            self._chosen.popitem(last=False)
+
+    def forget(self, workspace: str, path: str | None = None) -> None:
+        """A workspace or one document of it was closed."""
+        for key in [key for key in self._chosen if key[0] == workspace and path in (None, key[1])]:
             del self._chosen[key]
+
+    def _holds(
+        self, known: Chosen, job: CompletionJob, files: IndexedFiles | None, budget: int
+    ) -> bool:
+        """Whether what was chosen may still stand in a prompt of the document."""
+        if (known.budget, known.imports) != (budget, _import_part(_head(job))):
+            return False
+        opened = self._harmless(job.snippets)
+        return all(
+            one.path in opened or (files is not None and files.tokens(one.path) is not None)
+            for one in known.snippets
+        )
+
+    def _harmless(self, snippets: list[Snippet]) -> dict[str, Snippet]:
+        """Open files without secrets, by path."""
+        harmless: dict[str, Snippet] = {}
+        for one in snippets:
+            text, is_secret = self._judged.pop(one.path, (None, True))
+            if text != one.text:
+                is_secret = bool(secret_content(one.text))
+            self._judged[one.path] = one.text, is_secret
+            if not is_secret:
+                harmless[one.path] = one
+        while len(self._judged) > DOCUMENTS:
+            del self._judged[next(iter(self._judged))]
+        return harmless
+
+    def _choose(
+        self, job: CompletionJob, files: IndexedFiles | None, budget: int, near: Chosen | None
+    ) -> Chosen:
+        """``near``: what was chosen for a place nearby, whose similar places are still similar."""
+        head = _head(job)
+        if near is not None:
+            line, similar = near.line, near.similar
+        else:
+            line, similar = _line(job), [] if files is None else self._similar(job, files)
+        return Chosen(
+            line,
+            similar,
+            budget,
+            _import_part(head),
+            _around(job, files),
+            self._within(budget, self._candidates(job, head, files, similar)),
+        )
 
     def _similar(self, job: CompletionJob, files: IndexedFiles) -> list[Snippet]:
         """Whole lines of the places most like the text around the cursor."""
@@ -91,10 +157,10 @@ class CrossFile:
         return [Snippet(path, _whole_lines(text)) for path, text in texts]
 
     def _candidates(
-        self, job: CompletionJob, head: str, files: IndexedFiles | None, known: _Chosen
+        self, job: CompletionJob, head: str, files: IndexedFiles | None, similar: list[Snippet]
     ) -> Iterator[tuple[Snippet, tuple[str, ...]]]:
         """Snippets and the names that matter in them, the most helpful first, each path once."""
-        opened = {one.path: one for one in job.snippets if not secret_content(one.text)}
+        opened = self._harmless(job.snippets)
         told = {job.path}
         for one in imports_of(head, job.path):
             for path in one.paths:
@@ -109,7 +175,7 @@ class CrossFile:
             if path not in told:
                 told.add(path)
                 yield snippet, ()
-        for snippet in known.similar:
+        for snippet in similar:
             # A file may have left the index since: deleted, ignored, or it holds a secret now.
             gone = files is None or files.tokens(snippet.path) is None
             if snippet.path not in told and not gone:
@@ -150,6 +216,27 @@ class CrossFile:
 
 _QUERY = 1_200
 _SHORTEST = 30
+
+
+def _head(job: CompletionJob) -> str:
+    """The beginning of a document, where it imports."""
+    return job.head or job.prefix[:SCANNED_CHARACTERS]
+
+
+def _line(job: CompletionJob) -> int:
+    """The cursor's line in the part of the document that a job has."""
+    return job.prefix.count("\n")
+
+
+def _near(known: Chosen | None, job: CompletionJob) -> Chosen | None:
+    """What was chosen, unless the cursor has gone elsewhere since."""
+    return known if known is not None and abs(_line(job) - known.line) <= STAY_LINES else None
+
+
+def _around(job: CompletionJob, files: IndexedFiles | None) -> tuple[object, ...]:
+    """Changes with what may be chosen, not with what is typed into the document itself."""
+    opened = tuple((one.path, one.text) for one in job.snippets)
+    return opened, () if files is None else files.state
 
 
 def _import_part(head: str) -> str:

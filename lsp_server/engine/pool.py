@@ -38,6 +38,10 @@ class Spares(Generic[Thing]):
         things = self._things.get(key)
         return things.pop() if things else None
 
+    def move(self, key: Key, to: Key) -> None:
+        """What is spare of ``key`` takes the place of what is spare of ``to``."""
+        self._things[to] = self._things.pop(key, [])
+
     def give_back(self, key: Key, thing: Thing) -> None:
         """The thing is spare again."""
         self._things[key] = [*self._things.pop(key, []), thing]

@@ -176,6 +176,7 @@ class EngineService:
     def close_buffer(self, workspace: str, path: str) -> None:
         """A document was closed; its file counts again."""
         self.indexes.close_buffer(workspace, path)
+        self._cross_file.forget(workspace, path)
 
     # Jobs
 
@@ -257,8 +258,29 @@ class EngineService:
         else:
             prompt = self._completion_prompt(job)
         with self._sessions.lend(key, self.engine.session) as session:
-            self.engine.prefill(prompt.tokens, session, cancelled)
-            return session.length
+            done = self.engine.prefill(prompt.tokens, session, cancelled)
+            length = session.length
+        if done and isinstance(job, CompletionJob):
+            self._bring_up_to_date(job, key, cancelled)
+        return length
+
+    def _bring_up_to_date(
+        self, job: CompletionJob, key: tuple[str, ...], cancelled: Cancelled
+    ) -> None:
+        """Have other files in the prompts of a document as they are now. What is in use goes on
+        being used until the prompt with the new text is computed."""
+        budget = completion_budget(self.engine, job, self._prompt_length)
+        snapshot = self.indexes.snapshot(job.workspace)
+        chosen = self._cross_file.fresh(job, snapshot, budget.others)
+        if chosen is None:
+            return
+        prompt = completion_prompt(self.engine, job, chosen.snippets, budget)
+        beside = ("beside", *key)
+        with self._sessions.lend(beside, self.engine.session) as session:
+            if not self.engine.prefill(prompt.tokens, session, cancelled):
+                return
+        self._cross_file.use(job, chosen)
+        self._sessions.move(beside, key)
 
     def _request(
         self, job: CompletionJob | EditJob, prompt: Prompt, nodes: int, cancelled: Cancelled

@@ -12,7 +12,7 @@ import pytest
 from lsp_server.allowed_files import AllowedFiles
 from lsp_server.completion import cross_file
 from lsp_server.completion.context import MOST_FILES, OpenFiles
-from lsp_server.completion.cross_file import CrossFile
+from lsp_server.completion.cross_file import Chosen, CrossFile
 from lsp_server.completion.imports import imports_of
 from lsp_server.completion.outline import outline
 from lsp_server.completion.request import (
@@ -84,6 +84,10 @@ def total(basket):
         total += """
 
 
+SECRET = f"key = '{'ghp_' + 'aB3dE6gH9k' * 3 + 'Zx4Yw7'}'"
+JOB = CompletionJob("/w", "shop/basket.py", PREFIX, "\n    return total\n")
+
+
 class Engine:
     """Cross-file context over an index in memory."""
 
@@ -94,8 +98,13 @@ class Engine:
         self.cross_file = CrossFile(self.words.encode, self.words.decode)
 
     def snippets(self, budget: int = 800, **changes: Any) -> list[Snippet]:
-        job = CompletionJob("/w", "shop/basket.py", PREFIX, "\n    return total\n")
-        return self.cross_file.snippets(replace(job, **changes), self.snapshot, budget)
+        return self.cross_file.snippets(replace(JOB, **changes), self.snapshot, budget)
+
+    def fresh(self, budget: int = 800, **changes: Any) -> Chosen | None:
+        return self.cross_file.fresh(replace(JOB, **changes), self.snapshot, budget)
+
+    def use(self, chosen: Chosen) -> None:
+        self.cross_file.use(JOB, chosen)
 
     def paths(self, budget: int = 800, **changes: Any) -> list[str]:
         return [one.path for one in self.snippets(budget, **changes)]
@@ -149,9 +158,63 @@ def test_typing_changes_nothing_until_the_cursor_is_elsewhere(
     first = engine.snippets()
     for typed in ("p", "price", "price_of(shape)\n        x = 1\n"):
         assert engine.snippets(prefix=PREFIX + typed) is first
+    assert engine.snippets(prefix=PREFIX + "\n" * 100) is first
     assert looked == 1
-    engine.snippets(prefix=PREFIX + "\n" * 100)
+    engine.fresh(prefix=PREFIX + "\n" * 100)
     assert looked == 2
+
+
+def test_a_change_of_another_file_changes_the_prompt_when_nobody_waits() -> None:
+    engine = Engine()
+    before, after = Snippet("shop/prices.py", "A = 1"), Snippet("shop/prices.py", "B = 2")
+    first = engine.snippets(snippets=[before])
+    assert engine.fresh(snippets=[before]) is None
+    assert engine.snippets(snippets=[after]) is first
+    found = engine.fresh(snippets=[after])
+    assert found is not None
+    assert "B = 2" in [one.text for one in found.snippets]
+    assert engine.snippets(snippets=[after]) is first, "the new prompt is not computed yet"
+    engine.use(found)
+    assert engine.snippets(snippets=[after]) is found.snippets
+    assert engine.fresh(snippets=[after]) is None
+
+
+def test_a_file_indexed_anew_stays_in_the_prompt_as_it_was() -> None:
+    engine = Engine()
+    first = engine.snippets()
+    changed = {**FILES, "shop/prices.py": "def price_of(shape, discount):\n    return 0\n"}
+    encoded = {path: engine.words.encode(text) for path, text in changed.items()}
+    engine.snapshot = Datastore.from_token_files(encoded).snapshot()
+    assert engine.snippets() is first
+    found = engine.fresh()
+    assert found is not None
+    assert "discount" in "".join(one.text for one in found.snippets)
+
+
+@pytest.mark.parametrize("by", ["a secret", "being held back"])
+def test_what_may_stand_in_no_prompt_any_more_is_left_out_at_once(by: str) -> None:
+    engine = Engine()
+    opened = Snippet("apple.py", "APPLE = 1")
+    assert "apple.py" in engine.paths(snippets=[opened])
+    secret = Snippet("apple.py", SECRET)
+    assert "apple.py" not in engine.paths(snippets=[secret] if by == "a secret" else [])
+
+
+def test_secrets_are_left_out_however_many_files_were_looked_through() -> None:
+    engine = Engine()
+    for number in range(2 * cross_file.DOCUMENTS):
+        others = [Snippet(f"other{number}.py", f"X = {number}"), Snippet("apple.py", SECRET)]
+        assert "apple.py" not in engine.paths(snippets=others)
+
+
+def test_a_document_that_is_opened_again_has_its_context_chosen_anew() -> None:
+    engine = Engine()
+    first = engine.snippets(snippets=[Snippet("apple.py", "A = 1")])
+    engine.cross_file.forget("/w", "shop/other.py")
+    later = [Snippet("apple.py", "B = 2")]
+    assert engine.snippets(snippets=later) is first
+    engine.cross_file.forget("/w", "shop/basket.py")
+    assert "B = 2" in [one.text for one in engine.snippets(snippets=later)]
 
 
 def test_a_new_import_and_a_file_indexed_anew_change_the_choice() -> None:
