@@ -55,16 +55,20 @@ class Session:
         if self._owner is not owner:
             raise SessionBusy("a newer request took the session over; start this one again")
 
+    def common(self, tokens: TokenArray) -> int:
+        """How many tokens at the beginning of ``tokens``, int32, are held."""
+        held = self.tokens
+        limit = min(len(held), len(tokens))
+        same = held[:limit] == tokens[:limit]
+        return limit if same.all() else int(np.argmin(same))
+
     def reuse(self, tokens: TokenArray) -> int:
         """Trim to the prefix in common with ``tokens``, whose last token stays to be computed.
 
         Returns how many tokens of ``tokens`` are held.
         """
         held = self.tokens
-        limit = min(len(held), len(tokens) - 1)
-        same = held[:limit] == tokens[:limit]
-        common = limit if same.all() else int(np.argmin(same))
-        self.cache.trim(common)
+        self.cache.trim(self.common(tokens[:-1]))
         self._parts = [held[: self.length]]
         return self.length
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from lsp_server.completion.lsp import ask_after, inactive_reason
+from lsp_server.completion.lsp import ask_after, cursor_at, inactive_reason
 from lsp_server.documents import Edit, Notebook
 from lsp_server.errors import RedraftError
 from repo_index.source_tree import IGNORE_FILES
@@ -24,8 +24,11 @@ logger = logging.getLogger(__name__)
 def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened."""
     item = params.text_document
-    ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+    document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
     ls.feed_buffer(item.uri, opened=True)
+    if not inactive_reason(ls, document):
+        start = types.Position(0, 0)
+        ls.completion.opened(item.uri, lambda: cursor_at(ls, document, start).ask)
 
 
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:

@@ -152,6 +152,9 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
     document = ls.documents.find(params.text_document.uri)
     if document is None or not ls.settings.enabled:
         return []
+    if not inactive_reason(ls, document):
+        cursor = params.range.end
+        ls.completion.placed(document.uri, lambda: cursor_at(ls, document, cursor).ask)
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
     where = Where(document, params.range, list(params.context.diagnostics), only)
     return code_actions(

@@ -114,6 +114,43 @@ def fim_prompt(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the prompts of a document begin with, int32, of which the first ``others`` tokens are of
+    other files."""
+
+    tokens: TokenArray
+    others: int
+
+
+def fim_beginning(
+    tokenizer: Tokenizer,
+    text: str,
+    *,
+    path: str = "",
+    snippets: Sequence[Snippet] = (),
+    budget: int = 2048,
+    snippet_budget: int | None = None,
+    order: Order | None = None,
+) -> Beginning:
+    """What ``fim_prompt`` begins with for any cursor in the first ``budget`` tokens of ``text``, a
+    document from its start. Where the suffix stands first, it is that of a cursor at the start."""
+    form = fill_format(tokenizer)
+    share = budget // 4 if snippet_budget is None else snippet_budget
+    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
+    head = head.astype(np.int32)
+    room = max(budget - len(head) - 3, 0)
+    kind = None if form is None else order or form.order
+    if form is not None and kind not in (Order.PREFIX_ALONE, Order.PREFIX_FIRST):
+        after = _first_lines(tokenizer, text, _suffix_share("", room))
+        body = around_hole(tokenizer, form, order or form.order, NOTHING, after)
+    else:
+        body = tokenizer.encode(text[: 8 * budget])[:room]
+        if form is not None and kind == Order.PREFIX_FIRST:
+            body = _joined(form.prefix, body)
+    return Beginning(_joined(head, body), len(head))
+
+
 def edit_prompt(
     tokenizer: Tokenizer,
     instruction: str,

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import Found, SuggestionCache
@@ -24,6 +24,7 @@ from lsp_server.completion.request import (
     windowed_suffix,
 )
 from lsp_server.completion.running import Running
+from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob, JobResult, Snippet
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
@@ -38,6 +39,10 @@ PATIENCE_S = 0.15
 SINGLE_LINE_TOKENS = 48
 REST_S = 0.3
 """So long after the last change the cursor rests."""
+OPENED_S = 0.05
+"""So long after a document was opened its text is read: what opens it may ask at once."""
+MOST_WARMING = 4
+"""Documents that are read ahead at a time; the ones opened last count."""
 ACCEPTED_CONTEXT = 256
 """Characters before a suggestion that was taken, by which it is found again."""
 ALTERNATIVE_TEMPERATURE = 0.8
@@ -82,6 +87,10 @@ class CompletionProvider:
         self._ahead: dict[str, Running] = {}
         self._newest: dict[str, object] = {}
         self._resting: dict[str, asyncio.TimerHandle] = {}
+        self._warming: dict[str, Call] = {}
+        """Prompts that are computed while nobody waits, by document."""
+        self._unplaced: set[str] = set()
+        """Documents that were opened and whose cursor is not known."""
         self._syntax = KeptDocuments()
 
     async def complete(self, ask: CompletionRequest) -> Answer | None:
@@ -92,6 +101,7 @@ class CompletionProvider:
         mine = self._newest[ask.document] = object()
         self._wake_waiting(ask.document)
         self._forget_rest(ask.document)
+        self._unplaced.discard(ask.document)
         found = self._cache.find(ask.document, ask.prefix, ask.suffix)
         if found is not None and not (ask.invoked and self._settings().completion.alternatives > 1):
             return self._known(ask, found)
@@ -312,26 +322,56 @@ class CompletionProvider:
         if ask.workspace:
             self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
 
+    def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
+        """A document was opened: compute what its prompts begin with, before the first key.
+        ``ask``: the request at its start."""
+        self._unplaced.add(document)
+        self._once_quiet(document, OPENED_S, lambda: self._opening_job(ask()))
+
+    def placed(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
+        """The editor shows where the cursor is; only the first time since it was opened counts."""
+        if document in self._unplaced:
+            self.rest(document, ask)
+
     def rest(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """The document changed: compute the prompt once the cursor rests and nobody asks."""
+        self._unplaced.discard(document)
+        self._once_quiet(document, REST_S, lambda: self._job(ask()))
+
+    def _once_quiet(self, document: str, after_s: float, job: Callable[[], CompletionJob]) -> None:
         self._forget_rest(document)
         loop = asyncio.get_running_loop()
-        self._resting[document] = loop.call_later(REST_S, self._prefill, document, ask)
+        self._resting[document] = loop.call_later(after_s, self._prefill, document, job)
+
+    def _opening_job(self, ask: CompletionRequest) -> CompletionJob:
+        beginning = ask.suffix[:PREFIX_CHARACTERS]
+        return replace(self._job(ask), prefix=beginning, opening=True)
 
     def _forget_rest(self, document: str) -> None:
-        timer = self._resting.pop(document, None)
-        if timer is not None:
+        """Whoever asks now does not wait for what is computed ahead."""
+        if (timer := self._resting.pop(document, None)) is not None:
             timer.cancel()
+        if (call := self._warming.pop(document, None)) is not None:
+            call.cancel()
 
-    def _prefill(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
+    def _prefill(self, document: str, job: Callable[[], CompletionJob]) -> None:
         self._resting.pop(document, None)
         engine = self._engine()
-        if engine.state == "ready" and document not in self._running:
-            engine.prefill(self._job(ask()), self._client, PREFILL)
+        if engine.state not in ("ready", "loading") or document in self._running:
+            return
+        call = self._warming[document] = engine.prefill(job(), self._client, PREFILL)
+        call.future.add_done_callback(lambda _: self._warmed(document, call))
+        if len(self._warming) > MOST_WARMING:
+            self._forget_rest(next(iter(self._warming)))
+
+    def _warmed(self, document: str, call: Call) -> None:
+        if self._warming.get(document) is call:
+            del self._warming[document]
 
     def close(self, document: str) -> None:
         """A document was closed."""
         self._forget_rest(document)
+        self._unplaced.discard(document)
         self._stop(document)
         self._cache.forget(document)
         self._newest.pop(document, None)
@@ -339,7 +379,7 @@ class CompletionProvider:
 
     def close_all(self) -> None:
         """The client has gone."""
-        for document in list(self._resting):
+        for document in [*self._resting, *self._warming]:
             self._forget_rest(document)
         for document in list({*self._running, *self._ahead}):
             self._stop(document)

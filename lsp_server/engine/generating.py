@@ -21,7 +21,7 @@ from lsp_server.errors import NothingToContinue
 if TYPE_CHECKING:
     from accel.decoding import Generation
     from accel.engine import Engine
-    from accel.text.prompts import Prompt
+    from accel.text.prompts import Beginning, Prompt
 
 OnSpans = Callable[[list[Span]], None]
 Steps = Generator[list[Span], None, JobResult]
@@ -87,6 +87,23 @@ def completion_prompt(
     if not len(prompt.tokens):
         raise NothingToContinue("there is no text to go on from; write the first words")
     return prompt
+
+
+def completion_beginning(
+    engine: Engine, job: CompletionJob, snippets: list[Snippet], budget: Budget
+) -> Beginning:
+    """What the prompts of a document begin with that was opened just now."""
+    from accel.text.prompts import fim_beginning
+
+    return fim_beginning(
+        engine.tokenizer,
+        sound(job.prefix),
+        path=job.path,
+        snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
+        budget=budget.prompt,
+        snippet_budget=budget.others,
+        order=engine.fim_order,
+    )
 
 
 def _context_tokens(engine: Engine, job: CompletionJob) -> int:

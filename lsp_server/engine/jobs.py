@@ -30,6 +30,9 @@ class CompletionJob:
     """At most so many tokens of other files; -1: as many as are computed quickly."""
     prompt_seconds: float = 0.0
     """The prompt is as long as the model computes in so many seconds; 0: as long as is usual."""
+    opening: bool = False
+    """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
+    ``suffix`` too. Only prompts are computed for such jobs."""
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     max_tokens: int = 64

@@ -22,10 +22,12 @@ from lsp_server.engine.compiling import compile_at_once
 from lsp_server.engine.garbage import settle
 from lsp_server.engine.generating import (
     CUT,
+    Budget,
     OnSpans,
     Steps,
     answer,
     answer_tokens,
+    completion_beginning,
     completion_budget,
     completion_prompt,
     edit_parts,
@@ -217,11 +219,14 @@ class EngineService:
     def _completion_prompt(self, job: CompletionJob) -> Prompt:
         """The prompt of a completion, with text of other files where it is wanted."""
         budget = completion_budget(self.engine, job, self._prompt_length)
-        snippets: list[Snippet] = []
-        if budget.others:
-            snapshot = self.indexes.snapshot(job.workspace)
-            snippets = self._cross_file.snippets(job, snapshot, budget.others)
-        return completion_prompt(self.engine, job, snippets, budget)
+        return completion_prompt(self.engine, job, self._snippets(job, budget), budget)
+
+    def _snippets(self, job: CompletionJob, budget: Budget) -> list[Snippet]:
+        """Text of other files for a completion."""
+        if not budget.others:
+            return []
+        snapshot = self.indexes.snapshot(job.workspace)
+        return self._cross_file.snippets(job, snapshot, budget.others)
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = _never) -> Steps:
         """An edit that yields after every forward, part by part."""
@@ -252,17 +257,33 @@ class EngineService:
 
     def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
-        key = ("complete", job.workspace, job.path) if isinstance(job, CompletionJob) else EDIT_KEY
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
-        else:
-            prompt = self._completion_prompt(job)
-        with self._sessions.lend(key, self.engine.session) as session:
-            done = self.engine.prefill(prompt.tokens, session, cancelled)
-            length = session.length
-        if done and isinstance(job, CompletionJob):
+            return self._prefill(EDIT_KEY, prompt.tokens, cancelled)
+        if job.opening:
+            return self._read_opened(job, cancelled)
+        key = ("complete", job.workspace, job.path)
+        prompt = self._completion_prompt(job)
+        held = self._prefill(key, prompt.tokens, cancelled)
+        if held == len(prompt.tokens) - 1:
             self._bring_up_to_date(job, key, cancelled)
-        return length
+        return held
+
+    def _prefill(self, key: tuple[str, ...], tokens: TokenArray, cancelled: Cancelled) -> int:
+        with self._sessions.lend(key, self.engine.session) as session:
+            self.engine.prefill(tokens, session, cancelled)
+            return session.length
+
+    def _read_opened(self, job: CompletionJob, cancelled: Cancelled) -> int:
+        """Compute what the prompts of a document begin with that was opened."""
+        budget = completion_budget(self.engine, job, self._prompt_length)
+        beginning = completion_beginning(self.engine, job, self._snippets(job, budget), budget)
+        key = ("complete", job.workspace, job.path)
+        with self._sessions.lend(key, self.engine.session) as session:
+            # What is held may be of the place where the cursor was when the document was closed.
+            if not beginning.others <= session.common(beginning.tokens) < session.length:
+                self.engine.prefill(beginning.tokens, session, cancelled)
+            return session.length
 
     def _bring_up_to_date(
         self, job: CompletionJob, key: tuple[str, ...], cancelled: Cancelled

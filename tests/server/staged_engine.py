@@ -50,6 +50,7 @@ class FakeEngine:
         self.message = "loading the model"
         self.state = "ready"
         self.prefills: list[CompletionJob] = []
+        self.cancelled_prefills: list[Call] = []
         self.taken: list[tuple[str, str, str]] = []
         self._ids = itertools.count()
 
@@ -62,8 +63,15 @@ class FakeEngine:
         self.requests.append(written)
         return call
 
-    def prefill(self, job: CompletionJob, client: str, urgency: int) -> None:
+    def prefill(self, job: CompletionJob, client: str, urgency: int) -> Call:
         self.prefills.append(job)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        call = Call(next(self._ids), urgency, future, None, lambda: self._cancel_prefill(call))
+        return call
+
+    def _cancel_prefill(self, call: Call) -> None:
+        self.cancelled_prefills.append(call)
+        call.future.set_result({"tokens": 0})
 
     def accepted(self, folder: str, before: str, text: str) -> None:
         self.taken.append((folder, before, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
@@ -188,6 +189,69 @@ def test_the_prompt_is_computed_once_the_cursor_rests(monkeypatch: pytest.Monkey
         session.ask()
         await asyncio.sleep(0.1)
         assert len(session.engine.prefills) == 1, "a request makes it needless"
+
+    play(scene)
+
+
+OPENED = CompletionRequest("d", "d.py", "", "python", "", "import os\n\nx = 1\n")
+
+
+def test_a_document_is_read_when_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_module, "OPENED_S", 0.0)
+
+    async def scene(session: Session) -> None:
+        session.provider.opened("d", lambda: OPENED)
+        await settle()
+        (job,) = session.engine.prefills
+        assert job.opening
+        assert (job.prefix, job.suffix) == (OPENED.suffix, OPENED.suffix)
+        session.ask()
+        await settle()
+        assert len(session.engine.cancelled_prefills) == 1, "a request does not wait for it"
+        assert len(session.fresh) == 1
+
+    play(scene)
+
+
+def test_a_request_right_after_opening_makes_reading_needless() -> None:
+    async def scene(session: Session) -> None:
+        session.provider.opened("d", lambda: OPENED)
+        session.ask()
+        await asyncio.sleep(2 * provider_module.OPENED_S)
+        assert session.engine.prefills == []
+
+    play(scene)
+
+
+def test_where_the_cursor_is_counts_once_after_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_module, "OPENED_S", 0.0)
+    monkeypatch.setattr(provider_module, "REST_S", 0.0)
+
+    async def scene(session: Session) -> None:
+        placed = replace(OPENED, prefix="import os\n", suffix="\nx = 1\n")
+        session.provider.opened("d", lambda: OPENED)
+        await settle()
+        for _ in range(3):
+            session.provider.placed("d", lambda: placed)
+            await settle()
+        assert [job.opening for job in session.engine.prefills] == [True, False]
+        assert session.engine.prefills[-1].prefix == placed.prefix
+        assert len(session.engine.cancelled_prefills) == 1, "the second takes the first one's place"
+
+    play(scene)
+
+
+def test_of_many_documents_the_last_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_module, "OPENED_S", 0.0)
+
+    async def scene(session: Session) -> None:
+        for number in range(9):
+            session.provider.opened(f"{number}", lambda: OPENED)
+            await settle()
+        cancelled = len(session.engine.cancelled_prefills)
+        assert len(session.engine.prefills) - cancelled == provider_module.MOST_WARMING
+        session.provider.close("8")
+        assert len(session.engine.cancelled_prefills) == cancelled + 1
 
     play(scene)
 
