@@ -29,6 +29,7 @@ from lsp_server.index.ignored_paths import IgnoredPaths
 from lsp_server.index.lsp_progress import IndexingProgress
 from lsp_server.log import set_level
 from lsp_server.model_notice import ModelNotice
+from lsp_server.models.choices import read_choices, with_choices
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
@@ -56,6 +57,8 @@ class RedraftServer(LanguageServer):
         self.documents = Documents()
         self.folders = Folders()
         self.settings = Settings()
+        self._sent: Any = None
+        """The settings as the client sent them."""
         self.paused = False
         self.ended = False
         self.performance = Performance()
@@ -134,16 +137,18 @@ class RedraftServer(LanguageServer):
 
     def apply_settings(self, values: Any) -> None:
         """Use a client's settings; what cannot be used is told to the user once."""
+        self._sent = values
         read = read_settings(values)
+        settings = with_choices(read.settings, read_choices())
         for problem in read.problems:
             logger.warning("%s", problem)
         if read.problems:
             self.show_warning("Redraft settings: " + "; ".join(read.problems[:5]))
-        changed = read.settings != self.settings
-        if read.settings.model != self.settings.model:
+        changed = settings != self.settings
+        if settings.model != self.settings.model:
             self.model_notice.forget()
-        self.settings = read.settings
-        set_level(read.settings.log.level)
+        self.settings = settings
+        set_level(settings.log.level)
         if changed and self in self.hub.clients:
             for folder in self.folders.paths:
                 self.hub.use_workspace(folder, self.settings)
@@ -152,6 +157,10 @@ class RedraftServer(LanguageServer):
             if self.settings.enabled:
                 in_background(self._load_engine())
             self.status.changed()
+
+    def choices_changed(self) -> None:
+        """The user chose another model, see ``models.choices``."""
+        self.apply_settings(self._sent)
 
     def show_warning(self, message: str) -> None:
         """Tell the user something, and the log."""

@@ -5,12 +5,18 @@ The tests may import the modules beside this file.
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# No choice of the user's counts here.
+_CONFIGURATION = tempfile.TemporaryDirectory(prefix="redraft-config-")
+os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 LAST = ("e2e", "editors")
 

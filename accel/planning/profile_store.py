@@ -24,6 +24,10 @@ class ProfileStore:
         """What was put under ``name``, None without."""
         return self._data.get(name)
 
+    def values(self) -> list[Any]:
+        """All that is kept."""
+        return list(self._data.values())
+
     def put(self, name: str, value: Any) -> None:
         """Keep ``value``; what cannot be written is kept for this process only."""
         self._data = {**self._read(), name: value}

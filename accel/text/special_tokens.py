@@ -45,7 +45,7 @@ class EditFormat:
     """Stand around each place in the code that the instruction is about."""
 
 
-_FILL_NAMES = [
+FILL_NAMES = [
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", Order.PREFIX_FIRST),
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", Order.PREFIX_FIRST),
     ("<fim-prefix>", "<fim-suffix>", "<fim-middle>", Order.PREFIX_FIRST),
@@ -56,6 +56,7 @@ _FILL_NAMES = [
     ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", Order.PREFIX_FIRST),
     ("[PREFIX]", "[SUFFIX]", None, Order.SUFFIX_PREFIX_MIDDLE),
 ]
+"""What families call the tokens before the prefix, the suffix and the middle, and their order."""
 _EDIT_NAMES = ("<|edit_instruction|>", "<|edit_before|>", "<|edit_after|>")
 _PLACE_NAMES = ("<|reserved_0|>", "<|reserved_1|>")
 _FILE_NAMES = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
@@ -63,7 +64,7 @@ _FILE_NAMES = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
     """The fill-in-the-middle tokens of a vocabulary, None when it has none."""
-    for prefix_name, suffix_name, middle_name, order in _FILL_NAMES:
+    for prefix_name, suffix_name, middle_name, order in FILL_NAMES:
         prefix, suffix = tokenizer.special(prefix_name), tokenizer.special(suffix_name)
         middle = tokenizer.special(middle_name) if middle_name else None
         if prefix is None or suffix is None or (middle_name and middle is None):

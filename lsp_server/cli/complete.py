@@ -14,6 +14,7 @@ from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
+from lsp_server.models.choices import read_choices
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-tokens", type=int, default=64, help="stop after as many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
-    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument(
+        "--model",
+        help="folder, GGUF file or id, else what `redraft models use` chose, else embedded",
+    )
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
@@ -58,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.retrieve < 0:
         raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
+    args.model = args.model or read_choices().completion
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)

@@ -18,8 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from lsp_server.demo import show
 from lsp_server.demo.client import Client, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
-from lsp_server.demo.real_model import real_model
 from lsp_server.errors import RedraftError
+from lsp_server.models.fetching import fetch_smollm2
 
 INDEX_WAIT_S = 240.0
 MODEL_WAIT_S = 900.0
@@ -75,7 +75,7 @@ def shown_model(console: Console, wanted: str) -> str:
         return ""
     if wanted != "smollm2":
         return wanted
-    file = real_model(console)
+    file = fetch_smollm2(console)
     if file is None:
         console.print("The embedded model (9 million parameters) is shown in its place.")
         return ""

@@ -20,6 +20,7 @@ from lsp_server.editing.renames import Where, rename_changes
 from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
+from lsp_server.models.choices import read_choices
 from lsp_server.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instruction", required=True, metavar="TEXT", help="what shall change")
     parser.add_argument("--write", action="store_true", help="change the file, in one step")
     parser.add_argument("--max-tokens", type=int, default=4096, help="longest answer")
-    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument(
+        "--model",
+        help="folder, GGUF file or id, else what `redraft models use` chose, else embedded",
+    )
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
@@ -77,6 +81,9 @@ def run(args: argparse.Namespace) -> int:
     """Index the workspace, edit, print the diff. Raises RedraftError, or EditRefused."""
     from rich.console import Console
 
+    if not args.model:
+        chosen = read_choices()
+        args.model, args.draft_model = chosen.completion, args.draft_model or chosen.drafts
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = _read(path)

@@ -29,6 +29,7 @@ COMMANDS: dict[str, Command] = {
     "status": Command("lsp_server.cli.status", "show the running daemon, its model and stores"),
     "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
     "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),
+    "models": Command("lsp_server.cli.models", "list the models on this machine, and choose one"),
     "complete": Command("lsp_server.cli.complete", "print one completion"),
     "edit": Command("lsp_server.cli.edit", "rewrite lines of a file by an instruction"),
     "demo": Command("lsp_server.cli.demo", "watch the server complete and edit real code"),

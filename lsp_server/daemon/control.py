@@ -10,7 +10,8 @@ from lsp_server.daemon.front import connect
 
 
 def ask_daemon(command: str) -> dict[str, Any] | None:
-    """The daemon's answer to ``status`` or ``stop``; None when no daemon of this build runs."""
+    """The daemon's answer to ``status``, ``stop`` or ``models``, which tells it that others were
+    chosen; None when no daemon of this build runs."""
     connection = connect(socket_path(), {"command": command}, start=False)
     if connection is None:
         return None

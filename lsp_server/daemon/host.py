@@ -141,6 +141,9 @@ class Host:
         elif command == "status":
             told = {**self._hub.status(), "connections": self._connections}
             writer.write(json.dumps(told).encode())
+        elif command == "models":
+            self._hub.choices_changed()
+            writer.write(json.dumps({"clients": len(self._hub.clients)}).encode())
         elif command == "stop":
             writer.write(json.dumps({"stopped": os.getpid()}).encode())
             self._stop.set()

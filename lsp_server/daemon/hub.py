@@ -35,6 +35,7 @@ class Client(Protocol):
     def index_changed(self, folder: str, what: str) -> None: ...
     def held_back_documents(self) -> dict[str, str]: ...
     def allowance_changed(self, uri: str) -> None: ...
+    def choices_changed(self) -> None: ...
 
 
 class Hub:
@@ -108,6 +109,11 @@ class Hub:
         finally:
             for client in list(self.clients):
                 client.allowance_changed(uri)
+
+    def choices_changed(self) -> None:
+        """The user chose another model."""
+        for client in list(self.clients):
+            client.choices_changed()
 
     def _tell_busy(self) -> None:
         """Keep the indexer out of the way of requests."""

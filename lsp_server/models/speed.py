@@ -1,0 +1,80 @@
+"""How fast a model is on this machine: as it was measured, or as its bytes allow."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from platformdirs import user_cache_path
+
+_COPIED_BYTES = 1 << 26
+_COPIES = 5
+_READ_SHARE = 0.7
+"""Of the bandwidth of copies that reading weights comes to."""
+PROMPT_TOKENS = 1024
+_ROWS_AT_ONCE = 64
+_COST_OF_ROWS = 12.0
+"""A forward of so many rows takes about so many times as long as one of a single row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """first_text_s: seconds from a prompt of ``PROMPT_TOKENS`` to the first token; tokens_per_s: of
+    plain decoding; measured: whether both were, and not estimated."""
+
+    first_text_s: float
+    tokens_per_s: float
+    measured: bool
+
+
+def speed_of(path: Path, nbytes: int) -> Speed | None:
+    """The speed of a model here; None where nothing is known of its size."""
+    if not nbytes:
+        return None
+    if found := _measured(path):
+        one, many = found
+    else:
+        one = nbytes / (_READ_SHARE * bandwidth())
+        many = _COST_OF_ROWS * one
+    first = many * PROMPT_TOKENS / _ROWS_AT_ONCE + one
+    return Speed(round(first, 4), round(1 / one, 1), found is not None)
+
+
+def _measured(path: Path) -> tuple[float, float] | None:
+    """Seconds of a forward of one row and of ``_ROWS_AT_ONCE``, where the engine measured them."""
+    from accel.models.fingerprint import fingerprint
+    from accel.planning.cost_model import ForwardCosts
+    from accel.planning.profile_store import ProfileStore
+
+    for costs in ProfileStore(fingerprint(path, "cpu")).values():
+        try:
+            rows = ForwardCosts.from_json(costs).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
+        except (TypeError, KeyError, ValueError):
+            continue
+        return float(rows[1]), float(rows[_ROWS_AT_ONCE])
+    return None
+
+
+def bandwidth() -> float:
+    """Bytes a second that a core reads and writes here, measured once."""
+    file = user_cache_path("redraft") / "bandwidth.json"
+    try:
+        return float(json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        pass
+    source, target = (np.ones(_COPIED_BYTES, np.uint8) for _ in range(2))
+    best = float("inf")
+    for _ in range(_COPIES):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    found = 2 * _COPIED_BYTES / best
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    except OSError:
+        return found
+    return found

@@ -1,0 +1,314 @@
+"""The models on a machine: stores of other programs, made as those programs make them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
+
+from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
+from gguf_writer import write_gguf
+
+from lsp_server.cli import models as command
+from lsp_server.cli.main import main
+from lsp_server.errors import RedraftError
+from lsp_server.models import catalogue
+from lsp_server.models.catalogue import find_model, known_models
+from lsp_server.models.choices import (
+    Choices,
+    choices_file,
+    read_choices,
+    with_choices,
+    write_choice,
+)
+from lsp_server.settings import read_settings
+
+VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, with no stores yet."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / f".{name.lower()}"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that fills in the middle and has a chat template."""
+    return saved(tmp_path_factory.mktemp("weights") / "m.gguf", "apache-2.0")
+
+
+def saved(path: Path, licence: str) -> Path:
+    module = random_module("qwen2")
+    metadata = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
+    return write_gguf(path, metadata | {"general.license": licence}, gguf_tensors(module, "F16"))
+
+
+def placed(weights: Path, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(weights, path)
+    return path
+
+
+def in_hub_cache(weights: Path, cache: Path, name: str) -> Path:
+    """As ``huggingface_hub`` keeps it: a blob, and a link to it in a snapshot."""
+    model = cache / f"models--{name.replace('/', '--')}"
+    blob = placed(weights, model / "blobs" / "0a1b")
+    link = model / "snapshots" / "c2d3" / "small-q8_0.gguf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(blob)
+    return link
+
+
+def in_ollama(weights: Path, folder: Path, name: str, tag: str) -> Path:
+    """As Ollama keeps it: a blob by its hash, and a manifest."""
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    blob = placed(weights, folder / "blobs" / f"sha256-{digest}")
+    manifest = folder / "manifests" / "registry.ollama.ai" / "library" / name / tag
+    manifest.parent.mkdir(parents=True)
+    layers = [
+        {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:00"},
+        {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{digest}"},
+    ]
+    manifest.write_text(json.dumps({"layers": layers}))
+    return blob
+
+
+STORES = {
+    "Hugging Face": lambda weights, home: in_hub_cache(
+        weights, home / ".cache" / "huggingface" / "hub", "owner/small"
+    ),
+    "llama.cpp": lambda weights, home: placed(
+        weights, home / ".cache" / "llama.cpp" / "small.gguf"
+    ),
+    "LM Studio": lambda weights, home: placed(
+        weights, home / ".lmstudio" / "models" / "owner" / "repo" / "small.gguf"
+    ),
+    "Ollama": lambda weights, home: in_ollama(
+        weights, home / ".ollama" / "models", "small", "1.5b"
+    ),
+    "redraft": lambda weights, home: placed(
+        weights, home / ".cache" / "redraft" / "models" / "small.gguf"
+    ),
+}
+NAMES = {"Hugging Face": "owner/small/small-q8_0", "Ollama": "small:1.5b"}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_of_another_program_is_read(store: str, weights: Path, home: Path) -> None:
+    path = STORES[store](weights, home)
+    (model,) = known_models()
+    assert (model.name, model.source) == (NAMES.get(store, "small"), store)
+    assert model.paths == (path,)
+    assert model.about.family == "qwen2"
+    assert model.about.licence == "apache-2.0"
+    assert model.about.does == ("fim", "left", "edit")
+    assert 15 < model.about.bits < 33
+    assert model.about.problem == ""
+
+
+def test_variables_of_those_programs_count(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_hub_cache(weights, tmp_path / "hub", "owner/small")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert [model.source for model in known_models()] == ["Hugging Face"]
+    monkeypatch.delenv("HF_HUB_CACHE")
+    assert known_models() == []
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "hub"))
+    assert [model.source for model in known_models()] == ["folder"]
+
+
+def test_the_same_bytes_in_all_stores_are_one_model(weights: Path, home: Path) -> None:
+    paths = {make(weights, home) for make in STORES.values()}
+    (model,) = known_models()
+    assert set(model.paths) == paths
+
+
+def test_two_models_are_two(weights: Path, home: Path, tmp_path: Path) -> None:
+    STORES["llama.cpp"](weights, home)
+    saved(home / ".cache" / "llama.cpp" / "other.gguf", "mit")
+    assert [model.about.licence for model in known_models()] == ["mit", "apache-2.0"]
+
+
+def test_what_cannot_be_opened_is_listed_last_and_says_why(weights: Path, home: Path) -> None:
+    folder = home / ".cache" / "llama.cpp"
+    placed(weights, folder / "z.gguf")
+    (folder / "a.gguf").write_bytes(weights.read_bytes()[:2000])
+    (folder / "mmproj-model.gguf").write_bytes(b"GGUF")
+    fine, broken = known_models()
+    assert (fine.name, broken.name) == ("z", "a")
+    assert "damaged" in broken.about.problem
+    with pytest.raises(RedraftError, match="damaged"):
+        command.run(arguments("use", "a"))
+
+
+def test_a_changed_file_is_read_again_and_others_are_not(
+    weights: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    describe = catalogue.describe
+    monkeypatch.setattr(
+        catalogue, "describe", lambda path: read.append(path.name) or describe(path)
+    )
+    folder = home / ".cache" / "llama.cpp"
+    first = placed(weights, folder / "a.gguf")
+    saved(folder / "other.gguf", "mit")
+    before = known_models()
+    assert sorted(read) == ["a.gguf", "other.gguf"]
+    read.clear()
+    assert known_models() == before
+    assert read == []
+    first.write_bytes(weights.read_bytes()[:3000])
+    known_models()
+    assert read == ["a.gguf"]
+
+
+def test_three_hundred_files_are_listed_within_a_second_once_they_are_known(
+    weights: Path, home: Path
+) -> None:
+    folder = home / ".cache" / "llama.cpp"
+    for number in range(300):
+        path = placed(weights, folder / f"{number}.gguf")
+        with path.open("ab") as stream:
+            stream.write(bytes(str(number), "ascii"))
+    known_models()
+    fastest = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        assert len(known_models()) == 300
+        fastest = min(fastest, time.perf_counter() - start)
+    assert fastest < 1
+
+
+def arguments(*words: str) -> Any:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_a_name_may_be_short_where_it_is_clear(weights: Path, home: Path) -> None:
+    folder = home / ".cache" / "llama.cpp"
+    path = placed(weights, folder / "qwen-coder.gguf")
+    saved(folder / "other.gguf", "mit")
+    models = known_models()
+    assert find_model(models, "coder").paths == (path,)
+    assert find_model(models, str(path)).paths == (path,)
+    with pytest.raises(RedraftError, match="may be any of other, qwen-coder"):
+        find_model(models, "e")
+    with pytest.raises(RedraftError, match="no model here is called mistral"):
+        find_model(models, "mistral")
+
+
+def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
+    path = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
+    assert main(["models", "use", "small"]) == 0
+    assert read_choices() == Choices(completion=str(path))
+    assert main(["models", "use", "small", "--for", "drafts"]) == 0
+    assert read_choices() == Choices(str(path), str(path))
+    assert main(["models", "use", "embedded"]) == 0
+    assert read_choices() == Choices(drafts=str(path))
+
+
+def test_a_model_outside_of_all_stores_is_chosen_by_its_path(weights: Path) -> None:
+    assert main(["models", "use", str(weights)]) == 0
+    assert read_choices().completion == str(weights)
+
+
+def test_an_editors_own_setting_goes_before_a_choice() -> None:
+    chosen = Choices("a.gguf", "draft.gguf")
+    own = with_choices(read_settings({"model": {"path": "b.gguf"}}).settings, chosen)
+    assert (own.model.path, own.edit.draft_model) == ("b.gguf", "")
+    left_open = with_choices(read_settings(None).settings, chosen)
+    assert (left_open.model.path, left_open.edit.draft_model) == ("a.gguf", "draft.gguf")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"completion": 3}', "{"])
+def test_a_damaged_file_of_choices_counts_as_none(content: str) -> None:
+    write_choice("completion", "a.gguf")
+    choices_file().write_text(content)
+    assert read_choices() == Choices()
+
+
+def test_json_has_what_tools_read(
+    weights: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
+    write_choice("completion", str(path))
+    assert main(["models", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["chosen"] == {"completion": str(path), "edits": str(path), "drafts": ""}
+    (model,) = printed["models"]
+    speeds = model.pop("first_text_s"), model.pop("tokens_per_s")
+    assert all(number > 0 for number in speeds)
+    assert model.pop("parameters") > 1000
+    assert model.pop("bits") > 4
+    assert model.pop("context_tokens") > 0
+    assert model == {
+        "name": "small",
+        "paths": [str(path)],
+        "source": "llama.cpp",
+        "family": "qwen2",
+        "licence": "apache-2.0",
+        "does": ["fim", "left", "edit"],
+        "fits": True,
+        "measured": False,
+        "problem": "",
+    }
+
+
+def test_the_table_names_models_and_marks_the_chosen_one(
+    weights: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["models"]) == 0
+    assert "no models found" in capsys.readouterr().out
+    path = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
+    write_choice("completion", str(path))
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert "* small" in shown
+    assert "fills in the middle" in shown
+
+
+def test_only_what_was_fetched_is_removed(
+    weights: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "remove"]) == 1
+    assert "nothing was fetched" in capsys.readouterr().err
+    other = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
+    fetched = home / ".cache" / "redraft" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    placed(weights, fetched)
+    write_choice("completion", str(fetched))
+    assert main(["models", "remove"]) == 0
+    assert not fetched.exists()
+    assert other.exists()
+    assert read_choices() == Choices()
+
+
+def test_no_torch_is_loaded_to_list_models(weights: Path, home: Path) -> None:
+    placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
+    program = (
+        "import sys; from lsp_server.cli.main import main; "
+        "assert main(['models']) == 0; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
