@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import SessionBusy
@@ -86,6 +88,17 @@ class Session:
             self.cache.commit(range(first + count))
         else:
             self.cache.commit([*range(first), *[first + node for node in path]])
+
+    def restore(self, tokens: TokenArray, state: list[NDArray[Any]]) -> None:
+        """Hold ``tokens``, int32 [n], whose keys and values were those of ``Cache.state``. Raises
+        ValueError, and holds nothing, where they are of another form, and MemoryError."""
+        self.drop()
+        try:
+            self.cache.restore(state, len(tokens))
+        except (ValueError, MemoryError):
+            self.drop()
+            raise
+        self._parts = [tokens]
 
     def drop(self) -> None:
         """Free the cache."""

@@ -54,6 +54,7 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
     if ls.held_back.reason(document):
         # What was to be computed would be of the text as it is now.
         ls.completion.close(document.uri)
+        ls.forget_held_back(document)
     elif last is not None and not inactive_reason(ls, document):
         ls.completion.rest(document.uri, lambda: ask_after(ls, document, last))
 

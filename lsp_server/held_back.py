@@ -79,6 +79,11 @@ def file_reason(path: Path, text: str) -> str:
     return HeldBack(AllowedFiles(allowed_file())).reason(document)
 
 
+def may_hold_secrets(path: str, text: str) -> bool:
+    """Whether a text of a file seems to hold secrets, allowed or not."""
+    return bool(secret_path(path) or secret_content(text))
+
+
 def held_back_warning(reason: str) -> str:
     """What the user is told of an edit in such a document."""
     return f"the file is held back ({reason}); the model on this machine read the selection"

@@ -187,6 +187,8 @@ class RedraftServer(LanguageServer):
         """The hub tells that the user allows a file, or does not any more."""
         self.completion.close(uri)
         self.feed_buffer(uri)
+        if (document := self.documents.find(uri)) is not None:
+            self.forget_held_back(document)
         self.status.changed()
 
     def index_changed(self, folder: str, what: str) -> None:
@@ -244,6 +246,12 @@ class RedraftServer(LanguageServer):
                 lambda: document.text if self.counts_elsewhere(document) else "",
                 opened,
             )
+
+    def forget_held_back(self, document: Document) -> None:
+        """Where a document is held back now, the model forgets what it read of it."""
+        if self.held_back.reason(document):
+            place = self.folders.place(document.uri)
+            self.engine().forget_document(place.folder, place.path)
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""

@@ -52,6 +52,14 @@ class ModelSettings:
         "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "
         "`redraft train adaptive`, instead of by what the workspace holds.",
     )
+    disk_cache_megabytes: int = _setting(
+        512,
+        "What the model computed of documents of late is kept on disk, in at most so many "
+        "megabytes, so that the first suggestion is quick after a restart, too; 0: nothing is. "
+        "Never that of a document that may hold secrets.",
+        low=0,
+        high=1 << 20,
+    )
     unload_after_minutes: float = _setting(
         30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
     )

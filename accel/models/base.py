@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,16 @@ class Cache(ABC):
     @abstractmethod
     def pretend(self, length: int) -> None:
         """Hold so many tokens without meaning, to measure how long a forward behind them takes."""
+
+    def state(self) -> list[NDArray[Any]] | None:
+        """The committed rows as they are, for ``restore`` of a cache of the same model on the same
+        machine; views that hold until the next call. None for a cache that cannot be kept."""
+        return None
+
+    def restore(self, state: list[NDArray[Any]], length: int) -> None:
+        """Hold the ``length`` tokens of which another cache gave ``state``, in place of what is
+        held. Raises ValueError for a state of another form."""
+        raise ValueError(f"{type(self).__name__} holds no state that can be kept")
 
 
 class Model(ABC):

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.completion.indexed_files import IndexedFiles
@@ -98,6 +98,23 @@ class CrossFile:
         self._chosen.move_to_end(document)
         while len(self._chosen) > DOCUMENTS:
             self._chosen.popitem(last=False)
+
+    def told(self, document: tuple[str, str]) -> dict[str, Any]:
+        """What is in use for a document (workspace and path), as JSON for ``recall``."""
+        known = self._chosen.get(document)
+        return {} if known is None else asdict(known)
+
+    def recall(self, job: CompletionJob, told: dict[str, Any]) -> None:
+        """Use what ``told`` gave once. Raises KeyError, TypeError or ValueError for other data."""
+        if not told:
+            return
+        snippets, similar = (
+            [Snippet(str(one["path"]), str(one["text"])) for one in told[name]]
+            for name in ("snippets", "similar")
+        )
+        line, budget, imports = int(told["line"]), int(told["budget"]), str(told["imports"])
+        # The other files may have changed since: ``fresh`` looks at them again.
+        self.use(job, Chosen(line, similar, budget, imports, (), snippets))
 
     def forget(self, workspace: str, path: str | None = None) -> None:
         """A workspace or one document of it was closed."""

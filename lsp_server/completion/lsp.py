@@ -77,6 +77,7 @@ def cursor_at(
         suffix=_unix(
             text[before + len(document.between(start, end)) :] + _cells_after(server, document)
         ),
+        secret=_may_hold_secrets(server, document),
         invoked=invoked,
     )
     return Cursor(ask, lsp_range(server, document, start, end), kept)
@@ -86,6 +87,14 @@ def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
     """Whether a document is completed from its workspace, which then learns what was written. It
     does not learn from a document with secrets that the user allows."""
     return server.settings.index.enabled and not server.held_back.secret(document)
+
+
+def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
+    """Whether a document, or another cell of its notebook, seems to hold secrets."""
+    notebook = server.documents.notebook_of(document.uri)
+    cells = [] if notebook is None else map(server.documents.find, notebook.cells)
+    parts = [document, *(cell for cell in cells if cell is not None)]
+    return any(server.held_back.secret(part) for part in parts)
 
 
 def ask_after(server: RedraftServer, document: Document, edit: Edit) -> CompletionRequest:

@@ -173,6 +173,7 @@ class CompletionProvider:
             snippets=self._snippets(ask),
             context_tokens=self._settings().context_tokens,
             prompt_seconds=self._settings().context.prompt_seconds,
+            secret=ask.secret,
             head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,
@@ -274,7 +275,7 @@ class CompletionProvider:
                 return
             ahead.cancel()
         following = CompletionRequest(
-            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix
+            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix, ask.secret
         )
         self._ahead[ask.document] = self._start(following, PREFETCH)
 

@@ -22,6 +22,8 @@ class CompletionRequest:
     language: str
     prefix: str
     suffix: str
+    secret: bool = False
+    """Something of it may be a secret that the user allows: nothing of it is written anywhere."""
     invoked: bool = False
     """Asked for by hand: several suggestions are wanted, and waiting is no harm."""
 

@@ -16,6 +16,7 @@ from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.kept_caches import forget_everywhere
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
@@ -118,6 +119,11 @@ class EngineClient:
         self._buffers.pop((folder, path), None)
         self._dirty.pop((folder, path), None)
         self._child.send({"op": "close_buffer", "folder": folder, "path": path})
+
+    def forget_document(self, folder: str, path: str) -> None:
+        """A document is held back: nothing of it is kept, on disk or elsewhere."""
+        forget_everywhere(folder, path)
+        self._child.send({"op": "forget_document", "folder": folder, "path": path})
 
     def accepted(self, folder: str, before: str, text: str) -> None:
         """A user took ``text``, which stood after ``before``: later drafts may come from it."""

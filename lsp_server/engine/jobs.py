@@ -33,6 +33,8 @@ class CompletionJob:
     opening: bool = False
     """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
     ``suffix`` too. Only prompts are computed for such jobs."""
+    secret: bool = False
+    """The document may hold secrets: nothing of it is written to the disk."""
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     max_tokens: int = 64

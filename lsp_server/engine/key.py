@@ -18,6 +18,7 @@ class EngineKey:
     common: bool
     adaptive_tokens: bool = False
     draft_model: str = ""
+    disk_cache_megabytes: int = 0
 
     @classmethod
     def of(cls, settings: Settings) -> EngineKey:
@@ -31,6 +32,7 @@ class EngineKey:
             settings.index.common != "none",
             model.adaptive_tokens,
             settings.edit.draft_model,
+            model.disk_cache_megabytes,
         )
 
     @property
@@ -42,6 +44,7 @@ class EngineKey:
         """The command line of the engine process."""
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
         options += ["--threads", str(self.threads)]
+        options += ["--disk-cache", str(self.disk_cache_megabytes)]
         options += [] if self.common else ["--no-common"]
         options += ["--draft-model", self.draft_model] if self.draft_model else []
         return [*options, *(["--adaptive-tokens"] if self.adaptive_tokens else [])]

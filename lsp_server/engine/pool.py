@@ -38,6 +38,15 @@ class Spares(Generic[Thing]):
         things = self._things.get(key)
         return things.pop() if things else None
 
+    def newest(self, key: Key) -> Thing | None:
+        """The spare thing of ``key`` that would be lent next."""
+        things = self._things.get(key)
+        return things[-1] if things else None
+
+    def forget(self, key: Key) -> None:
+        """Let go of what is spare of ``key``."""
+        self._things.pop(key, None)
+
     def move(self, key: Key, to: Key) -> None:
         """What is spare of ``key`` takes the place of what is spare of ``to``."""
         self._things[to] = self._things.pop(key, [])

@@ -41,6 +41,7 @@ from lsp_server.engine.generating import (
     sound,
 )
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
+from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
@@ -91,9 +92,14 @@ class EngineService:
         common: bool = True,
         adaptive_tokens: bool = False,
         draft_model: str | Path | None = None,
+        disk_cache_megabytes: int | None = None,
     ) -> None:
         """``adaptive_tokens``: draft completions by the model's own, where it has such.
-        ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits."""
+        ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
+        ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was."""
+        self._disk_cache_megabytes = disk_cache_megabytes
+        self._begun: set[tuple[str, str]] = set()
+        """Documents, by workspace and path, whose caches on disk were looked for."""
         self._wants_adaptive = adaptive_tokens
         self._draft_model = draft_model or None
         self._draft_engine: Engine | None = None
@@ -106,6 +112,7 @@ class EngineService:
         self._history: History | None = None
         self._fitter: LineFitter | None = None
         self._prompt_length = PromptLength([])
+        self._kept_caches: KeptCaches | None = None
         self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
 
@@ -149,6 +156,8 @@ class EngineService:
         self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
         self._history = History()
+        if self._disk_cache_megabytes is not None:
+            self._kept_caches = kept_caches_of(self.engine, self._disk_cache_megabytes)
 
     # Workspaces and buffers
 
@@ -201,6 +210,7 @@ class EngineService:
 
     def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
         """A completion that yields after every forward, so that others can go between."""
+        self._begin(job)
         prompt = self._completion_prompt(job)
         assert self._fitter is not None
         fitted = self._fitter.line(job, prompt, self._sessions, cancelled)
@@ -215,6 +225,46 @@ class EngineService:
         if self._learnt is not None:
             self._learnt.completed()
         return result
+
+    def _begin(self, job: CompletionJob) -> None:
+        """Know of a document what is on disk, when a job of it comes first."""
+        if self._kept_caches is None:
+            return
+        document = job.workspace, job.path
+        self._kept_caches.note(document, job.secret)
+        if document in self._begun:
+            return
+        self._begun.add(document)
+        file = self._kept_caches.load(document)
+        if file is None:
+            return
+        session = self.engine.session()
+        try:
+            session.restore(file.tokens, file.state)
+            self._cross_file.recall(job, file.about)
+        except (ValueError, KeyError, TypeError, MemoryError):
+            self._kept_caches.forget(document)
+        else:
+            self._sessions.give_back(("complete", *document), session)
+
+    def keep(self, interrupted: Cancelled = _never) -> None:
+        """Nothing came for a moment: save the caches of documents, until something comes."""
+        if self._kept_caches is None:
+            return
+        for document in list(self._begun):
+            session = self._sessions.newest(("complete", *document))
+            if interrupted():
+                return
+            if session is not None:
+                about = self._cross_file.told(document)
+                self._kept_caches.keep(document, session, about, interrupted)
+
+    def forget_document(self, workspace: str, path: str) -> None:
+        """A document is held back now: nothing of it is kept."""
+        for document in ((workspace, path), ("", path)):
+            self._sessions.forget(("complete", *document))
+            if self._kept_caches is not None:
+                self._kept_caches.note(document, secret=True)
 
     def _completion_prompt(self, job: CompletionJob) -> Prompt:
         """The prompt of a completion, with text of other files where it is wanted."""
@@ -260,6 +310,7 @@ class EngineService:
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
             return self._prefill(EDIT_KEY, prompt.tokens, cancelled)
+        self._begin(job)
         if job.opening:
             return self._read_opened(job, cancelled)
         key = ("complete", job.workspace, job.path)
@@ -396,6 +447,8 @@ class EngineService:
             self.set_buffer(frame["folder"], frame["path"], sound(frame["text"]))
         elif operation == "close_buffer":
             self.close_buffer(frame["folder"], frame["path"])
+        elif operation == "forget_document":
+            self.forget_document(frame["folder"], frame["path"])
         elif operation == "accepted":
             self.remember(frame["folder"], frame["before"], frame["text"])
         elif operation == "status":
@@ -454,6 +507,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
     parser.add_argument("--draft-model", default="")
+    parser.add_argument("--disk-cache", type=int, default=0)
     args = parser.parse_args(arguments)
     service = EngineService(
         args.model,
@@ -463,6 +517,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,
         draft_model=args.draft_model,
+        disk_cache_megabytes=args.disk_cache,
     )
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 """Urgency of jobs, the most urgent first."""
 
+KEEP_S = 2.0
+"""Without work for so long, the service keeps what it has on disk."""
+
 REST_S = 20.0
 """Without work for so long, the service rests."""
 
@@ -42,6 +45,7 @@ class Service(Protocol):
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
     def interrupt(self) -> None: ...
+    def keep(self, interrupted: Callable[[], bool]) -> None: ...
     def rest(self) -> None: ...
     def close(self) -> None: ...
 
@@ -85,7 +89,7 @@ class EngineLoop:
         self._ended = False
         self._clock = itertools.count(1)
         self._last_client_turn: dict[str, int] = {}
-        self._rested = False
+        self._idle = self._when_idle()
 
     def run(self) -> None:
         """Load the model and serve until the other side closes or says ``end``."""
@@ -146,23 +150,30 @@ class EngineLoop:
 
     def _serve_one_turn(self) -> None:
         if not self._wait_for_work():
-            # Nothing came for a while: memory that can be had again quickly is given back.
-            self._rested = True
-            self._service.rest()
+            _, act = self._idle.pop(0)
+            act()
             return
-        self._rested = False
+        self._idle = self._when_idle()
         self._serve_controls()
         job = self._most_urgent(PREFILL + 1)
         if job is not None:
             self._step(job)
 
     def _wait_for_work(self) -> bool:
-        """Whether there is work; False once when there was none for :data:`REST_S`."""
+        """Whether there is work; False when it is time for what is done without any."""
         with self._changed:
             while not (self._ended or self._controls or self._jobs):
-                if not self._changed.wait(None if self._rested else REST_S):
+                if not self._changed.wait(self._idle[0][0] if self._idle else None):
                     return False
         return True
+
+    def _when_idle(self) -> list[tuple[float, Callable[[], None]]]:
+        """What is done while nothing comes, and after how long. Memory that can be had again
+        quickly is given back last."""
+        return [(KEEP_S, self._keep), (max(REST_S - KEEP_S, 0.0), self._service.rest)]
+
+    def _keep(self) -> None:
+        self._service.keep(lambda: bool(self._ended or self._controls or self._jobs))
 
     def _serve_controls(self) -> None:
         with self._changed:

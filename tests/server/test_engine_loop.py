@@ -67,6 +67,9 @@ class SlowService:
     def interrupt(self) -> None:
         self.interrupted += 1
 
+    def keep(self, interrupted: Callable[[], bool]) -> None:
+        self.order.append("interrupted" if interrupted() else "kept")
+
     def rest(self) -> None:
         self.order.append("rested")
 
@@ -201,6 +204,7 @@ def test_a_cancel_says_how_long_it_waited_for_the_forward(
 
 
 def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
     monkeypatch.setattr(engine_loop, "REST_S", 0.02)
     harness = Harness(SlowService(forwards=2))
     for number in (1, 2):
@@ -212,6 +216,7 @@ def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPat
             time.sleep(0.01)
         time.sleep(0.1)
         assert harness.service.order.count("rested") == number
+        assert harness.service.order[-2:] == ["kept", "rested"]
     harness.close()
 
 

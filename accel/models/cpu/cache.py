@@ -42,6 +42,26 @@ class CompiledCache(RowCache):
         self.kept.keys[:, :, :blocks] = old.keys
         self.kept.values[:, :, :, :places] = old.values
 
+    def state(self) -> list[NDArray[Any]]:
+        """Keys and values of the blocks in use, in the order of ``_committed``."""
+        return self._committed(self.length)
+
+    def restore(self, state: list[NDArray[Any]], length: int) -> None:
+        self.length = 0
+        self.reserve(length)
+        own = self._committed(length)
+        if [(one.dtype, one.shape) for one in state] != [(one.dtype, one.shape) for one in own]:
+            raise ValueError("a KV cache of another form")
+        for place, stored in zip(own, state, strict=True):
+            place[...] = stored
+        self.length = length
+
+    def _committed(self, length: int) -> list[NDArray[Any]]:
+        """Views of what holds the first ``length`` rows."""
+        blocks = -(-length // BLOCK)
+        places = blocks * BLOCK * self._dtype.itemsize // 4
+        return [self.kept.keys[:, :, :blocks], self.kept.values[:, :, :, :places]]
+
     def _make(self, capacity: int) -> None:
         """Room of zeros: what lies behind the committed rows may be read with weight zero."""
         depth, blocks = self._shape.depth, -(-capacity // BLOCK)

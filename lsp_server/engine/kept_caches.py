@@ -1,0 +1,112 @@
+"""The KV caches of documents of late, kept on disk so that they are warm after a restart, too.
+
+Never those of documents that may hold secrets: their jobs say so, and the text is looked through
+once more before it is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from lsp_server.engine.kv_files import KvFile, KvFiles
+from lsp_server.held_back import may_hold_secrets
+from lsp_server.version import VERSION
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.session import Session
+
+Document = tuple[str, str]
+"""Workspace and path."""
+
+FEWEST_TOKENS = 256
+"""What is shorter is computed as soon as it is read."""
+COVERED = 0.75
+"""A file that holds so much of a cache is as good as a new one."""
+
+
+class KeptCaches:
+    """What is on disk of the documents of one model, and which of them may be."""
+
+    def __init__(self, files: KvFiles, model: str, decode: Callable[[Any], str]) -> None:
+        """``model``: names the model and the form of its caches."""
+        self._files, self._model, self._decode = files, model, decode
+        self._written: dict[Document, Any] = {}
+        """Tokens that are on disk, by document."""
+        self._secret: set[Document] = set()
+
+    def note(self, document: Document, secret: bool) -> None:
+        """A job of a document begins; ``secret``: whether it may hold secrets."""
+        if secret:
+            self.forget(document)
+            self._secret.add(document)
+        else:
+            self._secret.discard(document)
+
+    def forget(self, document: Document) -> None:
+        """Nothing of a document is to be on disk."""
+        self._written.pop(document, None)
+        self._files.delete(self._name(document))
+
+    def load(self, document: Document) -> KvFile | None:
+        """What is on disk of a document that may be there."""
+        if document in self._secret:
+            return None
+        file = self._files.load(self._name(document))
+        if file is not None:
+            self._written[document] = file.tokens
+        return file
+
+    def keep(
+        self,
+        document: Document,
+        session: Session,
+        about: dict[str, Any],
+        interrupted: Callable[[], bool],
+    ) -> None:
+        """Save the cache of a document unless what is on disk is as good."""
+        if document in self._secret or session.length < FEWEST_TOKENS:
+            return
+        written = self._written.get(document)
+        if written is not None and session.common(written) >= COVERED * session.length:
+            return
+        state = session.cache.state()
+        if state is None or may_hold_secrets(document[1], self._decode(session.tokens)):
+            return
+        file = KvFile(about, session.tokens, state)
+        if self._files.save(self._name(document), file, interrupted):
+            self._written[document] = session.tokens
+
+    def _name(self, document: Document) -> str:
+        return f"{_hash(*document)}-{_hash(self._model)}"
+
+
+def forget_everywhere(folder: str, path: str) -> None:
+    """Nothing of a document is to be on disk, whatever model read it."""
+    files = KvFiles(kv_folder(), 0)
+    for workspace in {folder, ""}:
+        files.delete_like(_hash(workspace, path))
+
+
+def kv_folder() -> Path:
+    """Where KV caches are kept."""
+    return Path(platformdirs.user_cache_dir("redraft")) / "kv"
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def kept_caches_of(engine: Engine, megabytes: int) -> KeptCaches | None:
+    """Those of a model in the user's cache folder, where the model has a name that changes with it."""
+    files = KvFiles(kv_folder(), megabytes << 20)
+    files.evict()
+    if not megabytes or not engine.model.fingerprint:
+        return None
+    model = f"{engine.model.fingerprint} {engine.form} {engine.dtype} {VERSION}"
+    return KeptCaches(files, model, engine.tokenizer.decode)

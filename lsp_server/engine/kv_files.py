@@ -1,0 +1,154 @@
+"""KV caches on disk: one file for each, private, whole or not there, within a budget.
+
+A file is a line of JSON, token ids, arrays, and a checksum of all before it. What is damaged, of
+another kind or cut off is deleted and counts as not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+KIND = "redraft kv 1"
+LONGEST_HEADER = 1 << 20
+ABANDONED_S = 600.0
+"""A file that is still being written after so long never will be whole."""
+_CHECKSUM_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class KvFile:
+    """What a file holds. tokens: int32 [n]; state: the arrays of ``accel.models.base.Cache``."""
+
+    about: dict[str, Any]
+    tokens: NDArray[np.int32]
+    state: list[NDArray[Any]]
+
+
+class KvFiles:
+    """A folder of such files, of which those used longest ago are deleted beyond ``budget`` bytes.
+
+    Nothing here raises OSError: a disk that is full or gone costs only what is kept on it.
+    """
+
+    def __init__(self, folder: Path, budget: int) -> None:
+        self._folder, self.budget = folder, budget
+
+    def load(self, name: str) -> KvFile | None:
+        """What was saved as ``name``; None without."""
+        path = self._path(name)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        try:
+            return _read(data)
+        except (ValueError, KeyError, TypeError) as error:
+            logger.info("a KV cache on disk is of no use: %s", error)
+            self.delete(name)
+            return None
+
+    def save(
+        self, name: str, file: KvFile, interrupted: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Save ``file`` as ``name``; whether that was done and not ``interrupted``."""
+        size = file.tokens.nbytes + sum(array.nbytes for array in file.state)
+        if size > self.budget:
+            return False
+        temporary = ""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
+            with os.fdopen(descriptor, "wb") as stream:
+                checksum = 0
+                for part in _parts(file):
+                    if interrupted():
+                        return False
+                    checksum = zlib.crc32(part, checksum)
+                    stream.write(part)
+                stream.write(checksum.to_bytes(_CHECKSUM_BYTES, "little"))
+            os.replace(temporary, self._path(name))
+        except OSError as error:
+            logger.warning("a KV cache cannot be kept on disk: %s", error)
+            return False
+        finally:
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+        self.evict()
+        return True
+
+    def delete(self, name: str) -> None:
+        """Delete what was saved as ``name``, if anything was."""
+        with contextlib.suppress(OSError):
+            self._path(name).unlink(missing_ok=True)
+
+    def delete_like(self, beginning: str) -> None:
+        """Delete every file whose name begins so."""
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob(f"{beginning}*.kv"):
+                path.unlink(missing_ok=True)
+
+    def evict(self) -> None:
+        """Delete the files used longest ago until all fit the budget, and what was abandoned."""
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("*.part"):
+                if time.time() - path.stat().st_mtime > ABANDONED_S:
+                    path.unlink(missing_ok=True)
+            files = [(path.stat(), path) for path in self._folder.glob("*.kv")]
+            total = sum(state.st_size for state, _ in files)
+            for state, path in sorted(files, key=lambda one: one[0].st_mtime_ns):
+                if total <= self.budget:
+                    break
+                path.unlink(missing_ok=True)
+                total -= state.st_size
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.kv"
+
+
+def _parts(file: KvFile) -> Iterator[bytes | memoryview]:
+    """The bytes of a file but for the checksum, in pieces that take a moment each."""
+    arrays = [[array.dtype.str, *array.shape] for array in file.state]
+    header = {"kind": KIND, "tokens": len(file.tokens), "arrays": arrays, "about": file.about}
+    yield json.dumps(header).encode() + b"\n"
+    yield file.tokens.astype("<i4").tobytes()
+    for array in file.state:
+        for piece in array:
+            yield np.ascontiguousarray(piece).data.cast("B")
+
+
+def _read(data: bytes) -> KvFile:
+    """Raises ValueError, KeyError or TypeError for what ``_parts`` did not write."""
+    end = data.find(b"\n", 0, LONGEST_HEADER)
+    if end < 0 or zlib.crc32(memoryview(data)[:-_CHECKSUM_BYTES]) != int.from_bytes(
+        data[-_CHECKSUM_BYTES:], "little"
+    ):
+        raise ValueError("it is damaged")
+    header = json.loads(data[:end])
+    if header["kind"] != KIND:
+        raise ValueError("it is of another version")
+    place = end + 1
+    tokens = np.frombuffer(data, "<i4", header["tokens"], place).astype(np.int32)
+    place += tokens.nbytes
+    state = []
+    for dtype, *shape in header["arrays"]:
+        count = int(np.prod(shape, dtype=np.int64))
+        state.append(np.frombuffer(data, np.dtype(dtype), count, place).reshape(shape))
+        place += state[-1].nbytes
+    return KvFile(header["about"], tokens, state)
