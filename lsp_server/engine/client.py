@@ -16,8 +16,8 @@ from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
-from lsp_server.engine.kept_caches import forget_everywhere
 from lsp_server.engine.key import EngineKey
+from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
 from lsp_server.engine.prompt_length import PromptLength

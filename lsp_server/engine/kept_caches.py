@@ -6,14 +6,11 @@ once more before it is written.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
-
 from lsp_server.engine.kv_files import KvFile, KvFiles
+from lsp_server.engine.kv_folder import kv_folder, kv_name
 from lsp_server.held_back import may_hold_secrets
 from lsp_server.version import VERSION
 
@@ -83,27 +80,11 @@ class KeptCaches:
             self._written[document] = session.tokens
 
     def _name(self, document: Document) -> str:
-        return f"{_hash(*document)}-{_hash(self._model)}"
-
-
-def forget_everywhere(folder: str, path: str) -> None:
-    """Nothing of a document is to be on disk, whatever model read it."""
-    files = KvFiles(kv_folder(), 0)
-    for workspace in {folder, ""}:
-        files.delete_like(_hash(workspace, path))
-
-
-def kv_folder() -> Path:
-    """Where KV caches are kept."""
-    return Path(platformdirs.user_cache_dir("redraft")) / "kv"
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return kv_name(*document, self._model)
 
 
 def kept_caches_of(engine: Engine, megabytes: int) -> KeptCaches | None:
-    """Those of a model in the user's cache folder, where the model has a name that changes with it."""
+    """Those of a model in the user's cache folder; None where there are to be none."""
     files = KvFiles(kv_folder(), megabytes << 20)
     files.evict()
     if not megabytes or not engine.model.fingerprint:

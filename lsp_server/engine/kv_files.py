@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsp_server.engine.kv_folder import ENDING
+
 logger = logging.getLogger(__name__)
 
 KIND = "redraft kv 1"
@@ -98,19 +100,13 @@ class KvFiles:
         with contextlib.suppress(OSError):
             self._path(name).unlink(missing_ok=True)
 
-    def delete_like(self, beginning: str) -> None:
-        """Delete every file whose name begins so."""
-        with contextlib.suppress(OSError):
-            for path in self._folder.glob(f"{beginning}*.kv"):
-                path.unlink(missing_ok=True)
-
     def evict(self) -> None:
         """Delete the files used longest ago until all fit the budget, and what was abandoned."""
         with contextlib.suppress(OSError):
             for path in self._folder.glob("*.part"):
                 if time.time() - path.stat().st_mtime > ABANDONED_S:
                     path.unlink(missing_ok=True)
-            files = [(path.stat(), path) for path in self._folder.glob("*.kv")]
+            files = [(path.stat(), path) for path in self._folder.glob(f"*{ENDING}")]
             total = sum(state.st_size for state, _ in files)
             for state, path in sorted(files, key=lambda one: one[0].st_mtime_ns):
                 if total <= self.budget:
@@ -119,7 +115,7 @@ class KvFiles:
                 total -= state.st_size
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.kv"
+        return self._folder / f"{name}{ENDING}"
 
 
 def _parts(file: KvFile) -> Iterator[bytes | memoryview]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .client import Driver, command, profile
 
+
 def names(path: str) -> Callable[[Any], bool]:
     """Whether a message is a status about the model at ``path``."""
     return lambda message: (

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from accel.batch import chain_batch
-from lsp_server.engine import kept_caches
+from lsp_server.engine import kept_caches, kv_folder
 from lsp_server.engine.jobs import CompletionJob, Snippet
-from lsp_server.engine.kept_caches import forget_everywhere
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.process import EngineService
 
@@ -106,7 +105,8 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kept_caches, "kv_folder", lambda: tmp_path / "kv")
+    for module in (kept_caches, kv_folder):
+        monkeypatch.setattr(module, "kv_folder", lambda: tmp_path / "kv")
     return tmp_path / "kv"
 
 
@@ -246,7 +246,7 @@ def test_what_turns_out_to_hold_secrets_is_deleted(loaded: EngineService, folder
             service.service.control({"op": "forget_document", "folder": "/w", "path": "a.py"})
             service.keep()
         else:
-            forget_everywhere("/w", "a.py")
+            kv_folder.forget_everywhere("/w", "a.py")
         assert written(folder) == [], how
 
 

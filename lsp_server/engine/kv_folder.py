@@ -1,0 +1,33 @@
+"""Where KV caches of documents are kept, and under which names; the daemon deletes there, too."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+import platformdirs
+
+ENDING = ".kv"
+
+
+def kv_folder() -> Path:
+    """Where KV caches are kept."""
+    return Path(platformdirs.user_cache_dir("redraft")) / "kv"
+
+
+def kv_name(workspace: str, path: str, model: str) -> str:
+    """The name of what a model computed of a document."""
+    return f"{_hash(workspace, path)}-{_hash(model)}"
+
+
+def forget_everywhere(folder: str, path: str) -> None:
+    """Nothing of a document is to be on disk, whatever model read it."""
+    for workspace in {folder, ""}:
+        with contextlib.suppress(OSError):
+            for file in kv_folder().glob(f"{_hash(workspace, path)}-*{ENDING}"):
+                file.unlink(missing_ok=True)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
