@@ -10,6 +10,7 @@ import numpy as np
 from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.free_memory import free_bytes
 from accel.models.base import Model
 from accel.models.registry import DType, open_backend
 from accel.planning.planner import Planner
@@ -24,6 +25,9 @@ from accel.text.tokenizer import Tokenizer
 from accel.verification.verifier import expected_hits
 
 PRELOAD_ROWS = 32
+
+LEAST_KV_BYTES = 1 << 26
+"""KV caches may take so much on a CPU, however little memory is free; above it half of that."""
 
 
 class Engine(ModelRunner):
@@ -76,7 +80,7 @@ class Engine(ModelRunner):
             Planner(opened.costs, widths=opened.model.capability.widths),
             name="embedded" if model is None else str(model),
             threads=opened.threads,
-            kv_budget=kv_budget,
+            kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
         )
         engine.form = opened.form
         engine.fim_order = _kept_order(engine, opened.store)
@@ -141,6 +145,11 @@ class Engine(ModelRunner):
         cache.commit([0, 2])
         expected_hits(siblings, [1])
         self.planner.prices(1, 0, 1.0, 0.0)
+
+
+def _with_room(kv_budget: int) -> int:
+    """What may be taken of memory for KV caches, so that as much stays free for others."""
+    return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))
 
 
 def _kept_order(engine: Engine, store: ProfileStore) -> Order | None:

@@ -41,6 +41,12 @@ class ModelRunner:
         return self.model.max_positions
 
     @property
+    def longest_prompt(self) -> int:
+        """Tokens whose keys and values the model takes and ``kv_budget`` has room for."""
+        token_bytes = self.model.new_cache(FIRST_ROWS).nbytes / FIRST_ROWS
+        return min(self.max_positions, int(self.kv_budget / max(token_bytes, 1)))
+
+    @property
     def takes_chains(self) -> bool:
         """Whether several rows may be computed at once and some of them taken back."""
         return self.model.capability.kind >= BatchKind.CHAIN

@@ -18,6 +18,7 @@ from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
+from accel.models.room import check_room
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
@@ -62,6 +63,8 @@ def open_backend(
     tokenizer = Tokenizer.from_folder(folder)
     is_on_cpu = device == "cpu" or (device == "auto" and not _may_have_accelerator())
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
+    if is_on_cpu and path is not None:
+        check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype)
     if is_on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, form = open_file(folder), "compiled"

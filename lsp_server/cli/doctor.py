@@ -104,9 +104,9 @@ def _processor_flags() -> set[str]:
 
 
 def _memory() -> Finding:
-    import psutil
+    from accel.free_memory import free_bytes
 
-    free = psutil.virtual_memory().available
+    free = free_bytes()
     remedy = "close other programs or choose a smaller model" if free < LOW_MEMORY_BYTES else ""
     return Finding("free memory", f"{free / 2**30:.1f} GiB", remedy)
 

@@ -46,7 +46,7 @@ PROBED_ROWS = 128
 def prompt_length(engine: Engine) -> PromptLength:
     """How long a prompt of a completion this model computes in how much time."""
     is_embedded = engine.name == "embedded"
-    most = min(engine.max_positions, EMBEDDED_PROMPT_TOKENS if is_embedded else MOST_TOKENS)
+    most = min(engine.longest_prompt, EMBEDDED_PROMPT_TOKENS if is_embedded else MOST_TOKENS)
     return PromptLength.measured(engine.planner.seconds, engine.prefill_rows, most)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import psutil
+from accel.free_memory import free_bytes
+from accel.models.room import REPACKED, REST_BYTES
 
-REPACKED = 1.2
-"""Bytes of weights in memory for each in the file."""
 KV_TOKENS = 4096
-REST_BYTES = 200 << 20
 
 
 def needed_bytes(nbytes: int, kv_bytes: int) -> int:
@@ -17,4 +15,4 @@ def needed_bytes(nbytes: int, kv_bytes: int) -> int:
 
 def fits(nbytes: int, kv_bytes: int) -> bool:
     """Whether so much is free now."""
-    return needed_bytes(nbytes, kv_bytes) <= psutil.virtual_memory().available
+    return needed_bytes(nbytes, kv_bytes) <= free_bytes()

@@ -1,0 +1,144 @@
+"""A model that does not fit into memory is refused before it is loaded, with what would fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from gguf_models import random_module, save_gguf
+from tiny_models import save
+
+from accel import free_memory
+from accel.engine import Engine
+from accel.errors import OutOfMemory
+from accel.free_memory import free_bytes
+from accel.models import registry, room
+from accel.models.room import REPACKED, REST_BYTES, check_room
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    module = random_module("llama")
+    return save_gguf(tmp_path_factory.mktemp("room") / "m.gguf", module, "F16")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("room"), "llama")
+
+
+def test_a_model_with_room_is_no_matter(file: Path, folder: Path) -> None:
+    for model in (file, folder):
+        for dtype in ("int8", "bf16", "fp32"):
+            check_room(model, dtype, free=1 << 34)
+
+
+def test_the_refusal_is_a_sentence_that_says_what_would_fit(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "REST_BYTES", 0)
+    monkeypatch.setattr(room, "FEWEST_TOKENS", 0)
+    weights = file.stat().st_size / 2
+    with pytest.raises(OutOfMemory) as caught:
+        check_room(file, "bf16", free=int(weights * REPACKED * 0.9))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "a GGUF file of it in Q6_K" in message
+    with pytest.raises(OutOfMemory, match=r"a model of \d+ million weights in Q4_0 would fit"):
+        check_room(file, "bf16", free=int(weights * 0.1))
+
+
+def test_wider_weights_need_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "REST_BYTES", 0)
+    sizes = [room._folder_size(folder, dtype).needed for dtype in ("int8", "bf16", "fp32")]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[2] / 2
+
+
+def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
+    module = random_module("llama", hidden_size=64, intermediate_size=128)
+    four = save_gguf(tmp_path / "four.gguf", module, "Q4_0")
+    eight = save_gguf(tmp_path / "eight.gguf", module, "Q8_0")
+    half = save_gguf(tmp_path / "half.gguf", module, "F16")
+    sizes = {path.stem: room._file_size(path, "int8") for path in (four, eight, half)}
+    assert sizes["four"].nbytes < sizes["eight"].nbytes
+    assert sizes["half"].nbytes == pytest.approx(sizes["eight"].nbytes, rel=0.02)
+    assert len({size.weights for size in sizes.values()}) == 1
+    assert len({size.token_bytes for size in sizes.values()}) == 1
+    assert sizes["four"].token_bytes > 0
+
+
+def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: Path) -> None:
+    assert room._folder_size(folder, "bf16").token_bytes > 0
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}) == 0
+    assert room._token_bytes_of({}) == 0
+
+
+def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "free_bytes", lambda: REST_BYTES // 2)
+    monkeypatch.setattr(registry, "open_file", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(OutOfMemory, match=r"needs .* MB of memory"):
+        Engine.load(file)
+
+
+def test_kv_caches_leave_half_of_what_is_free(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from accel import engine as engine_module
+
+    monkeypatch.setattr(engine_module, "free_bytes", lambda: 1 << 29)
+    assert Engine.load(folder).kv_budget == 1 << 28
+    monkeypatch.setattr(engine_module, "free_bytes", lambda: 0)
+    engine = Engine.load(folder)
+    assert engine.kv_budget == engine_module.LEAST_KV_BYTES
+    engine.kv_budget = engine.model.new_cache(1024).nbytes // 8
+    assert engine.longest_prompt == min(128, engine.max_positions)
+
+
+def group(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(content + "\n")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("inner", [True, False])
+def test_the_narrowest_limit_counts(tmp_path: Path, version: int, inner: bool) -> None:
+    """Cached files that nobody uses are counted as free."""
+    own = tmp_path / "own"
+    groups = tmp_path / "groups"
+    root = groups if version == 2 else groups / "memory"
+    names = {
+        1: ("memory__limit_in_bytes", "memory__usage_in_bytes", "total_inactive_file"),
+        2: ("memory__max", "memory__current", "inactive_file"),
+    }[version]
+    own.write_text("0::/a/b\n" if version == 2 else "3:cpu:/x\n9:memory,other:/a/b\n")
+    limits = {"a": 5000 if inner else 4000, "a/b": 4000 if inner else 9000}
+    for name, limit in limits.items():
+        group(root / name, **{names[0]: str(limit), names[1]: "3000",
+                              "memory__stat": f"anon 5\n{names[2]} 700\n"})  # fmt: skip
+    assert min(free_memory._left_in_groups(groups, own)) == 4000 - 3000 + 700
+
+
+def test_without_limits_or_groups_the_machine_counts(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    assert list(free_memory._left_in_groups(tmp_path, own)) == []
+    own.write_text("0::/a\n")
+    group(tmp_path / "a", memory__max="max", memory__current="5", memory__stat="inactive_file 1")
+    assert list(free_memory._left_in_groups(tmp_path, own)) == []
+    own.write_text("nonsense")
+    assert list(free_memory._left_in_groups(tmp_path, own)) == []
+
+
+def test_free_memory_does_not_hang_on_what_a_system_may_lack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import os
+
+    def missing(_name: str) -> int:
+        raise ValueError("unrecognized configuration name")
+
+    monkeypatch.setattr(os, "sysconf", missing, raising=False)
+    assert free_bytes() > 1 << 20
