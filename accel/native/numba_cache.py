@@ -23,8 +23,11 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
 from accel.native.cpu_features import HAS_TILES
+from accel.native.link_time import optimise_at_link_time
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+optimise_at_link_time()
 
 _PERMITTED = ".tiles" if HAS_TILES else ""
 """Numba knows what the processor has, but not what the kernel permits: compiled code of its own."""
@@ -112,16 +115,19 @@ def is_kept(function: Any) -> bool:
     return bool(function._cache._cache_file._load_index())
 
 
-def _compile_for_values(dispatcher: Any) -> None:
-    """Have compiled callers share one form of a function: numba compiles it once more for every
-    constant that it is called with, where inlining brings the same."""
-    template_of = dispatcher.get_call_template
+def _have_callers_inline(dispatcher: Any, inlined: Any) -> None:
+    """Have compiled callers take in ``inlined``, the same function without a form for Python.
+
+    They share one form of it: numba compiles a function once more for every constant that it is
+    called with, where inlining brings the same.
+    """
 
     def get_call_template(args: Any, kws: Any) -> Any:
         named = {name: types.unliteral(kind) for name, kind in kws.items()}
-        return template_of(tuple(map(types.unliteral, args)), named)
+        return inlined.get_call_template(tuple(map(types.unliteral, args)), named)
 
     dispatcher.get_call_template = get_call_template
+    dispatcher.get_overload = inlined.get_overload
 
 
 def compiled_with(
@@ -154,11 +160,11 @@ def compiled_with(
             "error_model": error_model,
             "forceinline": forceinline,
             "_nrt": not borrows,
-            "no_cpython_wrapper": inner,
             "no_cfunc_wrapper": not callable_from_c,
         }
-        dispatcher = njit(nogil=True, cache=True, **options)(function)
-        _compile_for_values(dispatcher)
+        inlined = njit(nogil=True, no_cpython_wrapper=True, **options)(function)
+        dispatcher = njit(nogil=True, cache=True, no_cpython_wrapper=inner, **options)(function)
+        _have_callers_inline(dispatcher, inlined)
         if inner:
             dispatcher.__class__ = _Inner
         kept = dispatcher._cache

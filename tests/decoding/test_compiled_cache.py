@@ -12,8 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from numba import njit
+from numba.core import event
 
 from accel.native import simd as lanes
 
@@ -79,15 +81,53 @@ def test_an_index_that_names_a_class_of_an_older_version_counts_as_empty(
     assert index.read_bytes() != stale
 
 
+class _Compiled(event.Listener):
+    """Names of the functions that are compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, event: event.Event) -> None:
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
 def test_callers_with_constants_share_one_form(tmp_path: Path) -> None:
     double = _module(tmp_path, "doubling_constants").double
+    compiled = _Compiled()
 
     @njit
     def of_several(number: int) -> int:
         return int(double(4) + double(0) + double(number))
 
-    assert of_several(5) == 18
-    assert len(double.signatures) == 1
+    with event.install_listener("numba:compile", compiled):
+        assert of_several(5) == 18
+    assert compiled.names.count("double") == 1
+    assert not double.signatures, "no form for Python, which did not call it"
+
+
+def test_python_may_call_what_compiled_code_calls(tmp_path: Path) -> None:
+    """Compiled in this process, and then read from disk."""
+    assert _calls_all(_module(tmp_path, "doubling_compiled").double) == [4, 12, 12, 10]
+    kept = _module(tmp_path, "doubling_kept").double
+    assert _calls_all(kept) == [4, 12, 12, 10]
+    assert kept.stats.cache_hits
+
+
+def _calls_all(double: Any) -> list[int]:
+    """Python calls a function, compiled code that makes arrays calls it, and Python again."""
+
+    @njit
+    def twice(number: int) -> int:
+        return int(double(double(number)))
+
+    @njit
+    def filled(number: int) -> Any:
+        return np.full(2, twice(number))
+
+    return [double(2), filled(3)[1].item(), twice(3), double(5)]
 
 
 def test_two_that_compile_forms_at_a_time_keep_both(
