@@ -52,7 +52,7 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     tokenizer = Tokenizer.from_folder(folder)
     Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
     # Two threads ask for it, and here is one.
-    forward.meetings_of(1, 1)
+    forward.steps_of(1, 1, 0, False)
 
 
 def _compile_retrieval(_folder: Path, _dtype: str) -> None:

@@ -11,7 +11,7 @@ from accel.models.base import Model
 from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.measuring import TwoThreaded, measure, share
+from accel.planning.measuring import Threaded, measure, share
 from accel.planning.profile_store import ProfileStore
 
 INT8 = "int8"
@@ -30,7 +30,7 @@ class Settings:
     """``fp32``, ``bf16`` or ``int8``."""
     threads: int
     may_share: bool = False
-    """Whether a second thread may take half of the rows where the model has such a forward."""
+    """Whether more threads may take part in a forward where the model has such a one."""
 
 
 def thread_counts(folder: Path) -> list[int]:
@@ -84,8 +84,10 @@ def score(costs: ForwardCosts) -> float:
 
 def profile(model: Model, settings: Settings, store: ProfileStore) -> ForwardCosts:
     """t(T) of an opened model, measured at its first start and kept, and again where a busy machine
-    hid whether two threads pay. The model is told from how many rows on they do."""
-    shares = settings.may_share and isinstance(model, TwoThreaded) and model.can_share
+    hid whether more threads pay. The model is told how many do, and from how many rows on."""
+    shares = settings.may_share and isinstance(model, Threaded) and model.can_share
+    if isinstance(model, Threaded) and settings.threads > 1:
+        model.most_threads = min(model.most_threads, settings.threads)
     key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
     may_keep = can_be_kept(settings.threads)
     costs = kept = _kept_costs(store.get(key))
@@ -96,8 +98,8 @@ def profile(model: Model, settings: Settings, store: ProfileStore) -> ForwardCos
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
     if may_keep and costs is not kept:
         store.put(key, costs.to_json())
-    if isinstance(model, TwoThreaded):
-        model.shared_from = costs.shared_from
+    if isinstance(model, Threaded):
+        model.shared_from, model.threads = costs.shared_from, costs.threads
     return costs
 
 
@@ -108,8 +110,8 @@ def _kept_costs(kept: object) -> ForwardCosts | None:
         return None
 
 
-def may_use_two(threads: int | None) -> bool:
-    """Whether a forward may take a second thread where so many were asked for (None: whatever is
+def may_use_more(threads: int | None) -> bool:
+    """Whether a forward may take more threads where so many were asked for (None: whatever is
     fast)."""
     return threads != 1 and cores() > 1
 

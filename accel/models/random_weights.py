@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from accel.errors import InvalidRequest
-from accel.models.autotune import is_faster, may_use_two
+from accel.models.autotune import is_faster, may_use_more
 from accel.models.base import Model
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.llama_torch import FusedLlama
@@ -119,7 +119,7 @@ def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | 
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    may_share = may_use_two(threads)
+    may_share = may_use_more(threads)
     model = random_model(shape, dtype, may_share=may_share)
     one = measure(model, 0.0, (1,), CONTEXTS[:1]).seconds.min()
     budget_s = min(float(one) * len(ROWS) * len(CONTEXTS) * FORWARDS, MOST_SECONDS)

@@ -22,7 +22,7 @@ from accel.models.autotune import (
     Settings,
     can_be_kept,
     is_faster,
-    may_use_two,
+    may_use_more,
     profile,
     rate,
     score,
@@ -178,7 +178,7 @@ def choose_settings(
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
         return Settings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
-    may_share = may_use_two(threads)
+    may_share = may_use_more(threads)
     if dtype == INT8 or (dtype == "auto" and _suits_int8(folder, store)):
         return Settings(INT8, threads or 1, may_share)
     counts = [threads] if threads else thread_counts(folder)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 class ForwardCosts:
     """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points.
 
-    ``shared_from``: rows from which two threads share it, 0 for never. ``was_busy``: other programs
-    had the cores meanwhile, so that two threads could not show what they bring.
+    ``shared_from``: rows from which ``threads`` threads share it, 0 for never. ``was_busy``: other
+    programs had the cores meanwhile, so that threads could not show what they bring.
     """
 
     contexts: list[int]
@@ -22,6 +22,7 @@ class ForwardCosts:
     seconds: NDArray[np.float64]
     shared_from: int = 0
     was_busy: bool = False
+    threads: int = 1
 
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
         """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
@@ -48,6 +49,7 @@ class ForwardCosts:
             "seconds": self.seconds.tolist(),
             "shared_from": self.shared_from,
             "was_busy": self.was_busy,
+            "threads": self.threads,
         }
 
     @classmethod
@@ -59,6 +61,7 @@ class ForwardCosts:
             np.array(data["seconds"], np.float64),
             int(data["shared_from"]),
             bool(data["was_busy"]),
+            int(data["threads"]),
         )
         if costs.seconds.shape != (len(costs.contexts), len(costs.rows)):
             raise ValueError("costs of another shape than their grid")

@@ -22,26 +22,25 @@ FEW_ROWS = (1, 4, 8, 16, 64)
 CONTEXTS = (256, 2048)
 
 BETWEEN_S = 3e-4
-"""Time between forwards of two threads, as drafting takes it. The second thread stands by."""
+"""Time between forwards of several threads, as drafting takes it. The others fall asleep."""
 
 WARM_AFTER = 4
-"""Forwards of two threads after which both have what they need in their caches."""
+"""Forwards of several threads after which all have what they need in their caches."""
 
 SHARED_GAIN = 0.9
-"""Share of one thread's time that two may take at most."""
+"""Share of fewer threads' time that more may take at most."""
 
 
 @runtime_checkable
-class TwoThreaded(Protocol):
-    """A model whose forwards two threads may share. ``can_share``: whether this machine lets them;
-    ``shared_from``: rows from which they do, 0 for never."""
+class Threaded(Protocol):
+    """A model whose forwards several threads may share. ``can_share``: whether this machine lets
+    them; ``shared_from``: rows from which they do, 0 for never; ``threads``: how many, of
+    ``most_threads``."""
 
     can_share: bool
     shared_from: int
-
-    def shares_patiently(self, patiently: bool) -> None:
-        """Whether to share although the other thread keeps losing its core; to measure that."""
-        ...
+    threads: int
+    most_threads: int
 
 
 def measure(
@@ -83,34 +82,43 @@ def measure(
 
 
 def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
-    """The costs where two threads share forwards of as many rows as pay, in the mean of contexts.
+    """The costs where as many threads as are fastest share forwards of as many rows as pay, in the
+    mean of contexts.
 
-    Two threads are timed by the clock on the wall, since what a busy machine takes from one of
-    them is paid for.
+    Threads are timed by the clock on the wall, since what a busy machine takes from one of them is
+    paid for. More of them are tried, twice as many each time, as long as that is faster.
     """
-    if not (isinstance(model, TwoThreaded) and model.can_share):
+    if not (isinstance(model, Threaded) and model.can_share):
         return costs
-    counts = costs.rows
-    both = shared_seconds(model, costs.contexts, counts, budget_s)
-    pays = (both / costs.seconds).mean(0) < SHARED_GAIN
-    first = len(counts)
-    while first and pays[first - 1]:
-        first -= 1
-    if first == len(counts):
-        return replace(costs, shared_from=0)
-    seconds = costs.seconds.copy()
-    seconds[:, first:] = both[:, first:]
-    return replace(costs, seconds=seconds, shared_from=counts[first])
+    counts, best = costs.rows, costs
+    for threads in _more_than_one(model.most_threads):
+        shared = shared_seconds(model, threads, costs.contexts, counts, budget_s)
+        pays = (shared / best.seconds).mean(0) < SHARED_GAIN
+        first = len(counts)
+        while first and pays[first - 1]:
+            first -= 1
+        if first == len(counts):
+            break
+        seconds = costs.seconds.copy()
+        seconds[:, first:] = shared[:, first:]
+        best = replace(costs, seconds=seconds, shared_from=counts[first], threads=threads)
+    return best if best is not costs else replace(costs, shared_from=0)
+
+
+def _more_than_one(most: int) -> list[int]:
+    """2, 4, 8 and so on, and ``most``; nothing where that is one."""
+    counts = [1 << power for power in range(1, most.bit_length()) if 1 << power < most]
+    return [*counts, most] if most > 1 else []
 
 
 def shared_seconds(
-    model: Model, contexts: list[int], counts: list[int], budget_s: float
+    model: Model, threads: int, contexts: list[int], counts: list[int], budget_s: float
 ) -> NDArray[np.float64]:
-    """Least seconds of forwards by two threads, infinite where there was no time to look. float64
-    [contexts, counts]."""
-    assert isinstance(model, TwoThreaded)
-    before, model.shared_from = model.shared_from, 1
-    model.shares_patiently(True)
+    """Least seconds of forwards by so many threads, infinite where there was no time to look.
+    float64 [contexts, counts]."""
+    assert isinstance(model, Threaded)
+    before = model.shared_from, model.threads
+    model.shared_from, model.threads = 1, threads
     least = np.full((len(contexts), len(counts)), np.inf)
     try:
         timers = [_Timer(model, context, max(counts), time.perf_counter) for context in contexts]
@@ -122,8 +130,7 @@ def shared_seconds(
                         again = (timer.seconds(count) for _ in range(WARM_AFTER))
                         row[j] = min(row[j], *again)
     finally:
-        model.shared_from = before
-        model.shares_patiently(False)
+        model.shared_from, model.threads = before
     return least
 
 

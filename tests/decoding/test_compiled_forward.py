@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from tiny_models import Oracle, numbers, open_engine, reference_module, referenc
 from accel.batch import BLOCKED, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
-from accel.models.cpu.attention import NEAR, write_shares
+from accel.models.cpu.attention import NEAR, QUERIES, write_shares
+from accel.models.cpu.layers import between, cuts_of, query_parts
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.parts import gate, queries_of
+from accel.models.cpu.parts import gate
 from accel.models.hf_loading import DEFAULT_MODEL, load_module
 from accel.models.probe import Probe
 from accel.request import GenerationRequest
@@ -174,20 +176,20 @@ def test_the_embedded_model_is_computed_so() -> None:
     assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.03
 
 
-@pytest.mark.parametrize("rows", range(1, 8))
-@pytest.mark.parametrize("group", range(1, 6))
-def test_queries_are_halved_and_none_waits_for_the_second_half(rows: int, group: int) -> None:
-    """Side 0 waits for nobody: it computes no query of a row whose key side 1 places."""
-    counts = [0, 0]
-    for head in range(4):
-        halves = [queries_of(rows * group, head, True, side) for side in (0, 1)]
-        assert halves[0][0] == 0
-        assert halves[0][1] == halves[1][0]
-        assert halves[1][1] == rows * group
-        assert halves[0][1] <= (rows + 1) // 2 * group
-        counts = [count + last - first for count, (first, last) in zip(counts, halves, strict=True)]
-        assert queries_of(rows * group, head, False, 0) == (0, rows * group)
-    assert counts[0] == counts[1]
+@pytest.mark.parametrize("sides", [1, 2, 3, 8])
+def test_items_are_all_of_a_matrix_and_of_the_queries(sides: int) -> None:
+    for blocks in (1, 7, 48, 1536):
+        for products in (1, 1 << 16, 1 << 24):
+            cuts = cuts_of(blocks, products, sides)
+            parts = [between(blocks, cuts, item) for item in range(cuts)]
+            assert (parts[0][0], parts[-1][1]) == (0, blocks)
+            assert all(first < last for first, last in parts)
+            assert all(a[1] == b[0] for a, b in pairwise(parts))
+    for kv_heads in (1, 2, 3, 8):
+        for queries in (1, 3, 7, 200):
+            parts_of_head = query_parts(queries, kv_heads, sides)
+            assert 1 <= parts_of_head <= queries
+            assert queries / parts_of_head <= QUERIES
 
 
 def test_shares_are_a_softmax_before_division() -> None:
@@ -221,8 +223,8 @@ def test_gate_is_silu_times_the_other_half() -> None:
     gate_up = (random.standard_normal((3, 64)) * 5).astype(np.float32)
     gated = np.empty((3, 32), np.float32)
     gate_up[0, :4] = (-200.0, 200.0, -88.0, 88.0)
-    gate(gate_up, gated, 0, 16)
-    gate(gate_up, gated, 16, 32)
+    gate(gate_up, gated, 3, 0, 16)
+    gate(gate_up, gated, 3, 16, 32)
     left, right = torch.from_numpy(gate_up).chunk(2, -1)
     expected = torch.nn.functional.silu(left) * right
     np.testing.assert_allclose(gated, expected.numpy(), rtol=1e-5, atol=1e-6)

@@ -34,7 +34,7 @@ def model(folder: Path, request: pytest.FixtureRequest) -> CompiledLlama:
     torch.set_num_threads(1)
     made = CompiledLlama.from_module(load_module(folder, request.param, CPU, "eager"))
     assert made is not None
-    made.shares_patiently(True)
+    made.threads = 3
     return made
 
 

@@ -20,14 +20,15 @@ SETTINGS = Settings(torch.bfloat16, 1, may_share=True)
 
 
 def two_threaded() -> Any:
-    return type("Two", (), {"can_share": True, "shared_from": 0, "shares_patiently": print})()
+    made = {"can_share": True, "shared_from": 0, "threads": 2, "most_threads": 2}
+    return type("Two", (), made)()
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_costs_are_measured_at_the_first_start(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_quiet: bool
 ) -> None:
-    """And again where a busy machine hid whether two threads pay."""
+    """And again where a busy machine hid whether more threads pay."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(autotune, "_is_quiet", lambda: is_quiet)
     done: list[str] = []
@@ -37,7 +38,7 @@ def test_costs_are_measured_at_the_first_start(
         return ONCE
 
     def share(_model: Any, costs: ForwardCosts, _s: float) -> ForwardCosts:
-        return replace(costs, shared_from=8 if len(done) > 1 else 0)
+        return replace(costs, shared_from=8 if len(done) > 1 else 0, threads=2)
 
     monkeypatch.setattr(autotune, "measure", measure)
     monkeypatch.setattr(autotune, "share", share)

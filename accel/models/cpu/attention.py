@@ -245,7 +245,6 @@ def attend(
     values: Packed,
     mask: Floats,
     offsets: NDArray[np.int32],
-    above: int,
     past: int,
     shape: Shape,
     head: int,
@@ -258,9 +257,9 @@ def attend(
     values. keys, values: of the head.
 
     queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
-    columns from ``past`` on], in which ``above`` rows stand before the first; offsets: int32
-    [rows], positions from ``past`` on; attended: [rows, heads * depth]. Columns of rows behind a
-    part's last are not looked at: no row attends a later one.
+    columns from ``past`` on]; offsets: int32 [rows], positions from ``past`` on; attended: [rows,
+    heads * depth]. Columns of rows behind a part's last are not looked at: no row attends a later
+    one.
     """
     rows = len(mask)
     group = shape.heads // shape.kv_heads
@@ -275,7 +274,7 @@ def attend(
     for part in range(parts):
         first = begin + wanted * part // parts
         count = begin + wanted * (part + 1) // parts - first
-        end = past + above + (first + count - 1) // group + 1
+        end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
         least_far = most_far = far_of(past + offsets[first // group], shares)

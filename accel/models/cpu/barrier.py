@@ -1,14 +1,20 @@
-"""Two threads that compute halves of the same rows, and where they wait for each other.
+"""Where the threads of a forward meet, and what they take work from.
 
-Both run one compiled function. At a meeting each writes the number of the meeting and waits until
-the other has written it too: some hundred nanoseconds where both have a core of their own. A
-thread that waits long gives its core away, and says so, because then the other has none.
+A forward is a row of steps, numbered without end from forward to forward. Threads take the items of
+a step one by one from a counter, so a slow core takes fewer. Whoever finds none left waits for the
+others; the last to arrive opens the next step. One word holds the step, who takes part, who has
+arrived, and who comes: a thread joins with the step after the one that it finds, or not at all
+where the forward is over. So nobody waits for a thread that was not given a core in time.
+
+A thread looks at the word for some time and then sleeps until it changes. On a busy machine one may
+lose its core in the middle of an item: those that wait for it leave it theirs.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,35 +27,28 @@ from accel.native import simd as lanes
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
 
-_APART = 16
-"""Numbers that different threads write stand in lines of their own."""
+Meeting = NDArray[np.int64]
+"""What all threads share: the word, the counter, and how many sleep."""
 
-LATE, _BROKEN = 2 * _APART, 3 * _APART
-"""Where stands how often side 0 waited long, and whether a side broke off."""
-_JOB, _TAKEN, _DONE = 4 * _APART, 5 * _APART, 6 * _APART
-_CALLED, _ELSEWHERE = 7 * _APART, 8 * _APART
+_WORD, _NEXT, _ASLEEP = 0, 16, 32
+"""Numbers that are written at different times stand in lines of their own."""
 
-PATIENCE = 20_000
-"""Looks at the other's number before the core is given away: waking the other takes less time,
-losing its core costs it more."""
+_MEMBER, _COMES, _STEP = 8, 16, 24
+"""Bits of the word from which on stand those who take part, who come, and the step; those who have
+arrived stand first."""
 
-STANDS_BY = 70_000
-"""Looks before a thread that stands by goes to sleep: a few plain steps between drafts."""
+_MOST = 255
 
-_LOOKS_AT_ONCE = 256
-"""Looks of a thread that stands by before it lets others have its core, should they wait."""
+_PATIENCE = 3000
+"""Looks at the word before a thread sleeps: about as long as it takes to wake it."""
 
+_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0) if sys.platform == "linux" else 0
+"""The number of the system call by which a thread sleeps until a word changes, 0 for none."""
 
-@intrinsic
-def _publish(_context: Any, meeting: Any, at: Any, value: Any) -> Any:
-    """Write a number after everything that was written before."""
+_SLEEP, _WAKE = 128, 129
+"""What it is to do: by threads of one process."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
-        builder.store_atomic(arguments[2], place, "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(meeting, at, types.int64), generate
+_ALL = 1 << 30
 
 
 @intrinsic
@@ -58,9 +57,32 @@ def _look(_context: Any, meeting: Any, at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
-        return builder.load_atomic(place, "acquire", 8)
+        return builder.load_atomic(place, "seq_cst", 8)
 
     return types.int64(meeting, at), generate
+
+
+@intrinsic
+def _added(_context: Any, meeting: Any, at: Any, value: Any) -> Any:
+    """Add to a number at once; returns what it was before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
+        return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
+
+    return types.int64(meeting, at, types.int64), generate
+
+
+@intrinsic
+def _replaced(_context: Any, meeting: Any, at: Any, before: Any, after: Any) -> Any:
+    """Write a number where another stands; whether it stood there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
+        found = builder.cmpxchg(place, arguments[2], arguments[3], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(meeting, at, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -75,146 +97,108 @@ def _pause(_context: Any) -> Any:
     return types.void(), generate
 
 
+_system_call = types.ExternalFunction("syscall", types.int64(*[types.int64] * 7))
 _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == "posix" else _pause
 
 
 @compiled_with(lanes, borrows=True)
-def _wait(meeting: NDArray[np.int64], side: int, number: int) -> None:
+def _sleep(meeting: Meeting, word: int) -> None:
+    """Sleep until another word stands there, or any time less."""
+    if _FUTEX == 0:
+        _give_away()
+        return
+    _added(meeting, _ASLEEP, 1)
+    _system_call(_FUTEX, meeting.ctypes.data, _SLEEP, word & 0xFFFFFFFF, 0, 0, 0)
+    _added(meeting, _ASLEEP, -1)
+
+
+@compiled_with(lanes, borrows=True)
+def _wake(meeting: Meeting) -> None:
+    """Wake all who sleep."""
+    if _FUTEX != 0 and _look(meeting, _ASLEEP) > 0:
+        _system_call(_FUTEX, meeting.ctypes.data, _WAKE, _ALL, 0, 0, 0)
+
+
+def new_meeting() -> Meeting:
+    """What the threads of a forward share."""
+    return np.zeros(_ASLEEP + 16, np.int64)
+
+
+def begin(meeting: Meeting, step: int) -> None:
+    """Open the first step of a forward, larger than all before, to side 0 alone: others join."""
+    meeting[_NEXT] = 0
+    meeting[_WORD] = step << _STEP | 1 << _MEMBER
+
+
+@compiled_with(lanes, borrows=True)
+def join(meeting: Meeting, last: int) -> int:
+    """Take part in a forward that ends before step ``last``, from the step that is returned on: not
+    at all from ``last`` on."""
+    while True:
+        word = _look(meeting, _WORD)
+        step = word >> _STEP
+        if step >= last:
+            return last
+        if _replaced(meeting, _WORD, word, word + (1 << _COMES)):
+            return await_after(meeting, step)
+
+
+@compiled_with(lanes, borrows=True)
+def take(meeting: Meeting) -> int:
+    """The next item of a step."""
+    item: int = _added(meeting, _NEXT, 1)
+    return item
+
+
+@compiled_with(lanes, borrows=True)
+def is_last_to_arrive(meeting: Meeting) -> bool:
+    """Say that nothing is left to take; whether all others have said so."""
+    word = _added(meeting, _WORD, 1) + 1
+    return bool(word & _MOST == word >> _MEMBER & _MOST)
+
+
+@compiled_with(lanes, borrows=True)
+def open_step(meeting: Meeting, step: int) -> None:
+    """Let all go on to a step, those who come among them; by the last to arrive."""
+    meeting[_NEXT] = 0
+    while True:
+        word = _look(meeting, _WORD)
+        members = (word >> _MEMBER & _MOST) + (word >> _COMES & _MOST)
+        if _replaced(meeting, _WORD, word, step << _STEP | members << _MEMBER):
+            break
+    _wake(meeting)
+
+
+@compiled_with(lanes, borrows=True)
+def await_after(meeting: Meeting, step: int) -> int:
+    """Wait for the step after one; returns it."""
     looks = 0
-    while _look(meeting, (1 - side) * _APART) < number and not _look(meeting, _BROKEN):
+    while True:
+        word = _look(meeting, _WORD)
+        if word >> _STEP > step:
+            return word >> _STEP
         _pause()
         looks += 1
-        if looks > PATIENCE:
-            if looks == PATIENCE + 1 and side == 0:
-                meeting[LATE] += 1
-            _give_away()
-
-
-@compiled_with(lanes, borrows=True)
-def meet(meeting: NDArray[np.int64], side: int, number: int) -> None:
-    """Wait until the other side (0 or 1) comes to the meeting of this number, or has broken."""
-    _publish(meeting, side * _APART, number)
-    _wait(meeting, side, number)
-
-
-@compiled_with(lanes, borrows=True)
-def meet_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
-    """Meet by the number after ``number`` where something is shared; returns that number."""
-    if is_shared:
-        meet(meeting, side, number + 1)
-    return number + 1
-
-
-@compiled_with(lanes, borrows=True)
-def follow_where(is_shared: bool, meeting: NDArray[np.int64], side: int, number: int) -> int:
-    """``meet_where``, but that side 0 waits for nobody: what side 1 makes is not for it."""
-    if is_shared and side == 0:
-        _publish(meeting, 0, number + 1)
-    elif is_shared:
-        _wait(meeting, 1, number + 1)
-    return number + 1
+        if looks > _PATIENCE:
+            _sleep(meeting, word)
 
 
 @compiled_with(lanes, borrows=True)
 def linger(side: int) -> None:
-    """Let side 0 leave first: both want the interpreter's lock next, and whoever comes second
+    """Let side 0 leave first: all want the interpreter's lock next, and whoever comes second
     sleeps."""
-    for _ in range(side * 400):
+    for _ in range(min(side, 4) * 400):
         _pause()
-
-
-@compiled_with(lanes, borrows=True)
-def publish_job(meeting: NDArray[np.int64], job: int) -> None:
-    """Say that a job of this number, larger than all before, may be taken."""
-    _publish(meeting, _JOB, job)
-
-
-@compiled_with(lanes, borrows=True)
-def stand_by(meeting: NDArray[np.int64]) -> bool:
-    """Wait for a job, and take it. False when none comes for some time, or the thread that waits is
-    wanted elsewhere."""
-    for look in range(STANDS_BY):
-        is_there = _look(meeting, _JOB) > meeting[_TAKEN]
-        # A job may be for the call that the thread is wanted for, so this is looked at after it.
-        if _look(meeting, _ELSEWHERE) or _look(meeting, _BROKEN):
-            break
-        if is_there:
-            meeting[_TAKEN] = _look(meeting, _JOB)
-            return True
-        if look % _LOOKS_AT_ONCE == _LOOKS_AT_ONCE - 1:
-            _give_away()
-        _pause()
-    return False
-
-
-@compiled_with(lanes, borrows=True)
-def note_done(meeting: NDArray[np.int64]) -> None:
-    """The job that was taken is done, and what it was told may be written over."""
-    _publish(meeting, _DONE, meeting[_TAKEN])
-
-
-@compiled_with(lanes, borrows=True)
-def await_done(meeting: NDArray[np.int64]) -> None:
-    """Wait until the job that was published last is done, or the other side has broken."""
-    looks = 0
-    while _look(meeting, _DONE) < meeting[_JOB] and not _look(meeting, _BROKEN):
-        _pause()
-        looks += 1
-        if looks > PATIENCE:
-            _give_away()
-
-
-def call_for(meeting: NDArray[np.int64], job: int) -> None:
-    """Note that a job of this number is going to be published."""
-    meeting[_CALLED] = job
-
-
-def is_called_for(meeting: NDArray[np.int64]) -> bool:
-    """Whether a job is published, or going to be, that was not taken."""
-    return bool(meeting[_CALLED] > meeting[_TAKEN])
-
-
-def want_elsewhere(meeting: NDArray[np.int64], is_wanted: bool) -> None:
-    """Whether the thread that stands by is wanted for something else."""
-    meeting[_ELSEWHERE] = is_wanted
-
-
-def new_meeting() -> NDArray[np.int64]:
-    """What two threads share. int64."""
-    return np.zeros(9 * _APART, np.int64)
-
-
-def late(meeting: NDArray[np.int64]) -> int:
-    """How often side 0 waited long."""
-    return int(meeting[LATE])
-
-
-def is_broken(meeting: NDArray[np.int64]) -> bool:
-    """Whether a side broke off."""
-    return bool(meeting[_BROKEN])
-
-
-def break_off(meeting: NDArray[np.int64]) -> None:
-    """Nobody waits any longer."""
-    meeting[_BROKEN] = 1
 
 
 __all__ = [
-    "LATE",
-    "PATIENCE",
-    "await_done",
-    "break_off",
-    "call_for",
-    "follow_where",
-    "is_broken",
-    "is_called_for",
-    "late",
+    "Meeting",
+    "await_after",
+    "begin",
+    "is_last_to_arrive",
+    "join",
     "linger",
-    "meet",
-    "meet_where",
     "new_meeting",
-    "note_done",
-    "publish_job",
-    "stand_by",
-    "want_elsewhere",
+    "open_step",
+    "take",
 ]

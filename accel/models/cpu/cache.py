@@ -72,7 +72,7 @@ class CompiledCache(RowCache):
         values = zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
         self.capacity = blocks * BLOCK
         self.kept = Kept(keys, values)
-        self.sides: tuple[Side, Side] | None = None
+        self.sides: tuple[Side, ...] = ()
         """What computes with this cache, and the arrays of the model's that it was made for."""
         self.sides_made_for: tuple[Any, ...] = ()
         self.words = _words(keys), _words(values)

@@ -1,13 +1,11 @@
-"""The forward of a small decoder built like Llama, as one compiled function.
+"""The forward of a decoder built like Llama, as one compiled function.
 
-With nine million parameters a forward reads 18 MB, which takes a core half a millisecond; calling
-some two hundred operations of a library takes longer. Activations are fp32 throughout. Two threads
-may compute a forward. Of many rows each takes half through all layers; a row attends none that is
-behind it, so the second waits for the first where a layer's keys and values are written. Of fewer
-rows that would be to read all weights twice: each takes half of the columns of every matrix, half
-of the queries of attention, and they meet after each. A row's numbers depend neither on the
-other rows of a forward, nor on the thread, nor on where the rows stand that it attends: to the last
-bit they are those of plain decoding, so the text is, in bf16 and where tokens are drawn, too.
+It is a row of steps, and each of these some items that may be computed in any order by any thread:
+columns of a matrix for all rows, a head, some rows of a norm. Threads take items until none is
+left, and then go on to the next step together, see ``barrier``. A row's numbers depend neither on
+the other rows of a forward, nor on the threads, nor on where the rows stand that it attends: to the
+last bit they are those of plain decoding, so the text is, in bf16 and where tokens are drawn, too.
+Activations are fp32, rounded to eight bits where they are multiplied with quantised weights.
 """
 
 from __future__ import annotations
@@ -18,62 +16,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import barrier as meeting
-from accel.models.cpu import layer_matrices, matmul
+from accel.models.cpu import layer_matrices
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
 from accel.models.cpu import parts as compiled_parts
+from accel.models.cpu import task as tasks
 from accel.models.cpu import worker as compiled_side
-from accel.models.cpu import worker_handoff as standing_by
 from accel.models.cpu.attention import Floats
-from accel.models.cpu.barrier import await_done, linger, meet_where, note_done, stand_by
-from accel.models.cpu.layer_matrices import prepare, project
-from accel.models.cpu.layers import (
-    LAYER_MEETINGS,
-    Part,
-    attention,
-    begin_rows,
-    gated_unit,
-    part_of,
+from accel.models.cpu.barrier import (
+    Meeting,
+    await_after,
+    is_last_to_arrive,
+    join,
+    linger,
+    open_step,
+    take,
 )
-from accel.models.cpu.lm_head import walk
+from accel.models.cpu.layer_matrices import blocks_of, prepare, project
+from accel.models.cpu.layers import HEADS, LAYER_STEPS, ROWS, between, compute, cuts_of, items_of
+from accel.models.cpu.lm_head import begin_walk, is_over, look_at, walk_on
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import Scratch, normalise
-from accel.models.cpu.task import Given, Share, Wanted
+from accel.models.cpu.parts import normalise
+from accel.models.cpu.task import Given, Wanted
 from accel.models.cpu.worker import OpenSide, opened
-from accel.models.cpu.worker_handoff import hand_over, taken
-from accel.native import deterministic_sum as sums
-from accel.native import simd as lanes
 from accel.native.numba_cache import compiled_with
 
-COLUMN_ROWS = 64
-"""Rows up to which two threads take half of the columns each, and half of the rows where there are
-more."""
-
-UNEVEN = 64
-"""The first thread begins earlier by the time of a row, and its rows do not attend those of the
-second: it takes one row more, and another for each of so many."""
-
-
-@compiled_with(borrows=True)
-def shares_of(rows: int) -> tuple[bool, int]:
-    """How two threads share so many rows: whether by columns, and rows of the first."""
-    if rows <= COLUMN_ROWS:
-        return True, (rows + 1) // 2
-    return False, rows // 2 + 1 + rows // UNEVEN
-
-
-@compiled_with(borrows=True)
-def meetings_of(layers: int, rows: int) -> int:
-    """How often two threads meet in a forward at most."""
-    return LAYER_MEETINGS * layers + 1 + rows
-
-
 _PARTS = (
-    *(lanes, matmul, compiled_attention, compiled_head, compiled_layers, compiled_parts),
-    *(compiled_side, layer_matrices, meeting, standing_by, sums),
+    *(compiled_head, compiled_layers, compiled_parts, compiled_side),
+    *(layer_matrices, meeting, tasks),
 )
+
+
+@compiled_with(borrows=True)
+def steps_of(layers: int, logits: int, parents: int, walks: bool) -> int:
+    """How many steps a forward has at most.
+
+    Where nothing is wanted it ends with the keys and values of the last layer. Otherwise the last
+    norm follows the layers, and then the logits, or a walk: a step for one thread, and one in which
+    all look at a block of rows, by turns.
+    """
+    if walks:
+        return layers * LAYER_STEPS + 1 + 2 * (parents + 2)
+    return layers * LAYER_STEPS + 2 if logits > 0 else (layers - 1) * LAYER_STEPS + HEADS + 1
 
 
 @compiled_with(*_PARTS)
@@ -85,109 +70,103 @@ def forward(
     logits: Floats,
     parents: TokenArray,
     walks: bool,
-    by_columns: bool,
-    stands_by: bool,
-    first: int,
-    last: int,
     own: Any,
-    meeting: NDArray[np.int64],
+    meeting: Meeting,
     side: int,
-    number: int,
-) -> int:
-    """``forward_at``, of a ``Side``: see ``Given``, ``Wanted`` and ``Share``, which Python would
-    take as long to hand over as all they hold."""
-    count: int = forward_at(
+    first: int,
+) -> None:
+    """Compute a forward with others, see ``Given`` and ``Wanted``, which Python would take as long
+    to hand over as all they hold. own: a ``Side``; first: the number of the first step.
+
+    A walk's tokens and path stand in the side's ``walk``. Keys and values are written behind those
+    of the committed rows.
+    """
+    forward_at(
         Given(tokens, offsets, mask, past),
         Wanted(logits, parents, walks),
-        Share(by_columns, first, last),
-        stands_by,
         opened(own),
         meeting,
         side,
-        number,
+        first,
     )
-    return count
 
 
 @compiled_with(*_PARTS, borrows=True, inner=True)
 def forward_at(
-    given: Given,
-    wanted: Wanted,
-    share: Share,
-    stands_by: bool,
-    own: OpenSide,
-    meeting: NDArray[np.int64],
-    side: int,
-    number: int,
-) -> int:
-    """Compute a ``share`` of a forward; returns how many tokens its walk chose, which stand in the
-    side's ``walk_room``, and its path. own: the side that computes.
-
-    Where the share is not all, another thread computes the rest: side 1 waits for the keys and
-    values of side 0 in every layer, and both meet at the end, by the numbers after ``number``.
-
-    Where it ``stands_by``, side 0 hands over a ``Job``, and side 1 computes one after another of
-    these, whatever it was called with, until it is wanted no more.
-    """
-    if stands_by and side == 0:
-        others = Share(share.by_columns, share.last, len(given.tokens))
-        hand_over(own.job, given, wanted, others, meeting, number)
-    elif side == 0:
-        # The other thread may have lost its core while it looked at what both share.
-        await_done(meeting)
-    while True:
-        if stands_by and side == 1:
-            if not stand_by(meeting):
-                return 0
-            given, wanted, share, number = taken(own.job)
-        scratch = own.column_scratch if share.by_columns else own.row_scratch
-        part = part_of(given, share, own, scratch, side)
-        begin_rows(given, part, own)
-        for layer in range(len(own.weights.qkv)):
-            number = attention(layer, part, own, meeting, number)
-            number = gated_unit(layer, part, own, meeting, number)
-        count = _find(given, wanted, part, own, scratch, meeting, number)
-        if stands_by and side == 1:
-            note_done(meeting)
-            continue
-        if part.is_shared:
-            linger(side)
-        return count
+    given: Given, wanted: Wanted, own: OpenSide, meeting: Meeting, side: int, first: int
+) -> None:
+    """``forward``. Side 0 begins with the first step, others where they find it."""
+    layers = len(own.weights.qkv)
+    last = first + steps_of(layers, len(wanted.logits), len(wanted.parents), wanted.walks)
+    number = first if side == 0 else join(meeting, last)
+    while number < last:
+        layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
+        after = number - first - layers * LAYER_STEPS
+        if after < 0:
+            items = items_of(kind, len(given.tokens), own)
+        else:
+            items = _items_after(after, wanted, own)
+        item = take(meeting)
+        while item < items:
+            if after < 0:
+                compute(layer, kind, item, items, given, own)
+            else:
+                _find(after, item, items, given, wanted, own)
+            item = take(meeting)
+        if is_last_to_arrive(meeting):
+            ends = wanted.walks and after > 0 and is_over(own.walk)
+            open_step(meeting, last if ends else number + 1)
+        number = await_after(meeting, number)
+    linger(side)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _find(
-    given: Given,
-    wanted: Wanted,
-    part: Part,
-    own: OpenSide,
-    scratch: Scratch,
-    meeting: NDArray[np.int64],
-    number: int,
-) -> int:
-    """Write the logits that are wanted of what the last layer left, or walk; returns how many
-    tokens were chosen. scratch: the room of all rows."""
-    weights, room, logits, parents = own.weights, part.room, wanted.logits, wanted.parents
-    first = len(given.tokens) - len(logits) - (len(parents) + 1 if wanted.walks else 0)
-    skipped = max(first - part.begin, 0)
-    rows = part.end - part.begin - skipped
-    if rows > 0:
-        x, normed = room.x[skipped:], room.normed[skipped:]
-        normalise(x, rows, weights.norm, own.shape.eps, normed)
-        if not wanted.walks:
-            blocks, written = part.blocks.head, logits[part.begin + skipped - first :]
-            prepare(normed, rows, weights.head, room.records)
-            column = blocks[0] * BLOCK
-            project(normed, 0, rows, weights.head, 0, blocks, written, column, room.records)
-    number = meet_where(part.is_shared, meeting, part.side, number)
-    if not wanted.walks:
-        return 0
-    count: int = walk(
-        *(scratch.normed[first:], given.tokens[first:], parents, weights.head, own.vocabulary),
-        *(own.walk_room, own.found, part.is_shared),
-        *(meeting, part.side, number),
-    )
-    return count
+def _items_after(after: int, wanted: Wanted, own: OpenSide) -> int:
+    """Items of a step after the layers."""
+    rows = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)
+    if after == 0:
+        return (rows + ROWS - 1) // ROWS
+    if wanted.walks and after % 2 > 0:
+        return 1
+    return _head_items(rows, own)
 
 
-__all__ = ["COLUMN_ROWS", "forward", "forward_at", "meetings_of", "shares_of"]
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _head_items(rows: int, own: OpenSide) -> int:
+    """Items of the head for so many rows."""
+    rows = min(rows, own.walk.scores.shape[1])
+    products = rows * own.scratch.x.shape[1] * BLOCK
+    return min(cuts_of(blocks_of(own.weights.head), products, own.sides), len(own.walk.scores))
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _find(after: int, item: int, items: int, given: Given, wanted: Wanted, own: OpenSide) -> None:
+    """Compute an item of a step after the layers."""
+    weights, room, walk, rows = own.weights, own.scratch, own.walk, len(given.tokens)
+    count = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)
+    first = rows - count
+    if after == 0:
+        begin, end = first + ROWS * item, min(first + ROWS * (item + 1), rows)
+        normalise(room.x, begin, end, weights.norm, own.shape.eps, room.normed)
+        if wanted.walks and item == 0:
+            begin_walk(walk, count)
+        for row in range(begin, end):
+            prepare(room.normed, row, (0, room.x.shape[1] // BLOCK), weights.head, room.records)
+    elif not wanted.walks:
+        cut = between(blocks_of(weights.head), items, item)
+        column = cut[0] * BLOCK
+        project(
+            room.normed, first, count, weights.head, 0, cut, wanted.logits, column, room.records
+        )
+    elif after % 2 > 0:
+        parts = _head_items(count, own)
+        walk_on(
+            walk, room.normed[first:rows], given.tokens[first:], wanted.parents, weights.head, parts
+        )
+    else:
+        blocks = (own.vocabulary + BLOCK - 1) // BLOCK
+        begin, end = between(blocks, items, item)
+        look_at(walk, item, begin, end, weights.head, own.vocabulary, own.logits)
+
+
+__all__ = ["forward", "forward_at", "steps_of"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from accel.models.cpu import matmul
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised import activations, forms, matrix, stored_rows
-from accel.models.cpu.quantised.activations import Records, encode_rows
+from accel.models.cpu.quantised.activations import Records, encode_blocks
 from accel.models.cpu.quantised.forms import COLUMNS
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
 from accel.models.cpu.quantised.stored_rows import write_row
@@ -75,27 +75,34 @@ def _blocks_of(matrices: Any) -> Any:
     return implementation
 
 
-def prepare(inputs: Rows, rows: int, matrices: Matrices, records: Records) -> None:
-    """Make the first rows ready for ``project`` with matrices like these."""
+def prepare(
+    inputs: Rows, row: int, blocks: tuple[int, int], matrices: Matrices, records: Records
+) -> None:
+    """Write some blocks of a row to its records where quantised matrices take them, from the first
+    to before the last."""
     raise AssertionError("for compiled functions alone")
 
 
 @compiled_with(activations, lanes, borrows=True)
-def _encode(inputs: Rows, rows: int, _matrices: Matrices, records: Records) -> None:
-    encode_rows(inputs, rows, records)
+def _encode(
+    inputs: Rows, row: int, blocks: tuple[int, int], _matrices: Matrices, records: Records
+) -> None:
+    encode_blocks(inputs, row, blocks[0], blocks[1], records)
 
 
 @compiled_with(borrows=True)
-def _nothing(_inputs: Rows, _rows: int, _matrices: Matrices, _records: Records) -> None:
+def _nothing(
+    _inputs: Rows, _row: int, _blocks: tuple[int, int], _matrices: Matrices, _records: Records
+) -> None:
     """Packed matrices take rows as they are."""
 
 
 @overload(prepare)
-def _prepare(inputs: Any, rows: Any, matrices: Any, records: Any) -> Any:
+def _prepare(inputs: Any, row: Any, blocks: Any, matrices: Any, records: Any) -> Any:
     chosen = _encode if _are_places(matrices) else _nothing
 
-    def implementation(inputs: Any, rows: Any, matrices: Any, records: Any) -> Any:
-        chosen(inputs, rows, matrices, records)
+    def implementation(inputs: Any, row: Any, blocks: Any, matrices: Any, records: Any) -> Any:
+        chosen(inputs, row, blocks, matrices, records)
 
     return implementation
 

@@ -1,191 +1,202 @@
-"""The layers of the compiled forward, as one thread computes them.
+"""The layers of the compiled forward: their steps, and the items of these that threads take.
 
-Where two compute halves of the columns they meet after every matrix; where they compute halves of
-the rows the second waits for the keys and values of the first.
+Columns of a matrix, heads of attention and rows of a norm are computed apart from each other. What
+a product's columns need next, and nothing else, is done by who computed them: a bias, a rotation, a
+gate, a sum, rounding to eight bits.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from accel.models.cpu import amx as tiles
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import barrier as meeting
-from accel.models.cpu import layer_matrices, matmul
+from accel.models.cpu import layer_matrices
 from accel.models.cpu import parts as compiled_parts
+from accel.models.cpu import task as tasks
 from accel.models.cpu import worker as compiled_side
-from accel.models.cpu import worker_handoff as standing_by
-from accel.models.cpu.attention import Floats, attend
-from accel.models.cpu.barrier import follow_where, meet_where
-from accel.models.cpu.layer_matrices import embed, prepare, project
+from accel.models.cpu.attention import QUERIES, attend
+from accel.models.cpu.layer_matrices import Matrices, Rows, blocks_of, embed, prepare, project
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import (
-    Parts,
-    Scratch,
-    add,
-    gate,
-    normalise,
-    parts_of,
-    place_rows,
-    queries_of,
-    rows_in,
-)
-from accel.models.cpu.task import Given, Share
+from accel.models.cpu.parts import add, gate, normalise, place_head
+from accel.models.cpu.quantised.activations import Records
+from accel.models.cpu.task import Given
 from accel.models.cpu.worker import OpenSide
-from accel.native import deterministic_sum as sums
-from accel.native import simd as lanes
 from accel.native.numba_cache import compiled_with
 
-LAYER_MEETINGS = 6
-"""How often two threads meet in a layer at most."""
+LAYER_STEPS = 7
+FIRST_NORM, HEADS, ATTENTION, OUTPUT, SECOND_NORM, GATED_UNIT, DOWN = range(LAYER_STEPS)
 
-_PARTS = (
-    *(lanes, layer_matrices, matmul, compiled_attention, compiled_parts, compiled_side),
-    *(meeting, standing_by, sums, tiles),
-)
+ROWS = 4
+"""Rows of a norm that are taken at once."""
 
+_SHARE = 4
+"""Items of a matrix for each thread, at least: as much as one can be later than others."""
 
-class Part(NamedTuple):
-    """What a side computes, and the room that it has for it.
+_MOST_PRODUCTS = 1 << 22
+"""Products of numbers in an item, about: some ten microseconds."""
 
-    begin, end: its rows among all; first, last: those of them whose keys it places; room: of its
-    rows; blocks: of every matrix; offsets, mask: of its rows, see ``rows.Rows``; past: committed
-    rows before all; by_columns, is_shared: whether the other has the other columns, or anything;
-    side: 0 or 1.
-    """
-
-    begin: int
-    end: int
-    first: int
-    last: int
-    room: Scratch
-    blocks: Parts
-    offsets: NDArray[np.int32]
-    mask: Floats
-    past: int
-    by_columns: bool
-    is_shared: bool
-    side: int
+_PARTS = compiled_attention, compiled_parts, compiled_side, layer_matrices, tasks
 
 
-@compiled_with(compiled_parts, compiled_side, borrows=True, forceinline=True, inner=True)
-def part_of(given: Given, share: Share, own: OpenSide, whole: Scratch, side: int) -> Part:
-    """The part that a side's share is. whole: the room of all rows."""
-    rows, by_columns = len(given.tokens), share.by_columns
-    begin, end = (0, rows) if by_columns else (share.first, share.last)
-    return Part(
-        begin,
-        end,
-        share.first - begin,
-        share.last - begin,
-        rows_in(whole, begin, end, own.shape.heads),
-        parts_of(own.weights, by_columns, side),
-        given.offsets[begin:end],
-        given.mask[begin:end],
-        given.past,
-        by_columns,
-        by_columns or end - begin < rows,
-        side,
-    )
+@compiled_with(borrows=True)
+def cuts_of(blocks: int, products: int, sides: int) -> int:
+    """Into how many items some blocks of columns are cut, of so many products each."""
+    return min(blocks, max(_SHARE * sides, blocks * products // _MOST_PRODUCTS))
 
 
-@compiled_with(
-    *(compiled_parts, compiled_side, layer_matrices, matmul),
-    borrows=True,
-    forceinline=True,
-    inner=True,
-)
-def begin_rows(given: Given, part: Part, own: OpenSide) -> None:
-    """Write what the first layer is given."""
-    embed(given.tokens[part.begin : part.end], own.weights.embedding, part.room.x)
+@compiled_with(borrows=True)
+def between(blocks: int, cuts: int, item: int) -> tuple[int, int]:
+    """The first block of an item, and the one behind its last."""
+    return blocks * item // cuts, blocks * (item + 1) // cuts
+
+
+@compiled_with(borrows=True)
+def query_parts(queries: int, kv_heads: int, sides: int) -> int:
+    """Into how many items the queries of a head of keys are cut: they read the same keys."""
+    least = 1 if kv_heads % sides == 0 else min(queries, sides)
+    return max(least, (queries + QUERIES - 1) // QUERIES)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def attention(
-    layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
-) -> int:
-    """Add what attention does; returns the number of the last meeting."""
-    weights, shape, room = own.weights, own.shape, part.room
-    by_columns, side, rows = part.by_columns, part.side, part.end - part.begin
-    norm = weights.attention_norm[layer]
-    normalise(room.x, rows, norm, shape.eps, room.normed)
-    prepare(room.normed, rows, weights.qkv, room.records)
-    blocks, column = part.blocks.qkv, part.blocks.qkv[0] * BLOCK
-    project(room.normed, 0, rows, weights.qkv, layer, blocks, room.qkv, column, room.records)
-    number = meet_where(by_columns, meeting, side, number)
-    place_rows(
+def items_of(kind: int, rows: int, own: OpenSide) -> int:
+    """How many items a step of a layer has."""
+    shape, weights, sides = own.shape, own.weights, own.sides
+    if kind == HEADS:
+        return shape.heads + 2 * shape.kv_heads
+    if kind == ATTENTION:
+        queries = rows * shape.heads // shape.kv_heads
+        return shape.kv_heads * query_parts(queries, shape.kv_heads, sides)
+    if kind == OUTPUT:
+        depth = own.scratch.attended.shape[1]
+        return cuts_of(blocks_of(weights.output), rows * depth * BLOCK, sides)
+    if kind == GATED_UNIT:
+        depth = own.scratch.x.shape[1]
+        return cuts_of(blocks_of(weights.gate_up) // 2, 2 * rows * depth * BLOCK, sides)
+    if kind == DOWN:
+        depth = own.scratch.gated.shape[1]
+        return cuts_of(blocks_of(weights.down), rows * depth * BLOCK, sides)
+    return (rows + ROWS - 1) // ROWS
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def compute(layer: int, kind: int, item: int, items: int, given: Given, own: OpenSide) -> None:
+    """Compute an item of a step of a layer."""
+    if kind == FIRST_NORM:
+        _begin_layer(layer, item, given, own)
+    elif kind == HEADS:
+        _project_head(layer, item, given, own)
+    elif kind == ATTENTION:
+        _attend(layer, item, items, given, own)
+    elif kind == OUTPUT:
+        _add_attention(layer, item, items, len(given.tokens), own)
+    elif kind == SECOND_NORM:
+        first, last = ROWS * item, min(ROWS * (item + 1), len(given.tokens))
+        weight = own.weights.mlp_norm[layer]
+        normalise(own.scratch.x, first, last, weight, own.shape.eps, own.scratch.normed)
+        _prepare(own.scratch.normed, first, last, own.weights.gate_up, own.scratch.records)
+    elif kind == GATED_UNIT:
+        _gate(layer, item, items, len(given.tokens), own)
+    else:
+        _add_gated(layer, item, items, len(given.tokens), own)
+
+
+@compiled_with(layer_matrices, borrows=True)
+def _prepare(inputs: Rows, first: int, last: int, matrices: Matrices, records: Records) -> None:
+    for row in range(first, last):
+        prepare(inputs, row, (0, inputs.shape[1] // BLOCK), matrices, records)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _begin_layer(layer: int, item: int, given: Given, own: OpenSide) -> None:
+    room, weights = own.scratch, own.weights
+    first, last = ROWS * item, min(ROWS * (item + 1), len(given.tokens))
+    if layer == 0:
+        embed(given.tokens[first:last], weights.embedding, room.x[first:last])
+    normalise(room.x, first, last, weights.attention_norm[layer], own.shape.eps, room.normed)
+    _prepare(room.normed, first, last, weights.qkv, room.records)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _project_head(layer: int, head: int, given: Given, own: OpenSide) -> None:
+    """Of queries, keys or values."""
+    room, weights, shape, rows = own.scratch, own.weights, own.shape, len(given.tokens)
+    blocks = shape.depth // BLOCK
+    cut = head * blocks, (head + 1) * blocks
+    column = head * shape.depth
+    project(room.normed, 0, rows, weights.qkv, layer, cut, room.qkv, column, room.records)
+    place_head(
+        head,
         room.qkv,
         weights.qkv_bias[layer],
         weights.query_norm[layer],
         weights.key_norm[layer],
-        part.offsets,
-        part.first,
-        part.last,
-        part.past + part.begin,
-        part.past,
+        given.offsets,
+        given.past,
         shape,
         own.rotations,
         own.kept.keys[layer],
         own.kept.values[layer],
         room.queries,
     )
-    number = follow_where(part.is_shared, meeting, side, number)
-    for head in range(shape.kv_heads):
-        queries = rows * shape.heads // shape.kv_heads
-        first_query, last_query = queries_of(queries, head, by_columns, side)
-        attend(
-            room.queries,
-            own.key_words[layer, head],
-            own.value_words[layer, head],
-            part.mask,
-            part.offsets,
-            part.begin,
-            part.past,
-            shape,
-            head,
-            first_query,
-            last_query,
-            own.room,
-            room.attended,
-        )
-    number = meet_where(by_columns, meeting, side, number)
-    prepare(room.attended, rows, weights.output, room.records)
-    blocks, column = part.blocks.output, part.blocks.output[0] * BLOCK
-    project(room.attended, 0, rows, weights.output, layer, blocks, room.added, column, room.records)
-    number = meet_where(by_columns, meeting, side, number)
-    add(room.x, room.added, rows)
-    return number
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def gated_unit(
-    layer: int, part: Part, own: OpenSide, meeting: NDArray[np.int64], number: int
-) -> int:
-    """Add what the gated linear unit does; returns the number of the last meeting."""
-    weights, room, blocks = own.weights, part.room, part.blocks
-    rows, norm = part.end - part.begin, weights.mlp_norm[layer]
-    normalise(room.x, rows, norm, own.shape.eps, room.normed)
-    prepare(room.normed, rows, weights.gate_up, room.records)
-    for half in (blocks.gate, blocks.up):
-        column = half[0] * BLOCK
-        project(
-            *(room.normed, 0, rows, weights.gate_up, layer, half, room.gate_up, column),
-            room.records,
-        )
-    gate(room.gate_up, room.gated, blocks.gate[0] * BLOCK, blocks.gate[1] * BLOCK)
-    number = meet_where(part.by_columns, meeting, part.side, number)
-    prepare(room.gated, rows, weights.down, room.records)
-    column = blocks.down[0] * BLOCK
-    project(
-        *(room.gated, 0, rows, weights.down, layer, blocks.down, room.added, column),
-        room.records,
+def _attend(layer: int, item: int, items: int, given: Given, own: OpenSide) -> None:
+    """By some queries of a head of keys."""
+    room, shape = own.scratch, own.shape
+    group = shape.heads // shape.kv_heads
+    parts = items // shape.kv_heads
+    head, part = item // parts, item % parts
+    first, last = between(len(given.tokens) * group, parts, part)
+    attend(
+        room.queries,
+        own.key_words[layer, head],
+        own.value_words[layer, head],
+        given.mask,
+        given.offsets,
+        given.past,
+        shape,
+        head,
+        first,
+        last,
+        own.room,
+        room.attended,
     )
-    number = meet_where(part.by_columns, meeting, part.side, number)
-    add(room.x, room.added, rows)
-    return number
+    blocks = shape.depth // BLOCK
+    for query in range(first, last):
+        block = (head * group + query % group) * blocks
+        cut = block, block + blocks
+        prepare(room.attended, query // group, cut, own.weights.output, room.records)
 
 
-__all__ = ["LAYER_MEETINGS", "Part", "attention", "begin_rows", "gated_unit", "part_of"]
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _add_attention(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
+    room, output = own.scratch, own.weights.output
+    cut = between(blocks_of(output), items, item)
+    first, last = cut[0] * BLOCK, cut[1] * BLOCK
+    project(room.attended, 0, rows, output, layer, cut, room.added, first, room.records)
+    add(room.x, room.added, rows, first, last)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _gate(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
+    room, gate_up = own.scratch, own.weights.gate_up
+    blocks = blocks_of(gate_up) // 2
+    first, last = between(blocks, items, item)
+    for before in (0, blocks):
+        cut = before + first, before + last
+        column = cut[0] * BLOCK
+        project(room.normed, 0, rows, gate_up, layer, cut, room.gate_up, column, room.records)
+    gate(room.gate_up, room.gated, rows, first * BLOCK, last * BLOCK)
+    for row in range(rows):
+        prepare(room.gated, row, (first, last), own.weights.down, room.gated_records)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _add_gated(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
+    room, down = own.scratch, own.weights.down
+    cut = between(blocks_of(down), items, item)
+    first, last = cut[0] * BLOCK, cut[1] * BLOCK
+    project(room.gated, 0, rows, down, layer, cut, room.added, first, room.gated_records)
+    add(room.x, room.added, rows, first, last)
+
+
+__all__ = ["LAYER_STEPS", "ROWS", "between", "compute", "cuts_of", "items_of", "query_parts"]

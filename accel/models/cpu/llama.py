@@ -17,26 +17,34 @@ from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.cpu.attention import Room
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder
-from accel.models.cpu.forward import COLUMN_ROWS, forward, meetings_of, shares_of
-from accel.models.cpu.layer_matrices import blocks_of
-from accel.models.cpu.lm_head import Found, WalkRoom, all_logits
+from accel.models.cpu.forward import forward, steps_of
+from accel.models.cpu.layer_matrices import blocks_of, is_quantised
+from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, Walk, all_logits
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import Scratch, stored_dtype
-from accel.models.cpu.thread_pair import ThreadPair
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
+from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.worker import Side, side_of
-from accel.models.cpu.worker_handoff import LOGIT_ROWS, Job
+from accel.native.aligned_memory import empty
+from accel.native.cpu_features import cores
 
-WOKEN_ROWS = 6
-"""Rows below which it takes longer to wake the second thread than it saves."""
+_LOGIT_ROWS = 16
+"""Rows whose logits have room that is used again."""
+
+MOST_THREADS = 16
+"""Threads at most that share a forward: more wait for memory."""
+
+_HEAD_ITEMS = 64
+"""Parts at most of the head's columns that threads take one by one."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
 
 class CompiledLlama(Model):
-    """A decoder like Llama or Qwen2 on one core or two. Build it with ``from_module``."""
+    """A decoder like Llama or Qwen2 on some cores. Build it with ``from_module``."""
 
     can_share = os.name == "posix"
-    """Whether two threads may share a forward."""
+    """Whether several threads may share a forward."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.capability = Capability(BatchKind.TREE)
@@ -45,15 +53,17 @@ class CompiledLlama(Model):
         self.vocabulary_size = decoder.vocabulary_size
         self.max_positions = decoder.max_positions
         self.shared_from = 0
-        """Rows from which two threads share a forward, 0 for never."""
+        """Rows from which several threads share a forward, 0 for never."""
+        self.most_threads = min(cores(), MOST_THREADS)
+        self.threads = self.most_threads
+        """How many share it."""
         # The matrices that it holds stay as long as the model does.
         self._decoder, self._shape, self._weights = decoder, decoder.shape, decoder.weights
         self._columns = blocks_of(self._weights.head) * BLOCK
         """Logits of a row, with those of no token behind the vocabulary."""
         self._rotations = decoder.rotations(0)
-        self._found = Found.room()
-        self._make_sides(BLOCK, 1)
-        self._pair = ThreadPair()
+        self._make_room(BLOCK, 1)
+        self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
 
@@ -74,30 +84,26 @@ class CompiledLlama(Model):
         dtype = stored_dtype(self._weights)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
-    def shares_patiently(self, patiently: bool) -> None:
-        """Whether to share although the other thread keeps losing its core; to measure that."""
-        self._pair.is_patient = patiently
-
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
         (cache,) = caches
         assert isinstance(cache, CompiledCache)
         first, wanted = batch.logits_from, len(batch) - batch.logits_from
-        self._make_room(len(batch), cache)
+        self._have_room(len(batch), cache)
         if batch.wants_numbers or not wanted:
             logits = self._room_for(wanted)
             self._compute(batch, cache, logits)
             return ArrayLogits(logits[:, : self.vocabulary_size])
         parents = batch.parents[first + 1 :] - np.int32(first + 1)
-        count = self._compute(batch, cache, self._job.logits[:0], parents)
-        room, chosen = self._walk_room, np.full(wanted, -1, np.int32)
-        chosen[0] = room.chosen[0]
-        chosen[room.path[: count - 1] + 1] = room.chosen[1:count]
-        return _WalkedLogits(chosen, lambda: self._logits_of(first, wanted))
+        self._compute(batch, cache, self._logits[:0], parents)
+        walk, found = self._walk, np.full(wanted, -1, np.int32)
+        found[0] = walk.chosen[0]
+        found[walk.path[: walk.length - 1] + 1] = walk.chosen[1 : walk.length]
+        return _WalkedLogits(found, lambda: self._logits_of(first, wanted))
 
     def _room_for(self, rows: int) -> NDArray[np.float32]:
         """Room for so many rows of logits."""
-        if rows <= LOGIT_ROWS:
-            return self._job.logits[:rows]
+        if rows <= len(self._logits):
+            return self._logits[:rows]
         return np.empty((rows, self._columns), np.float32)
 
     def _logits_of(self, first: int, count: int) -> NDArray[np.float32]:
@@ -113,74 +119,54 @@ class CompiledLlama(Model):
         cache: CompiledCache,
         logits: NDArray[np.float32],
         parents: TokenArray | None = None,
-    ) -> int:
-        """``compiled_forward.forward``, by two threads where that pays; it walks where ``parents``
-        are given. There is room for it."""
-        count = len(batch)
+    ) -> None:
+        """``forward``, by several threads where that pays; it walks where ``parents`` are given.
+        There is room for it."""
+        walks, parents = parents is not None, _NO_PARENTS if parents is None else parents
         arguments = (
-            batch.tokens,
-            batch.offsets,
-            batch.mask,
-            cache.length,
-            logits,
-            _NO_PARENTS if parents is None else parents,
-            parents is not None,
+            *(batch.tokens, batch.offsets, batch.mask, cache.length),
+            *(logits, parents, walks),
         )
-        sides, pair = self._sides_for(cache), self._pair
-        # Who stands by does not know where to write many logits.
-        stands_by = len(logits) <= LOGIT_ROWS
-        least = self.shared_from if stands_by else max(self.shared_from, WOKEN_ROWS)
-        by_columns, half = shares_of(count)
-        is_long = not by_columns
-        if not (self.shared_from and least <= count and pair.is_free(is_long=is_long)):
-            return forward(*arguments, False, False, 0, count, sides[0], pair.meeting, 0, 0)
-        meetings = meetings_of(len(self._weights.qkv), count)
-        shared = (*arguments, by_columns, stands_by)
-        how = {"stands_by": stands_by, "is_long": is_long}
-        return pair.run(forward, shared, half, count, sides, meetings, **how)
+        shares = self.shared_from and self.shared_from <= len(batch)
+        threads = self.threads if shares else 1
+        steps = steps_of(len(self._weights.qkv), len(logits), len(parents), walks)
+        self._pool.run(forward, arguments, self._sides_for(cache, threads)[:threads], steps)
 
-    def _sides_for(self, cache: CompiledCache) -> tuple[Side, Side]:
-        """What the two threads compute with, for a cache as it is."""
-        made_for = self._rotations, self._own
-        if cache.sides is None or any(map(operator.is_not, made_for, cache.sides_made_for)):
+    def _sides_for(self, cache: CompiledCache, threads: int) -> tuple[Side, ...]:
+        """What at least so many threads compute with, for a cache as it is."""
+        while len(self._own) < threads:
+            self._own = [*self._own, self._room_of_thread()]
+        made_for = self._rotations, self._own, self._scratch
+        if not cache.sides or any(map(operator.is_not, made_for, cache.sides_made_for)):
             shared = (
-                *(self._weights, self._shape, self.vocabulary_size),
-                *(self._rotations, cache.kept, *cache.words, self._found, self._job),
+                *(self._weights, self._shape, self.vocabulary_size, self.threads),
+                *(self._rotations, cache.kept, *cache.words, self._scratch, self._walk),
             )
             held: list[tuple[Any, ...]] = [(*shared, *own) for own in self._own]
-            first, second = (side_of(*each) for each in held)
-            cache.sides, cache.sides_made_for = (first, second), made_for
+            cache.sides, cache.sides_made_for = tuple(side_of(*each) for each in held), made_for
         return cache.sides
 
-    def _make_sides(self, columns: int, rows: int) -> None:
-        """Room for activations, which two threads share where each computes some of the rows, but
-        not all of where each computes some of the columns; and room of each thread's own."""
-        self._scratch = Scratch.room(rows, self._weights, self._shape)
-        others = Scratch.room(min(rows, COLUMN_ROWS), self._weights, self._shape)
-        other_scratch = self._scratch._replace(
-            x=others.x, normed=others.normed, gate_up=others.gate_up, records=others.records
-        )
-        dtype, scratch = stored_dtype(self._weights), self._scratch
-        first, second = (
-            (
-                Room.of(columns, self._shape, dtype),
-                WalkRoom.of(rows, scratch.normed, scratch.records),
-            )
-            for _ in range(2)
-        )
-        self._own = [
-            (self._scratch, self._scratch, *first),
-            (self._scratch, other_scratch, *second),
-        ]
-        self._job = Job.room(rows, self._columns)
-        self._walk_room = first[1]
-        self._most = columns, rows
+    def _room_of_thread(self) -> tuple[Room, NDArray[np.float32]]:
+        columns, _ = self._most
+        logits = empty((len(self._walk.block), COLUMNS), np.float32)
+        return Room.of(columns, self._shape, stored_dtype(self._weights)), logits
 
-    def _make_room(self, rows: int, cache: CompiledCache) -> None:
+    def _make_room(self, columns: int, rows: int) -> None:
+        """Room for activations of so many rows, and attention to so many columns."""
+        self._most = columns, rows
+        self._scratch = scratch = Scratch.room(rows, self._weights, self._shape)
+        # As many rows of the head as cost like one.
+        quantised = is_quantised(self._weights.head)
+        most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS
+        self._walk = Walk.room(rows, most, _HEAD_ITEMS, scratch.normed, scratch.records)
+        self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
+        self._own: list[tuple[Room, NDArray[np.float32]]] = [self._room_of_thread()]
+
+    def _have_room(self, rows: int, cache: CompiledCache) -> None:
         cache.reserve(rows)
         columns, most_rows = self._most
         if cache.capacity > columns or rows > most_rows:
-            self._make_sides(max(cache.capacity, columns), max(rows, most_rows))
+            self._make_room(max(cache.capacity, columns), max(rows, most_rows))
         if cache.capacity > len(self._rotations):
             self._rotations = self._decoder.rotations(cache.capacity)
 

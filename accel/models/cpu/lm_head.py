@@ -2,9 +2,8 @@
 
 A row's logits are only needed when the walk comes to its node, and of those only which is the
 largest. Rows are computed in blocks: the node that the walk has come to and its likeliest
-descendants, more of them where the walk left a block behind it, since a small block takes as long
-to read the head as to compute. Logits exist for some columns at a time, in the first level of
-caches. Two threads have half of the vocabulary each, meet after every block and then walk alike.
+descendants. Logits exist for some columns at a time, in the first level of caches. A block is two
+steps of a forward: one thread walks and chooses its rows, then all take columns of the head.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import barrier as meeting
 from accel.models.cpu import layer_matrices, matmul
 from accel.models.cpu.attention import Floats, Stored
-from accel.models.cpu.barrier import meet
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, prepare, project
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Records
@@ -29,59 +26,57 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, highest, larger, load
 
 FIRST_ROWS, HEAD_ROWS = 32 if HAS_TILES else 16, 32
-"""Rows of the first block and of later ones at most: by tile registers as many as two tiles have
-take hardly longer than one, and to come back for more is to read the head again."""
+"""Rows of the first block and of later ones at most, where the head is packed: by tile registers as
+many as two tiles have take hardly longer than one, and to come back for more is to read the head
+again."""
 
 COLUMNS = 8 * BLOCK
 """Logits of a row at a time."""
 
+_NODE, _CHOSEN, _ROWS, _IS_OVER = range(4)
 
-class Found(NamedTuple):
-    """The highest logit of rows in each side's half of the vocabulary, and its token. Blocks take
-    turns with two places, so that none is written while the other side still reads it.
 
-    scores: float32 [2, 2, HEAD_ROWS], by turn and side; tokens: int32, the same.
+class Walk(NamedTuple):
+    """What all threads know of a walk.
+
+    state: int64 [4], the node that it has come to, -1 for the root, how many tokens it has chosen,
+    rows of the block at hand, and whether it is over; block: the rows of a block, as stored;
+    records: the same, for a quantised head; scores, tokens: the highest logit of a block's rows and
+    its token among the columns that were taken as one item, float32 and int32 [items, rows];
+    places: int32 [nodes + 1], the place of a row in the block, -1 where it is not in it; likeliest:
+    int32 [rows], the tokens of the block's rows; path: int32, nodes; chosen: int32, tokens.
     """
 
+    state: NDArray[np.int64]
+    block: Stored
+    records: Records
     scores: Floats
     tokens: TokenArray
-
-    @classmethod
-    def room(cls) -> Found:
-        """Shared by both sides."""
-        return cls(np.empty((2, 2, HEAD_ROWS), np.float32), np.empty((2, 2, HEAD_ROWS), np.int32))
-
-
-class WalkRoom(NamedTuple):
-    """What one side writes in a walk.
-
-    states: the rows of a block, as stored; records: the same, for a quantised head; logits: float32
-    [HEAD_ROWS, COLUMNS]; places: int32 [nodes + 1], the place of a row in the block, -1 where it is
-    not in it; likeliest: int32 [HEAD_ROWS], the tokens of the block's rows; path: int32, nodes;
-    chosen: int32, tokens.
-    """
-
-    states: Stored
-    records: Records
-    logits: Floats
     places: TokenArray
     likeliest: TokenArray
     path: TokenArray
     chosen: TokenArray
 
     @classmethod
-    def of(cls, rows: int, like: Stored, like_records: Records) -> WalkRoom:
-        """Room for trees of ``rows`` rows, the root's among them. like: states, [.., width];
-        like_records: what they are prepared in."""
+    def room(cls, rows: int, most: int, items: int, like: Stored, like_records: Records) -> Walk:
+        """Room for trees of ``rows`` rows, the root's among them, by blocks of at most ``most``.
+        like: states, [.., width]; like_records: what they are prepared in."""
         return cls(
-            zeros((HEAD_ROWS, like.shape[1]), like.dtype),
-            zeros((HEAD_ROWS, like_records.shape[1]), like_records.dtype),
-            empty((HEAD_ROWS, COLUMNS), np.float32),
+            np.zeros(4, np.int64),
+            zeros((most, like.shape[1]), like.dtype),
+            zeros((most, like_records.shape[1]), like_records.dtype),
+            empty((items, most), np.float32),
+            np.empty((items, most), np.int32),
             np.empty(rows, np.int32),
-            np.empty(HEAD_ROWS, np.int32),
+            np.empty(most, np.int32),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
         )
+
+    @property
+    def length(self) -> int:
+        """How many tokens it has chosen."""
+        return int(self.state[_CHOSEN])
 
 
 @compiled_with(lanes, matmul, borrows=True)
@@ -121,9 +116,8 @@ def likeliest_tokens(
     tokens: TokenArray,
 ) -> None:
     """Write the highest logit of each row among the tokens of blocks from ``first_block`` to
-    before ``last_block``, and the first token that has it. records: room for the rows as
-    the head takes them."""
-    prepare(states, rows, head, records)
+    before ``last_block``, and the first token that has it. records: the rows as the head takes
+    them."""
     for row in range(rows):
         scores[row], tokens[row] = -np.inf, min(first_block * BLOCK, vocabulary - 1)
     step = COLUMNS // BLOCK
@@ -160,86 +154,94 @@ def all_logits(
     """Write the logits of ``count`` rows from ``first`` on. records: room for the rows as the head
     takes them."""
     wanted, blocks = states[first : first + count], (0, blocks_of(head))
-    prepare(wanted, count, head, records)
+    for row in range(count):
+        prepare(wanted, row, (0, states.shape[1] // BLOCK), head, records)
     project(wanted, 0, count, head, 0, blocks, logits, 0, records)
 
 
-@compiled_with(lanes, layer_matrices, matmul, meeting, borrows=True, inner=True)
-def walk(
+@compiled_with(borrows=True)
+def begin_walk(walk: Walk, rows: int) -> None:
+    """Stand at the root of a tree of so many rows, the root's among them, of which none is known."""
+    walk.places[:rows] = -1
+    walk.state[_NODE], walk.state[_CHOSEN] = -1, 0
+    walk.state[_ROWS], walk.state[_IS_OVER] = 0, 0
+
+
+@compiled_with(borrows=True)
+def is_over(walk: Walk) -> bool:
+    """Whether it has come to its end."""
+    return walk.state[_IS_OVER] > 0
+
+
+@compiled_with(lanes, layer_matrices, borrows=True)
+def walk_on(
+    walk: Walk,
     states: Stored,
     tokens: TokenArray,
     parents: TokenArray,
     head: Matrices,
-    vocabulary: int,
-    room: WalkRoom,
-    found: Found,
-    is_shared: bool,
-    meeting: NDArray[np.int64],
-    side: int,
-    number: int,
-) -> int:
-    """Write the nodes of the path and the tokens chosen, as ``verifier.walk`` by the likeliest
-    token; returns how many tokens.
+    items: int,
+) -> None:
+    """Take what ``items`` parts of the head have found of the block at hand, walk on, and choose
+    the next block where the walk is not over: the nodes of the path and the tokens chosen are those
+    of ``verifier.walk`` by the likeliest token.
 
     states: of the root and the nodes, normalised; tokens: int32 [>= nodes + 1], of the root and the
-    nodes; parents: int32 [nodes]. Sides meet by the numbers after ``number``, at most once for
-    every row.
+    nodes; parents: int32 [nodes].
     """
     rows, width = len(parents) + 1, states.shape[1]
-    places = room.places[:rows]
-    places[:] = -1
-    blocks = (vocabulary + BLOCK - 1) // BLOCK
-    half = blocks // 2 if is_shared else blocks
-    first_block, last_block = (0, half) if side == 0 else (half, blocks)
-    node, turn, count = -1, 0, 0
-    while True:
-        if places[node + 1] < 0:
-            turn = 1 - turn
-            most = FIRST_ROWS if count == 0 else HEAD_ROWS
-            chosen = choose_rows(node, parents, places, most)
-            for row in range(rows):
-                if places[row] >= 0:
-                    for i in range(width):
-                        room.states[places[row], i] = states[row, i]
-            likeliest_tokens(
-                room.states,
-                room.records,
-                chosen,
-                head,
-                first_block,
-                last_block,
-                vocabulary,
-                room.logits,
-                found.scores[turn, side],
-                found.tokens[turn, side],
-            )
-            if is_shared:
-                number += 1
-                meet(meeting, side, number)
-            for row in range(chosen):
-                other = is_shared and found.scores[turn, 1, row] > found.scores[turn, 0, row]
-                room.likeliest[row] = found.tokens[turn, 1 if other else 0, row]
-        token = room.likeliest[places[node + 1]]
-        room.chosen[count] = token
+    places, node, count = walk.places[:rows], walk.state[_NODE], walk.state[_CHOSEN]
+    for row in range(walk.state[_ROWS]):
+        best = 0
+        for item in range(1, items):
+            if walk.scores[item, row] > walk.scores[best, row]:
+                best = item
+        walk.likeliest[row] = walk.tokens[best, row]
+    while places[node + 1] >= 0:
+        token = walk.likeliest[places[node + 1]]
+        walk.chosen[count] = token
         count += 1
+        walk.state[_CHOSEN] = count
         child = node + 1
         while child < len(parents) and (parents[child] != node or tokens[child + 1] != token):
             child += 1
         if child == len(parents):
-            return count
-        room.path[count - 1] = child
+            walk.state[_IS_OVER] = 1
+            return
+        walk.path[count - 1] = child
         node = child
+    most = min(FIRST_ROWS, len(walk.block)) if count == 0 else len(walk.block)
+    walk.state[_NODE], walk.state[_ROWS] = node, choose_rows(node, parents, places, most)
+    for row in range(rows):
+        if places[row] >= 0:
+            for i in range(width):
+                walk.block[places[row], i] = states[row, i]
+            prepare(walk.block, places[row], (0, width // BLOCK), head, walk.records)
+
+
+@compiled_with(lanes, layer_matrices, matmul, borrows=True)
+def look_at(
+    walk: Walk, item: int, first: int, last: int, head: Matrices, vocabulary: int, logits: Floats
+) -> None:
+    """Find the likeliest tokens of the block at hand in blocks of the head's columns, from the
+    first to before the last. logits: room, float32 [rows, ``COLUMNS``]."""
+    rows = walk.state[_ROWS]
+    scores, tokens = walk.scores[item], walk.tokens[item]
+    found = first, last, vocabulary, logits, scores, tokens
+    likeliest_tokens(walk.block, walk.records, rows, head, *found)
 
 
 __all__ = [
     "COLUMNS",
     "FIRST_ROWS",
     "HEAD_ROWS",
-    "Found",
-    "WalkRoom",
+    "Walk",
     "all_logits",
+    "begin_walk",
     "choose_rows",
+    "is_over",
     "likeliest_tokens",
+    "look_at",
     "note_highest",
-    "walk",
+    "walk_on",
 ]

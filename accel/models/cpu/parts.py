@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import layer_matrices, matmul
+from accel.models.cpu import matmul
 from accel.models.cpu.attention import Floats, Shape, Stored, keep_key, keep_value, rotate
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
 from accel.models.cpu.matmul import BLOCK, row_dtype
@@ -59,7 +59,7 @@ def stored_dtype(weights: Weights) -> np.dtype[Any]:
 
 class Scratch(NamedTuple):
     """Room for the activations of some rows. records: of those that are multiplied with quantised
-    matrices next."""
+    matrices next, ``gated_records`` of the gated ones."""
 
     x: Floats
     added: Floats
@@ -70,6 +70,7 @@ class Scratch(NamedTuple):
     gate_up: Floats
     gated: Stored
     records: Records
+    gated_records: Records
 
     @classmethod
     def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
@@ -79,7 +80,9 @@ class Scratch(NamedTuple):
         attended = shape.heads * shape.depth
         qkv, hidden = blocks_of(weights.qkv) * BLOCK, blocks_of(weights.gate_up) * BLOCK
         wide_rows = (rows, blocks_of(weights.output) * BLOCK)
-        deepest = max(width, attended, hidden // 2) if is_quantised(weights.qkv) else 0
+        has_records = is_quantised(weights.qkv)
+        deepest = max(width, attended) if has_records else 0
+        gated = hidden // 2 if has_records else 0
         return cls(
             x=empty((rows, width), np.float32),
             added=empty(wide_rows, np.float32),
@@ -90,39 +93,24 @@ class Scratch(NamedTuple):
             gate_up=empty((rows, hidden), np.float32),
             gated=empty((rows, hidden // 2), dtype),
             records=empty((rows, deepest // QUANTISED_BLOCK * RECORD), np.int8),
+            gated_records=empty((rows, gated // QUANTISED_BLOCK * RECORD), np.int8),
         )
 
 
-@compiled_with(borrows=True, forceinline=True)
-def rows_in(scratch: Scratch, begin: int, end: int, heads: int) -> Scratch:
-    """The room of the rows from ``begin`` to before ``end``."""
-    return Scratch(
-        scratch.x[begin:end],
-        scratch.added[begin:end],
-        scratch.normed[begin:end],
-        scratch.qkv[begin:end],
-        scratch.queries[begin * heads : end * heads],
-        scratch.attended[begin:end],
-        scratch.gate_up[begin:end],
-        scratch.gated[begin:end],
-        scratch.records[begin:end],
-    )
-
-
 @compiled_with(lanes, borrows=True)
-def add(x: Floats, added: Floats, rows: int) -> None:
-    """Add to the residual stream."""
+def add(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
+    """Add columns from ``first`` to before ``last`` to the residual stream."""
     for row in range(rows):
         to, start = row * x.shape[1], row * added.shape[1]
-        for i in range(0, x.shape[1], LANES):
+        for i in range(first, last, LANES):
             store(x, to + i, load(x, to + i) + load(added, start + i))
 
 
 @compiled_with(lanes, borrows=True)
-def normalise(x: Floats, rows: int, weight: Floats, eps: float, normed: Stored) -> None:
-    """Write the root mean square norm of the residual stream."""
+def normalise(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Stored) -> None:
+    """Write the root mean square norm of rows of the residual stream, to before the last."""
     width, zero = x.shape[1], everywhere(np.float32(0))
-    for row in range(rows):
+    for row in range(first, last):
         start = row * width
         even, odd = zero, zero
         for i in range(0, width, 2 * LANES):
@@ -152,10 +140,10 @@ def normalise_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None
 
 
 @compiled_with(lanes, borrows=True)
-def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
+def gate(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> None:
     """silu of the first half times the second, of columns from ``first`` to before ``last`` of
     gated. gate_up: [rows, >= 2 * width]."""
-    rows, width = gated.shape
+    width = gated.shape[1]
     one, zero = everywhere(np.float32(1)), everywhere(np.float32(0))
     most = everywhere(np.float32(87))
     for row in range(rows):
@@ -167,15 +155,13 @@ def gate(gate_up: Floats, gated: Stored, first: int, last: int) -> None:
 
 
 @compiled_with(lanes, matmul, compiled_attention, borrows=True)
-def place_rows(
+def place_head(
+    head: int,
     qkv: Floats,
     bias: Floats,
     query_norm: Floats,
     key_norm: Floats,
     offsets: NDArray[np.int32],
-    first: int,
-    last: int,
-    place: int,
     past: int,
     shape: Shape,
     rotations: Floats,
@@ -183,84 +169,37 @@ def place_rows(
     values: Stored,
     queries: Stored,
 ) -> None:
-    """Add the bias to projected rows from ``first`` to before ``last``, normalise the heads of
-    their queries and keys and turn them by their positions; write the keys and values of one layer,
-    those of the first of all rows at ``place``, and the queries as ``attend`` takes them."""
+    """Add the bias to one head of projected rows; normalise and turn it by the rows' positions
+    where it is one of queries or keys. Write it as ``attend`` takes it, a key or a value of one
+    layer behind those of ``past`` rows. Heads of queries stand first, then of keys, then of values.
+    """
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
-    rows, group = len(offsets), heads // kv_heads
-    width = qkv.shape[1]
-    for row in range(first, last):
-        position = past + offsets[row]
-        for i in range(len(bias)):
-            qkv[row, i] += bias[i]
-        for head in range(heads):
-            normalise_head(qkv, row * width + head * depth, query_norm, shape.eps)
+    rows, group, width = len(offsets), heads // kv_heads, qkv.shape[1]
+    start = head * depth
+    for row in range(rows):
+        position, at = past + offsets[row], row * width + start
+        if len(bias) > 0:
+            for i in range(start, start + depth):
+                qkv[row, i] += bias[i]
+        if head < heads:
+            normalise_head(qkv, at, query_norm, shape.eps)
             to = (head // group * rows + row) * group + head % group
-            rotate(qkv, row * width + head * depth, rotations, position, queries, to * depth)
-        for head in range(kv_heads):
-            start = (heads + head) * depth
-            normalise_head(qkv, row * width + start, key_norm, shape.eps)
-            rotate(qkv, row * width + start, rotations, position, qkv, row * width + start)
-            keep_key(keys[head], place + row, qkv[row, start : start + depth])
-            start += kv_heads * depth
-            keep_value(values[head], place + row, qkv[row, start : start + depth])
-
-
-class Parts(NamedTuple):
-    """First and last block, not included, that a side takes of every matrix."""
-
-    qkv: tuple[int, int]
-    output: tuple[int, int]
-    gate: tuple[int, int]
-    up: tuple[int, int]
-    down: tuple[int, int]
-    head: tuple[int, int]
-
-
-@compiled_with(borrows=True)
-def part_of(blocks: int, is_halved: bool, side: int) -> tuple[int, int]:
-    """What a side takes of some blocks: all where not halved."""
-    half = (blocks + 1) // 2 if is_halved else blocks
-    return (0, half) if side == 0 else (half, blocks)
-
-
-@compiled_with(borrows=True)
-def queries_of(queries: int, head: int, is_halved: bool, side: int) -> tuple[int, int]:
-    """The first query of a head of keys that a side computes, and the one behind its last: all
-    where not halved. Who has one more of an odd number changes with the head; side 0 has none of a
-    row that side 1 places."""
-    if not is_halved:
-        return 0, queries
-    half = (queries + 1 - head % 2) // 2
-    return (0, half) if side == 0 else (half, queries)
-
-
-@compiled_with(layer_matrices, borrows=True)
-def parts_of(weights: Weights, by_columns: bool, side: int) -> Parts:
-    """What a side takes of all matrices: the whole where not ``by_columns``."""
-    whole = 0 if not by_columns else side
-    gates = blocks_of(weights.gate_up) // 2
-    gate = part_of(gates, by_columns, whole)
-    return Parts(
-        part_of(blocks_of(weights.qkv), by_columns, whole),
-        part_of(blocks_of(weights.output), by_columns, whole),
-        gate,
-        (gates + gate[0], gates + gate[1]),
-        part_of(blocks_of(weights.down), by_columns, whole),
-        part_of(blocks_of(weights.head), by_columns, whole),
-    )
+            rotate(qkv, at, rotations, position, queries, to * depth)
+        elif head < heads + kv_heads:
+            normalise_head(qkv, at, key_norm, shape.eps)
+            rotate(qkv, at, rotations, position, qkv, at)
+            keep_key(keys[head - heads], past + row, qkv[row, start : start + depth])
+        else:
+            vector = qkv[row, start : start + depth]
+            keep_value(values[head - heads - kv_heads], past + row, vector)
 
 
 __all__ = [
-    "Parts",
     "Scratch",
     "Weights",
     "add",
     "gate",
     "normalise",
-    "parts_of",
-    "place_rows",
-    "queries_of",
-    "rows_in",
+    "place_head",
     "stored_dtype",
 ]

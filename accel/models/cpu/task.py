@@ -1,4 +1,4 @@
-"""What one compiled forward is to compute, and which of that a thread does."""
+"""What one compiled forward is to compute."""
 
 from __future__ import annotations
 
@@ -33,13 +33,4 @@ class Wanted(NamedTuple):
     walks: bool
 
 
-class Share(NamedTuple):
-    """What a thread computes: the rows from ``first`` to before ``last``, or, ``by_columns``, half
-    of the columns of all rows, where it places the keys of these."""
-
-    by_columns: bool
-    first: int
-    last: int
-
-
-__all__ = ["Given", "Share", "Wanted"]
+__all__ = ["Given", "Wanted"]

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from numba.experimental import structref
 
 from accel.models.cpu.attention import Floats, Kept, Room, Shape
-from accel.models.cpu.lm_head import Found, WalkRoom
+from accel.models.cpu.lm_head import Walk
 from accel.models.cpu.matmul import Packed
 from accel.models.cpu.parts import Scratch, Weights
-from accel.models.cpu.worker_handoff import Job
 from accel.native.numba_cache import FieldsType, compiled_with
 
 
@@ -24,7 +23,7 @@ class _SideType(FieldsType):
 
 
 class Side(structref.StructRefProxy):
-    """One of the two threads of a forward: see ``side_of``."""
+    """One of the threads of a forward: see ``side_of``."""
 
 
 class OpenSide(NamedTuple):
@@ -33,16 +32,15 @@ class OpenSide(NamedTuple):
     weights: Weights
     shape: Shape
     vocabulary: int
+    sides: int
     rotations: Floats
     kept: Kept
     key_words: Packed
     value_words: Packed
-    found: Found
-    job: Job
-    row_scratch: Scratch
-    column_scratch: Scratch
+    scratch: Scratch
+    walk: Walk
     room: Room
-    walk_room: WalkRoom
+    logits: Floats
 
 
 structref.define_proxy(Side, _SideType, list(OpenSide._fields))
@@ -53,34 +51,33 @@ def side_of(
     weights: Weights,
     shape: Shape,
     vocabulary: int,
+    sides: int,
     rotations: Floats,
     kept: Kept,
     key_words: Packed,
     value_words: Packed,
-    found: Found,
-    job: Job,
-    row_scratch: Scratch,
-    column_scratch: Scratch,
+    scratch: Scratch,
+    walk: Walk,
     room: Room,
-    walk_room: WalkRoom,
+    logits: Floats,
 ) -> Side:
-    """A side with these: of the model, with ``rotations``, float32 [positions, 2, depth / 2],
-    cosine and sine; of a cache, as it is kept and as ``multiply`` takes it; what both sides share;
-    and its own, where ``column_scratch`` has ``x``, ``normed`` and ``gate_up`` of its own."""
+    """One of ``sides`` with these: of the model, with ``rotations``, float32 [positions, 2,
+    depth / 2], cosine and sine; of a cache, as it is kept and as ``multiply`` takes it; what all
+    sides share; and its own ``room`` for attention and ``logits`` for a walk, float32 [rows,
+    ``lm_head.COLUMNS``]."""
     return Side(
         weights,
         shape,
         vocabulary,
+        sides,
         rotations,
         kept,
         key_words,
         value_words,
-        found,
-        job,
-        row_scratch,
-        column_scratch,
+        scratch,
+        walk,
         room,
-        walk_room,
+        logits,
     )
 
 
@@ -91,16 +88,15 @@ def opened(side: Any) -> OpenSide:
         side.weights,
         side.shape,
         side.vocabulary,
+        side.sides,
         side.rotations,
         side.kept,
         side.key_words,
         side.value_words,
-        side.found,
-        side.job,
-        side.row_scratch,
-        side.column_scratch,
+        side.scratch,
+        side.walk,
         side.room,
-        side.walk_room,
+        side.logits,
     )
 
 

@@ -85,12 +85,31 @@ def _encode(_context: Any, source: Any, target: Any) -> Any:
 
 
 @compiled_with(lanes, borrows=True)
-def encode_rows(x: NDArray[np.float32], rows: int, records: Records) -> None:
-    """Write the records of the first ``rows`` of x, float32 [.., in], both contiguous."""
-    blocks = x.shape[1] // BLOCK
+def encode_blocks(
+    x: NDArray[np.float32], row: int, first: int, last: int, records: Records
+) -> None:
+    """Write the records of a row's blocks from ``first`` to before ``last``. x: float32 [.., in],
+    both contiguous."""
+    before = row * (x.shape[1] // BLOCK)
     source, target = x.ctypes.data, records.ctypes.data
-    for block in range(rows * blocks):
+    for block in range(before + first, before + last):
         _encode(source + block * 4 * BLOCK, target + block * RECORD)
 
 
-__all__ = ["CORRECTIONS", "RECORD", "SCALE", "SUM", "Records", "encode_rows", "room_for_records"]
+@compiled_with(lanes, borrows=True)
+def encode_rows(x: NDArray[np.float32], rows: int, records: Records) -> None:
+    """Write the records of the first ``rows`` of x, float32 [.., in], both contiguous."""
+    for row in range(rows):
+        encode_blocks(x, row, 0, x.shape[1] // BLOCK, records)
+
+
+__all__ = [
+    "CORRECTIONS",
+    "RECORD",
+    "SCALE",
+    "SUM",
+    "Records",
+    "encode_blocks",
+    "encode_rows",
+    "room_for_records",
+]

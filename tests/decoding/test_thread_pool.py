@@ -1,0 +1,206 @@
+"""A forward on several threads: the same numbers, and what happens when one is late."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from tiny_models import numbers, save
+
+from accel.batch import ForwardBatch, chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source
+from accel.models.cpu.barrier import (
+    await_after,
+    is_last_to_arrive,
+    join,
+    open_step,
+    take,
+)
+from accel.models.cpu.cache import CompiledCache
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.thread_pool import ThreadPool
+from accel.models.hf_loading import load_module
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.measuring import share
+from accel.verification.verifier import walk
+
+CPU = torch.device("cpu")
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
+
+
+def computed(
+    model: CompiledLlama, text: ForwardBatch, rows: ForwardBatch
+) -> tuple[NDArray[np.float32], CompiledCache]:
+    cache = model.new_cache(128)
+    assert isinstance(cache, CompiledCache)
+    model.forward(text, [cache])
+    cache.commit(list(range(len(text))))
+    return numbers(model, rows, cache), cache
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_threads_compute_what_one_does(folder: Path, dtype: torch.dtype) -> None:
+    """To the bit, at every number of rows and of threads: logits, keys and values."""
+    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
+    assert model is not None
+    random = np.random.default_rng(5)
+    text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
+    for count in range(1, 66):
+        tokens = random.integers(0, 256, count).astype(np.int32)
+        rows = chain_batch(tokens, int(random.integers(0, count)))
+        model.shared_from = 0
+        alone, expected = computed(model, text, rows)
+        model.shared_from = 1
+        for model.threads in (2, 3, 4):
+            shared, cache = computed(model, text, rows)
+            assert np.array_equal(alone, shared), (count, model.threads)
+            for part, wanted in zip(cache.kept, expected.kept, strict=True):
+                assert (part == wanted).all(), (count, model.threads)
+
+
+def test_a_forward_is_that_of_its_own_cache_and_rows(folder: Path) -> None:
+    """Two caches by turns, one row and many, walks and logits, right after one another, when other
+    threads have fallen asleep, and when they come late."""
+    seed = int(np.random.default_rng().integers(2**31))
+    random = np.random.default_rng(seed)
+    model = CompiledLlama.from_module(load_module(folder, torch.bfloat16, CPU, "eager"))
+    assert model is not None
+    caches = [model.new_cache(64), model.new_cache(64)]
+    for number in range(200):
+        cache = caches[int(random.random() < 0.2)]
+        if cache.length > 80:
+            cache.trim(3)
+        count = int(random.integers(0, 40) if random.random() < 0.3 else random.integers(0, 3))
+        tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
+        rows = tree_batch(random.integers(0, 256, 1).astype(np.int32), tree)
+        model.shared_from = 0
+        logits = numbers(model, rows, cache)
+        tokens = logits.argmax(-1).tolist()
+        path, _ = walk(tree, lambda node, _above, tokens=tokens: tokens[node + 1])
+        model.shared_from, model.threads = 1, int(random.integers(2, 5))
+        time.sleep(float(random.choice([0, 0, 0, 1e-4, 2e-3, 4e-3])))
+        told = f"seed {seed}, forward {number} of {count + 1} rows"
+        if random.random() < 0.3:
+            assert np.array_equal(numbers(model, rows, cache), logits), told
+        found = model.forward(rows, [cache]).argmax()
+        assert [found[node + 1] for node in (-1, *path)] == [
+            tokens[node + 1] for node in (-1, *path)
+        ], told
+        cache.commit([0, *(node + 1 for node in path)])
+
+
+@njit(nogil=True)
+def count_items(counts: Any, items: int, steps: int, meeting: Any, side: int, first: int) -> int:
+    """Count for each step and item how often it is taken; returns how many this side took."""
+    taken, number = 0, first if side == 0 else join(meeting, first + steps)
+    while number < first + steps:
+        item = take(meeting)
+        while item < items:
+            counts[number - first, item] += 1
+            taken += 1
+            item = take(meeting)
+        if is_last_to_arrive(meeting):
+            open_step(meeting, number + 1)
+        number = await_after(meeting, number)
+    return taken
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_every_item_is_taken_once_whoever_comes(threads: int) -> None:
+    """Also where threads come to a call when it, or some after it, are over."""
+    pool = ThreadPool()
+    counts = [np.zeros((40, 7), np.int64) for _ in range(150)]
+
+    def call(number: int, _own: None, meeting: Any, side: int, first: int) -> int:
+        return int(count_items(counts[number], 7, 40, meeting, side, first))
+
+    for number in range(len(counts)):
+        pool.run(call, (number,), [None] * threads, 40)
+    assert all((each == 1).all() for each in counts)
+
+
+def test_a_failing_thread_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _arguments: ended.set())
+    counts = np.zeros((2, 3), np.int64)
+
+    def call(_own: None, meeting: Any, side: int, first: int) -> int:
+        if side == 1:
+            raise MemoryError
+        return int(count_items(counts, 3, 2, meeting, side, first))
+
+    pool = ThreadPool()
+    for _ in range(3):
+        pool.run(call, (), (None, None), 2)
+    assert (counts == 3).all()
+    assert ended.wait(100)
+
+
+def test_the_threads_end_with_their_owner() -> None:
+    there = threading.Barrier(3, timeout=100)
+    others: list[threading.Thread] = []
+
+    def call(_own: None, _meeting: Any, side: int, _first: int) -> None:
+        if side > 0:
+            others.append(threading.current_thread())
+        there.wait()
+
+    pool = ThreadPool()
+    pool.run(call, (), [None] * 3, 1)
+    del pool
+    assert len(others) == 2
+    for thread in others:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def threaded(most: int) -> Any:
+    made = {"can_share": True, "shared_from": 0, "threads": most, "most_threads": most}
+    return type("Threaded", (), made)()
+
+
+def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is, from the least number of rows on above which all are faster, by all contexts."""
+    costs = ForwardCosts(
+        [64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64)
+    )
+    both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
+    monkeypatch.setattr("accel.planning.measuring.shared_seconds", lambda *_: both)
+    model = threaded(2)
+    found = share(model, costs, 0.1)
+    assert (found.shared_from, found.threads) == (32, 2)
+    assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
+    again = ForwardCosts.from_json(found.to_json())
+    assert (again.shared_from, again.threads) == (32, 2)
+    both[:, 3] = 9
+    assert share(model, costs, 0.1).shared_from == 0
+    both[:] = 0.3
+    assert share(model, costs, 0.1).shared_from == 1
+    assert share(threaded(1), costs, 0.1).shared_from == 0
+    model.can_share = False
+    assert share(model, costs, 0.1) is costs
+
+
+def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds_by = {2: 0.5, 4: 0.3, 6: 0.29}
+    monkeypatch.setattr(
+        "accel.planning.measuring.shared_seconds",
+        lambda _model, threads, *_: np.full((1, 2), seconds_by[threads]),
+    )
+    costs = ForwardCosts([64], [1, 8], np.ones((1, 2)))
+    assert share(threaded(6), costs, 0.1).threads == 4
+    seconds_by[6] = 0.2
+    assert share(threaded(6), costs, 0.1).threads == 6
+    assert share(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]
