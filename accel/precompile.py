@@ -51,7 +51,7 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     tokenizer = Tokenizer.from_folder(folder)
     Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
-    # Two threads ask for it, and here is one.
+    # The first request asks for it.
     forward.steps_of(1, 1, 0, False)
 
 

@@ -93,7 +93,7 @@ def open_model(
     ``store``.
 
     compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
-    a compiled forward may take a second thread. With int8 there is but the first. Raises
+    a compiled forward may take more threads. With int8 there is but the first. Raises
     BrokenModel, UnsupportedModel or OutOfMemory.
     """
     if dtype == INT8 and is_gguf(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,18 @@ def computed(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_threads_compute_what_one_does(folder: Path, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    "counts", [(1, 2, 7, 16, 33, 65), pytest.param(range(1, 66), marks=pytest.mark.long)]
+)
+def test_threads_compute_what_one_does(
+    folder: Path, dtype: torch.dtype, counts: Sequence[int]
+) -> None:
     """To the bit, at every number of rows and of threads: logits, keys and values."""
     model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
     assert model is not None
     random = np.random.default_rng(5)
     text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
-    for count in range(1, 66):
+    for count in counts:
         tokens = random.integers(0, 256, count).astype(np.int32)
         rows = chain_batch(tokens, int(random.integers(0, count)))
         model.shared_from = 0

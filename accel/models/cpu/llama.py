@@ -62,6 +62,8 @@ class CompiledLlama(Model):
         self._columns = blocks_of(self._weights.head) * BLOCK
         """Logits of a row, with those of no token behind the vocabulary."""
         self._rotations = decoder.rotations(0)
+        self._own: list[tuple[Room, NDArray[np.float32]]] = []
+        """What each thread has for itself."""
         self._make_room(BLOCK, 1)
         self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
@@ -160,7 +162,7 @@ class CompiledLlama(Model):
         most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS
         self._walk = Walk.room(rows, most, _HEAD_ITEMS, scratch.normed, scratch.records)
         self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
-        self._own: list[tuple[Room, NDArray[np.float32]]] = [self._room_of_thread()]
+        self._own = [self._room_of_thread()]
 
     def _have_room(self, rows: int, cache: CompiledCache) -> None:
         cache.reserve(rows)

@@ -161,7 +161,7 @@ def all_logits(
 
 @compiled_with(borrows=True)
 def begin_walk(walk: Walk, rows: int) -> None:
-    """Stand at the root of a tree of so many rows, the root's among them, of which none is known."""
+    """Stand at the root of a tree of so many rows, the root's among them; none is known."""
     walk.places[:rows] = -1
     walk.state[_NODE], walk.state[_CHOSEN] = -1, 0
     walk.state[_ROWS], walk.state[_IS_OVER] = 0, 0
