@@ -9,7 +9,7 @@ from tiny_models import open_engine, save
 from accel.draft_tree import DraftTree, Source
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.feedback import AcceptanceTracker
-from accel.planning.measuring import measure
+from accel.planning.measuring import FEW_ROWS, ROWS, measure
 from accel.planning.planner import Planner
 
 
@@ -41,6 +41,25 @@ def test_the_choice_equals_a_search_over_all_sizes() -> None:
             for size in range(len(chances) + 1)
         ]
         assert rates[len(chosen)] == pytest.approx(max(rates))
+
+
+@pytest.mark.parametrize("chunk", [4, 8])
+@pytest.mark.parametrize("rows", [ROWS, FEW_ROWS])
+@pytest.mark.parametrize("pending", [1, 2])
+def test_drafts_fill_the_chunks_that_kernels_compute_at_once(
+    chunk: int, rows: tuple[int, ...], pending: int
+) -> None:
+    """Eight rows are the pending token and seven nodes."""
+    seconds = [2.0 + 8.0 * -(-count // chunk) for count in rows]
+    planner = Planner(ForwardCosts([256], list(rows), np.array([seconds])))
+    sizes = set()
+    for chance in np.linspace(0.02, 0.98, 49):
+        # A chain whose nodes are right with the same chance as long as all before were.
+        chosen = len(planner.fit(tree_of([chance**n for n in range(1, 16)]), pending, 300, 1.0, 0))
+        fills = [size * chunk - pending for size in range(1, 5)]
+        assert chosen in (0, 15, *fills), f"{chosen} nodes at a chance of {chance:.2f}"
+        sizes.add(chosen)
+    assert chunk - pending in sizes
 
 
 def test_unlikely_drafts_are_not_verified() -> None:
