@@ -14,7 +14,6 @@ from typing import Any
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
 from accel.models.cpu import forward
-from accel.models.torch_registry import device_of
 from accel.native.numba_cache import is_kept
 
 
@@ -28,9 +27,16 @@ def missing_parts(model: str | Path | None, device: str) -> list[str]:
         "retrieval": retrieval_kernels.draft_in,
         "edits": copy_kernels.draft_in,
     }
-    if model is None and device_of(device).type == "cpu":
+    if model is None and _is_cpu(device):
         parts["forward"] = forward.forward
     return [name for name, function in parts.items() if not is_kept(function)]
+
+
+def _is_cpu(device: str) -> bool:
+    # What torch does not read is opened without it.
+    from accel.models.torch_registry import device_of
+
+    return device_of(device).type == "cpu"
 
 
 def _compile_forward(folder: Path, dtype: str) -> None:

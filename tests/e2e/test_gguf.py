@@ -33,7 +33,8 @@ def environment() -> Iterator[dict[str, str]]:
 def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    model = save_gguf(tmp_path / "m.gguf", random_module("qwen2"), "F16")
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
+    model = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **sizes), "Q4_0")
     work = tmp_path / "work"
     work.mkdir()
     file = work / "total.py"
@@ -45,6 +46,9 @@ def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
         driver.wait_for_state("ready", timeout=READY_S)
         answer = driver.request("textDocument/inlineCompletion", inline(file.as_uri(), 1, 11), 120)
         assert isinstance(answer["items"], list)
+        told = driver.request("redraft/status", {}, 60)
+        assert told["model"].endswith("m.gguf Q4_0")
+        assert told["promptTokens"] >= 256
         command = [sys.executable, "-m", "lsp_server", "status"]
         status = subprocess.run(
             command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=True

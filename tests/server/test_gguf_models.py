@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +15,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
+from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
+from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import ModelUnavailable
+from lsp_server.protocol.framing import pack_frame, read_frame_blocking
 from repo_index.tokens import TextTokenizer
+
+COMPUTED: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
+"""Sizes of which the compiled forward has all parts."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +57,78 @@ def test_a_file_that_cannot_be_loaded_says_why_before_it_is(model: Path) -> None
 def test_a_folder_with_the_file_says_which_it_is(model: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"holds GGUF files; give the file itself.*m.gguf"):
         check_model(model.parent)
+
+
+class EngineProcess:
+    """An engine process of its own, and the frames to and from it."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "lsp_server.engine.process", "--no-common", *arguments]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+
+    def state(self) -> dict[str, Any]:
+        """What it says once the model is loaded, or cannot be."""
+        while (frame := self._next())["state"] == "loading":
+            pass
+        return frame
+
+    def ask(self, operation: str, job: CompletionJob | EditJob) -> Any:
+        """The answer to a job."""
+        asked = {"id": 1, "urgency": 0, "client": "c", "job": asdict(job)}
+        self._input.write(pack_frame({"op": operation, **asked}))
+        self._input.flush()
+        while (frame := self._next())["event"] == "spans":
+            pass
+        return frame
+
+    def libraries(self) -> str:
+        """The files that are mapped into its memory."""
+        return Path(f"/proc/{self._process.pid}/maps").read_text("utf-8")
+
+    def end(self) -> None:
+        self._input.close()
+        self._process.wait(60)
+
+    def _next(self) -> dict[str, Any]:
+        frame = read_frame_blocking(self._output.read)
+        assert frame is not None, "the process ended"
+        return frame
+
+
+@pytest.fixture
+def processes() -> Iterator[list[EngineProcess]]:
+    started: list[EngineProcess] = []
+    yield started
+    for process in started:
+        process.end()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what is mapped is not shown here")
+def test_the_engine_process_of_a_file_never_loads_torch(
+    tmp_path: Path, processes: list[EngineProcess]
+) -> None:
+    """Hundreds of megabytes are those of torch, which computes nothing of such a model."""
+    module = random_module("qwen2", **COMPUTED)
+    path = save_gguf(tmp_path / "computed.gguf", module, "Q8_0")
+    process = EngineProcess("--model", str(path), "--disk-cache", "8", "--device", "cpu")
+    processes.append(process)
+    ready = process.state()
+    assert (ready["state"], ready["dtype"]) == ("ready", "Q8_0"), ready
+    assert PromptLength(ready["prompt_seconds"]).tokens(1.5) >= 256
+    text = "def total(prices):\n    return "
+    job = CompletionJob("", "a.py", text, "\n", max_tokens=4, prompt_seconds=1.5)
+    opening = replace(job, prefix=text * 9, suffix=text * 9, opening=True)
+    assert process.ask("prefill", opening)["result"]["tokens"] > 0
+    assert process.ask("complete", job)["result"]["tokens"] > 0
+    edit = EditJob("", "a.py", "rename prices to costs", text, max_tokens=4)
+    assert process.ask("edit", edit)["event"] == "result"
+    assert "numba" in process.libraries() or "llvmlite" in process.libraries()
+    assert "torch" not in process.libraries()
 
 
 @pytest.mark.long
