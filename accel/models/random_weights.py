@@ -75,7 +75,8 @@ WEIGHTS = 1 << 20
 def random_model(shape: str, dtype: Literal["fp32", "bf16"], *, may_share: bool = False) -> Model:
     """A model of the shape on the CPU, in the form that an engine would give it.
 
-    ``may_share``: several threads may compute its forwards. Raises InvalidRequest for an unknown shape.
+    ``may_share``: several threads may compute its forwards. Raises InvalidRequest for an unknown
+    shape.
     """
     module = _random_module(shape, dtype)
     compiled = CompiledLlama.from_module(module)
