@@ -18,10 +18,15 @@ from tiny_models import numbers, save
 from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.cpu.barrier import (
+    _FUTEX,
+    _SLEPT,
     await_after,
+    begin,
     is_last_to_arrive,
     join,
+    new_meeting,
     open_step,
+    slept_s,
     take,
 )
 from accel.models.cpu.cache import CompiledCache
@@ -123,6 +128,18 @@ def count_items(counts: Any, items: int, steps: int, meeting: Any, side: int, fi
     return taken
 
 
+@njit(nogil=True)
+def waits_for_step(meeting: Any) -> int:
+    """Wait for the second step."""
+    return await_after(meeting, 0)
+
+
+@njit(nogil=True)
+def opens_step(meeting: Any) -> None:
+    """Open the second step."""
+    open_step(meeting, 1)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_every_item_is_taken_once_whoever_comes(threads: int) -> None:
     """Also where threads come to a call when it, or some after it, are over."""
@@ -135,6 +152,45 @@ def test_every_item_is_taken_once_whoever_comes(threads: int) -> None:
     for number in range(len(counts)):
         pool.run(call, (number,), [None] * threads, 40)
     assert all((each == 1).all() for each in counts)
+
+
+def test_fewer_threads_are_taken_for_longer_each_time_they_slept() -> None:
+    pool = ThreadPool()
+    naps = 1000
+
+    def call(_own: None, meeting: Any, side: int, _first: int) -> None:
+        meeting[_SLEPT] += naps if side == 0 else 0
+
+    for setback, waits in ((1, 2), (2, 4), (3, 8)):
+        assert pool.count(4) == 4
+        pool.run(call, (), [None] * 4, 1)
+        assert [pool.count(4) for _ in range(waits)] == [4 - setback] * waits
+    naps = 0
+    assert pool.count(4) == 4
+    pool.run(call, (), [None] * 4, 1)
+    assert pool.count(4) == 4
+
+
+@pytest.mark.skipif(not _FUTEX, reason="threads of this system give their cores away instead")
+def test_who_waits_for_another_sleeps_and_is_woken() -> None:
+    meeting = new_meeting()
+    begin(meeting, 1)
+    assert waits_for_step(meeting) == 1, "which compiles it"
+    begin(meeting, 0)
+    used = []
+
+    def wait() -> None:
+        before = time.thread_time()
+        waits_for_step(meeting)
+        used.append(time.thread_time() - before)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while slept_s(meeting) < 0.2:
+        time.sleep(0.001)
+    opens_step(meeting)
+    thread.join(20)
+    assert used[0] < 0.15
 
 
 def test_a_failing_thread_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

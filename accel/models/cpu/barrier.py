@@ -7,7 +7,8 @@ arrived, and who comes: a thread joins with the step after the one that it finds
 where the forward is over. So nobody waits for a thread that was not given a core in time.
 
 A thread looks at the word for some time and then sleeps until it changes. On a busy machine one may
-lose its core in the middle of an item: those that wait for it leave it theirs.
+lose its core in the middle of an item: those that wait for it leave it theirs, and count for how
+long.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
 
 Meeting = NDArray[np.int64]
-"""What all threads share: the word, the counter, and how many sleep."""
+"""What all threads share: the word, the counter, how many sleep, how long they did, and how long
+they do at most."""
 
-_WORD, _NEXT, _ASLEEP = 0, 16, 32
+_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST = 0, 16, 32, 48, 64
 """Numbers that are written at different times stand in lines of their own."""
 
 _MEMBER, _COMES, _STEP = 8, 16, 24
@@ -49,6 +51,9 @@ _SLEEP, _WAKE = 128, 129
 """What it is to do: by threads of one process."""
 
 _ALL = 1 << 30
+
+NAP_S = 1e-3
+"""How long a thread sleeps at most before it looks again."""
 
 
 @intrinsic
@@ -103,13 +108,16 @@ _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == 
 
 @compiled_with(lanes, borrows=True)
 def _sleep(meeting: Meeting, word: int) -> None:
-    """Sleep until another word stands there, or any time less."""
+    """Sleep until another word stands there, or for some time."""
     if _FUTEX == 0:
         _give_away()
         return
     _added(meeting, _ASLEEP, 1)
-    _system_call(_FUTEX, meeting.ctypes.data, _SLEEP, word & 0xFFFFFFFF, 0, 0, 0)
+    longest = meeting.ctypes.data + 8 * _LONGEST
+    _system_call(_FUTEX, meeting.ctypes.data, _SLEEP, word & 0xFFFFFFFF, longest, 0, 0)
     _added(meeting, _ASLEEP, -1)
+    if _look(meeting, _WORD) == word:
+        _added(meeting, _SLEPT, 1)
 
 
 @compiled_with(lanes, borrows=True)
@@ -121,7 +129,16 @@ def _wake(meeting: Meeting) -> None:
 
 def new_meeting() -> Meeting:
     """What the threads of a forward share."""
-    return np.zeros(_ASLEEP + 16, np.int64)
+    meeting = np.zeros(_LONGEST + 16, np.int64)
+    # Whole seconds, and nanoseconds.
+    meeting[_LONGEST + 1] = int(NAP_S * 1e9)
+    return meeting
+
+
+def slept_s(meeting: Meeting) -> float:
+    """For how many seconds threads have slept since there is the meeting, all together, beside what
+    they slept less than ``NAP_S`` at a time."""
+    return float(meeting[_SLEPT]) * NAP_S
 
 
 def begin(meeting: Meeting, step: int) -> None:
@@ -192,6 +209,7 @@ def linger(side: int) -> None:
 
 
 __all__ = [
+    "NAP_S",
     "Meeting",
     "await_after",
     "begin",
@@ -200,5 +218,6 @@ __all__ = [
     "linger",
     "new_meeting",
     "open_step",
+    "slept_s",
     "take",
 ]

@@ -130,7 +130,7 @@ class CompiledLlama(Model):
             *(logits, parents, walks),
         )
         shares = self.shared_from and self.shared_from <= len(batch)
-        threads = self.threads if shares else 1
+        threads = self._pool.count(self.threads) if shares else 1
         steps = steps_of(len(self._weights.qkv), len(logits), len(parents), walks)
         self._pool.run(forward, arguments, self._sides_for(cache, threads)[:threads], steps)
 

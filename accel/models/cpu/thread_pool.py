@@ -1,21 +1,29 @@
 """The threads that compute a forward: the calling one, and others that sleep between forwards.
 
 All run one compiled function and meet in it, see ``barrier``. They are woken with every forward and
-join it when they have a core.
+join it when they have a core. Where other programs take their cores they wait for each other most
+of the time: then fewer threads compute some forwards, and for longer each time it happens again.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from accel.models.cpu.barrier import begin, new_meeting
+from accel.models.cpu.barrier import begin, new_meeting, slept_s
 
 Result = TypeVar("Result")
+
+_MOST_SLEPT = 0.2
+"""Share of a call's time that threads may have slept in it."""
+
+_LONGEST = 8
+"""Doublings of the time with fewer threads: 256 calls."""
 
 _Calls = SimpleQueue[Callable[[], Any] | None]
 
@@ -27,6 +35,16 @@ class ThreadPool:
         self.meeting = new_meeting()
         self._others: list[_Calls] = []
         self._step = 0
+        self._setbacks = 0
+        self._left = 0
+        """Calls that fewer threads take part in."""
+
+    def count(self, wanted: int) -> int:
+        """How many of so many threads may be relied on; asked once before each call."""
+        if not self._left:
+            return wanted
+        self._left -= 1
+        return max(wanted - self._setbacks, 1)
 
     def run(
         self,
@@ -45,7 +63,11 @@ class ThreadPool:
         for side in range(1, len(own)):
             call = partial(function, *arguments, own[side], meeting, side, first)
             self._calls_of(side).put(call)
-        return function(*arguments, own[0], meeting, 0, first)
+        slept, started = slept_s(meeting), time.perf_counter()
+        result = function(*arguments, own[0], meeting, 0, first)
+        if len(own) > 1:
+            self._note(slept_s(meeting) - slept, time.perf_counter() - started)
+        return result
 
     def _calls_of(self, side: int) -> _Calls:
         """Where a thread takes its calls from, which begins where it has not."""
@@ -55,6 +77,14 @@ class ThreadPool:
             weakref.finalize(self, calls.put, None)
             self._others.append(calls)
         return self._others[side - 1]
+
+    def _note(self, slept: float, elapsed: float) -> None:
+        """Take fewer threads for some time where they had no cores."""
+        if slept > _MOST_SLEPT * elapsed:
+            self._setbacks = min(self._setbacks + 1, _LONGEST)
+            self._left = 1 << self._setbacks
+        elif self._setbacks:
+            self._setbacks -= 1
 
 
 def _serve(calls: _Calls) -> None:
