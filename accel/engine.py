@@ -12,7 +12,7 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.free_memory import free_bytes
 from accel.models.base import Model
-from accel.models.registry import DType, open_backend
+from accel.models.registry import BackendName, DType, open_backend
 from accel.planning.planner import Planner
 from accel.planning.profile_store import ProfileStore
 from accel.request import GenerationRequest
@@ -63,21 +63,26 @@ class Engine(ModelRunner):
         dtype: DType = "auto",
         threads: int | None = None,
         device: str = "auto",
+        backend: BackendName = "auto",
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
         """Load a folder, a hub id that is on this machine, or the embedded model (None).
 
         ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the
-        fastest number; ``kv_budget`` bounds the KV caches of all sessions in bytes. The network
-        is used only with ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel,
-        OutOfMemory or InvalidRequest.
+        fastest number; ``backend``: see ``open_backend``; ``kv_budget`` bounds the KV caches of all
+        sessions in bytes. The network is used only with ``download``. Raises ModelNotFound,
+        BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
         """
-        opened = open_backend(model, dtype=dtype, threads=threads, device=device, download=download)
+        opened = open_backend(
+            model, dtype=dtype, threads=threads, device=device, backend=backend, download=download
+        )
+        widths = opened.model.capability.widths
+        limit = {"limit": widths[0]} if widths and len(widths) == 1 else {}
         engine = cls(
             opened.model,
             opened.tokenizer,
-            Planner(opened.costs, widths=opened.model.capability.widths),
+            Planner(opened.costs, widths=widths, **limit),
             name="embedded" if model is None else str(model),
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),

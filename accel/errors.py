@@ -44,5 +44,9 @@ class SessionBusy(AccelError):
     """Another generation has taken the session over; this one cannot go on."""
 
 
+class BackendDied(AccelError):
+    """The process that computes a model ended; the next request starts another one."""
+
+
 class PeerUnavailable(AccelError):
     """A system that we compare with cannot be run here; the message says why."""

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.models.gguf.check import check_file
+from accel.models.gguf.check import check_file, check_file_for_llama_cpp
 from accel.models.gguf.file import is_gguf
+from accel.models.llama_cpp.library import INSTALL, is_installed
 from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
 
 WHOLE = "fetch the whole model"
@@ -51,15 +52,17 @@ _PACKAGES = {
 """What runs weights that are quantised so; transformers does not without."""
 
 
-def check_folder(folder: Path) -> dict[str, Any]:
+def check_folder(folder: Path, backend: str = "auto") -> dict[str, Any]:
     """The parsed ``config.json`` of a folder that can be loaded without running foreign code;
-    nothing for a GGUF file, which is looked at, too.
+    nothing for a GGUF file, which is looked at, too. ``backend``: see ``registry.open_backend``.
 
     Raises ModelNotFound, BrokenModel or UnsupportedModel.
     """
     if is_gguf(folder):
-        check_file(folder)
+        _check_gguf(folder, backend)
         return {}
+    if backend == "llama-cpp":
+        raise UnsupportedModel(f"{folder} is no GGUF file, which llama.cpp needs", "give one")
     try:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -73,6 +76,18 @@ def check_folder(folder: Path) -> dict[str, Any]:
     _check_fit(folder, config, _read_weights(folder))
     _check_tokenizer(folder, names)
     return config
+
+
+def _check_gguf(file: Path, backend: str) -> None:
+    """Raises for a file that neither our forward nor llama.cpp, where it may, computes."""
+    try:
+        check_file(file)
+    except UnsupportedModel:
+        if backend == "own" or not is_installed():
+            raise
+        check_file_for_llama_cpp(file)
+    if backend == "llama-cpp" and not is_installed():
+        raise UnsupportedModel("llama.cpp is not installed", INSTALL)
 
 
 def _read_weights(folder: Path) -> dict[str, WeightsEntry]:

@@ -47,6 +47,12 @@ class ModelSettings:
     )
     device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
+    backend: str = _setting(
+        "auto",
+        "What computes a GGUF file: Redraft's own forward, or llama.cpp, where llama-cpp-python is "
+        "installed; `auto` leaves those to it that the own one does not know.",
+        choices=("auto", "own", "llama-cpp"),
+    )
     adaptive_tokens: bool = _setting(
         False,
         "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "

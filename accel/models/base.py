@@ -35,7 +35,8 @@ class Capability:
 
     ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
     computes fast, in ascending order, to one of which others are padded, None where every number is
-    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own.
+    as good; a single one is that of every forward, with drafts or without; ``requests``: whose rows
+    one forward takes at most, each with a cache of its own.
     """
 
     kind: BatchKind

@@ -16,14 +16,17 @@ from accel.models.base import Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
+from accel.models.gguf.check import is_known
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
+from accel.models.llama_cpp.library import is_installed
 from accel.models.room import check_room
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
 DType = Literal["auto", "fp32", "bf16", "int8"]
+BackendName = Literal["auto", "own", "llama-cpp"]
 
 
 @dataclass(slots=True)
@@ -45,24 +48,33 @@ def open_backend(
     dtype: DType = "auto",
     threads: int | None = None,
     device: str = "auto",
+    backend: BackendName = "auto",
     download: bool = False,
 ) -> Backend:
     """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
 
     ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
     stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
-    number. The network is used only with ``download``. Raises ModelNotFound, BrokenModel,
-    UnsupportedModel, OutOfMemory or InvalidRequest.
+    number; ``backend`` auto has llama.cpp, where it is installed, compute the GGUF files that we do
+    not compute as they are stored. The network is used only with ``download``. Raises
+    ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
     """
     if dtype not in get_args(DType):
         raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
     if threads is not None and threads < 1:
         raise InvalidRequest(f"threads is {threads}; give 1 or more")
+    if backend not in get_args(BackendName):
+        raise InvalidRequest(f"backend {backend!r} is unknown; give auto, own or llama-cpp")
     folder = find_folder(path, download=download)
-    check_folder(folder)
+    check_folder(folder, backend)
     tokenizer = Tokenizer.from_folder(folder)
     is_on_cpu = device == "cpu" or (device == "auto" and not _may_have_accelerator())
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
+    if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
+        from accel.models.llama_cpp.opening import FORM, open_by_llama_cpp
+
+        opened, settings, costs, store = open_by_llama_cpp(folder, threads=threads, device=device)
+        return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
     if is_on_cpu and path is not None:
         check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype)
     if is_on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
@@ -77,6 +89,15 @@ def open_backend(
             folder, dtype=dtype, threads=threads, device=device
         )
     return Backend(model, tokenizer, costs, settings.threads, form, store)
+
+
+def _is_for_llama_cpp(path: Path, backend: BackendName, dtype: DType) -> bool:
+    """Whether a GGUF file is computed by llama.cpp."""
+    if backend != "auto":
+        return backend == "llama-cpp"
+    if dtype != "auto" or not is_installed():
+        return False
+    return not (is_fast() and is_known(path))
 
 
 def _may_have_accelerator() -> bool:

@@ -81,6 +81,11 @@ def check_room(folder: Path, dtype: str, free: int | None = None) -> None:
     )
 
 
+def has_room(nbytes: float, token_bytes: int) -> bool:
+    """Whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room now."""
+    return Size(0, nbytes, token_bytes).needed <= free_bytes()
+
+
 def _file_size(path: Path, dtype: str) -> Size:
     with GgufFile(path) as file:
         found = read_architecture(file)

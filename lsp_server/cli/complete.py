@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "own", "llama-cpp"),
+        default="auto",
+        help="what computes a GGUF file",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -67,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
     console = Console(stderr=True)
-    service = EngineService(model=args.model, dtype=args.dtype, threads=args.threads)
+    service = EngineService(
+        model=args.model, dtype=args.dtype, threads=args.threads, backend=args.backend
+    )
     try:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)

@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="with entropy: of so many likeliest tokens at most",
     )
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "own", "llama-cpp"),
+        default="auto",
+        help="what computes a GGUF file",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -127,7 +133,11 @@ def _generated(
     from lsp_server.engine.process import EngineService
 
     service = EngineService(
-        model=args.model, dtype=args.dtype, threads=args.threads, draft_model=args.draft_model
+        model=args.model,
+        dtype=args.dtype,
+        threads=args.threads,
+        backend=args.backend,
+        draft_model=args.draft_model,
     )
     try:
         with console.status("loading the model and the index") as shown:

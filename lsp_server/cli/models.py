@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from accel.models.room import has_room
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.fetching import PACKAGE, fetch_smollm2, fetched_file
-from lsp_server.models.memory import fits
 from lsp_server.models.speed import Speed, speed_of
 
 EMBEDDED = "embedded"
@@ -106,7 +106,7 @@ def _entry(model: KnownModel) -> dict[str, Any]:
         "context_tokens": about.context_tokens,
         "licence": about.licence,
         "does": list(about.does),
-        "fits": fits(about.nbytes, about.kv_bytes),
+        "fits": has_room(about.nbytes, about.kv_bytes),
         "first_text_s": speed and speed.first_text_s,
         "tokens_per_s": speed and speed.tokens_per_s,
         "measured": bool(speed and speed.measured),
@@ -125,7 +125,7 @@ def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
     for model in models:
         about, speed = model.about, _speed(model)
         guess = "~" if speed and not speed.measured else ""
-        large = "" if fits(about.nbytes, about.kv_bytes) else ", too large"
+        large = "" if has_room(about.nbytes, about.kv_bytes) else ", too large"
         mark = "* " if chosen.completion in map(str, model.paths) else ""
         table.add_row(
             mark + model.name,

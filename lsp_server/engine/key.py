@@ -19,6 +19,7 @@ class EngineKey:
     adaptive_tokens: bool = False
     draft_model: str = ""
     disk_cache_megabytes: int = 0
+    backend: str = "auto"
 
     @classmethod
     def of(cls, settings: Settings) -> EngineKey:
@@ -33,6 +34,7 @@ class EngineKey:
             model.adaptive_tokens,
             settings.edit.draft_model,
             model.disk_cache_megabytes,
+            model.backend,
         )
 
     @property
@@ -43,7 +45,7 @@ class EngineKey:
     def arguments(self) -> list[str]:
         """The command line of the engine process."""
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
-        options += ["--threads", str(self.threads)]
+        options += ["--threads", str(self.threads), "--backend", self.backend]
         options += ["--disk-cache", str(self.disk_cache_megabytes)]
         options += [] if self.common else ["--no-common"]
         options += ["--draft-model", self.draft_model] if self.draft_model else []

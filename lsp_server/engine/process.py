@@ -89,6 +89,7 @@ class EngineService:
         dtype: Literal["auto", "fp32", "bf16", "int8"] = "auto",
         threads: int | None = None,
         device: str = "auto",
+        backend: Literal["auto", "own", "llama-cpp"] = "auto",
         common: bool = True,
         adaptive_tokens: bool = False,
         draft_model: str | Path | None = None,
@@ -103,7 +104,12 @@ class EngineService:
         self._wants_adaptive = adaptive_tokens
         self._draft_model = draft_model or None
         self._draft_engine: Engine | None = None
-        self._options: dict[str, Any] = {"dtype": dtype, "threads": threads, "device": device}
+        self._options: dict[str, Any] = {
+            "dtype": dtype,
+            "threads": threads,
+            "device": device,
+            "backend": backend,
+        }
         self._model = model or None
         self._engine: Engine | None = None
         self._sessions: Spares[Session] = Spares()
@@ -504,6 +510,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--backend", default="auto")
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
     parser.add_argument("--draft-model", default="")
@@ -513,6 +520,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         args.model,
         dtype=args.dtype,
         device=args.device,
+        backend=args.backend,
         threads=args.threads or None,
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,

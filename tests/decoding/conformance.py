@@ -52,7 +52,7 @@ def check_trees(model: Model, seed: int) -> None:
     feed(model, cache, text[:-1])
     pending = text[-1:]
     for _ in range(6):
-        tree = random_tree(random, int(random.integers(1, 14)))
+        tree = tree_for(model, random, int(random.integers(1, 14)))
         found = numbers(model, tree_batch(pending, tree), cache)
         assert len(found) == len(tree) + 1
         node = int(random.integers(-1, len(tree)))
@@ -115,7 +115,11 @@ def check_likeliest(model: Model, seed: int) -> None:
     random, text = np.random.default_rng(seed), random_prompt(seed, 20)
     cache = model.new_cache(4)
     feed(model, cache, text[:-1])
-    tree = random_tree(random, 20) if model.capability.kind == BatchKind.TREE else DraftTree.empty()
+    tree = (
+        tree_for(model, random, 20)
+        if model.capability.kind == BatchKind.TREE
+        else DraftTree.empty()
+    )
     batch = tree_batch(text[-1:], tree)
     if model.capability.kind > BatchKind.PLAIN:
         expected = numbers(model, batch, cache).argmax(-1)
@@ -177,6 +181,12 @@ def random_tree(random: np.random.Generator, nodes: int) -> DraftTree:
     tree = DraftTree.chain(tokens, Source.PROMPT, 0.9)
     tree.parents = np.array([int(random.integers(-1, node)) for node in range(nodes)], np.int32)
     return shuffled(tree, random)
+
+
+def tree_for(model: Model, random: np.random.Generator, nodes: int) -> DraftTree:
+    """A random tree with at most as many leaves as a model takes."""
+    tree, leaves = random_tree(random, nodes), model.capability.leaves
+    return tree if leaves is None else tree.with_leaves(leaves)
 
 
 def path_to(tree: DraftTree, node: int) -> list[int]:

@@ -1,0 +1,230 @@
+"""One line of text in llama.cpp: its context, whose sequences are the leaves of a draft tree.
+
+Every row of committed text belongs to all leaves; a node belongs to the leaves below it, so that a
+row attends what stands on its own path. Accepting a path moves no row: sequences are renamed. Rows
+that were rejected go to a sequence of their own until the next request: were they freed, later rows
+would fill their places, attention would add values in another order, and the same text would not
+get the same numbers to the last bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.models.llama_cpp.library import last_complaints
+
+LEAVES = 8
+_REJECTED = LEAVES
+_PADDING = LEAVES + 1
+PIECE = 64
+"""Rows of a prefill that are computed at once: a cancel is looked for between them."""
+MOST_ROWS = 320
+"""Rows of a forward, and of logits, at most."""
+SLACK = 512
+"""Rows that may be rejected before the places of earlier ones have to be used again."""
+_FLASH_ATTENTION = 1
+
+
+class LibraryFailed(Exception):
+    """The library refused a call, with its code."""
+
+
+class Context:
+    """A ``llama_context`` of a model. library: the module of ``load_library``."""
+
+    def __init__(self, library: Any, model: Any, capacity: int, threads: int) -> None:
+        """Raises MemoryError where there is no room for ``capacity`` tokens."""
+        self._library, self._model, self._threads = library, model, threads
+        self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
+        self.length = 0
+        """Committed tokens."""
+        self._rejected = 0
+        self._last: list[list[int]] = []
+        """Of every row of the last forward that means something: its leaves."""
+        self._outputs = 0
+        self._open(capacity)
+
+    def _open(self, capacity: int) -> None:
+        library = self._library
+        params = library.llama_context_default_params()
+        params.n_ctx = capacity + SLACK
+        params.n_batch = params.n_ubatch = MOST_ROWS
+        params.n_outputs_max = params.n_outputs_max_per_seq = MOST_ROWS
+        params.n_seq_max = LEAVES + 2
+        params.kv_unified = True
+        params.swa_full = True
+        params.flash_attn_type = _FLASH_ATTENTION
+        params.n_threads = params.n_threads_batch = self._threads
+        params.no_perf = True
+        self._context = library.llama_init_from_model(self._model, params)
+        if not self._context:
+            raise MemoryError(f"llama.cpp has no room for {capacity} tokens")
+        self._memory = library.llama_get_memory(self._context)
+        self._batch = library.llama_batch_init(MOST_ROWS, 0, LEAVES)
+        self._capacity = capacity
+
+    def close(self) -> None:
+        """Free it."""
+        self._library.llama_batch_free(self._batch)
+        self._library.llama_free(self._context)
+
+    @property
+    def capacity(self) -> int:
+        """Tokens for which there is room."""
+        return self._capacity
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of keys and values, in 16 bits each, in all layers."""
+        library, model = self._library, self._model
+        head = library.llama_model_n_embd(model) // library.llama_model_n_head(model)
+        row = 4 * head * library.llama_model_n_head_kv(model) * library.llama_model_n_layer(model)
+        return int(row * (self._capacity + SLACK))
+
+    def reserve(self, rows: int) -> None:
+        """Make room for ``rows`` more behind the committed ones. Raises MemoryError."""
+        if self.length + rows <= self._capacity:
+            return
+        library, old, old_batch = self._library, self._context, self._batch
+        size = library.llama_state_seq_get_size(old, 0)
+        state = (ctypes.c_uint8 * size)()
+        library.llama_state_seq_get_data(old, state, size, 0)
+        self._open(max(self.length + rows, self._capacity + self._capacity // 2))
+        library.llama_batch_free(old_batch)
+        library.llama_free(old)
+        self._rejected = 0
+        if self.length and not library.llama_state_seq_set_data(self._context, state, size, 0):
+            raise LibraryFailed("llama.cpp did not take its own state back")
+        for leaf in range(1, LEAVES):
+            library.llama_memory_seq_cp(self._memory, 0, leaf, -1, -1)
+
+    def forward(
+        self, tokens: NDArray[np.int32], parents: NDArray[np.int32], first: int, meant: int
+    ) -> list[int]:
+        """Compute rows behind the committed ones; the likeliest token of each from ``first`` on.
+
+        tokens, parents: int32 [rows], see ``accel.batch.ForwardBatch``; rows from ``meant`` on only
+        bring their number to a wanted one.
+        """
+        count = len(tokens)
+        if self._last:
+            self._remove_behind()
+        if self.length + self._rejected + count > self._capacity + SLACK:
+            self._forget_rejected()
+        leaves, depths = _leaves(parents[:meant]), _depths(parents[:meant])
+        assert count <= MOST_ROWS or first >= count - MOST_ROWS, "logits of too many rows"
+        for start in range(0, count, MOST_ROWS):
+            rows = range(start, min(start + MOST_ROWS, count))
+            if code := self._decode(tokens, leaves, depths, rows, first, meant):
+                self._remove_behind()
+                raise LibraryFailed(f"llama_decode ended with {code}: {last_complaints()}")
+        self._last, self._outputs = leaves, max(0, meant - first)
+        return self._logits().argmax(-1).tolist() if self._outputs else []
+
+    def _decode(
+        self,
+        tokens: NDArray[np.int32],
+        leaves: list[list[int]],
+        depths: list[int],
+        rows: range,
+        first: int,
+        meant: int,
+    ) -> int:
+        """Have the library compute some rows; its code, 0 where all is well."""
+        batch = self._batch
+        batch.n_tokens = len(rows)
+        for place, row in enumerate(rows):
+            is_meant = row < meant
+            ids = leaves[row] if is_meant else [_PADDING]
+            batch.token[place] = int(tokens[row])
+            batch.pos[place] = self.length + depths[row] if is_meant else row - meant
+            batch.n_seq_id[place] = len(ids)
+            for number, leaf in enumerate(ids):
+                batch.seq_id[place][number] = leaf
+            batch.logits[place] = is_meant and row >= first
+        code: int = self._library.llama_decode(self._context, batch)
+        if rows[-1] >= meant:
+            self._remove(_PADDING, 0)
+        return code
+
+    def row(self, index: int) -> bytes:
+        """The numbers of a row of the last forward, float32 [vocabulary]."""
+        found: bytes = self._logits()[index].tobytes()
+        return found
+
+    def _logits(self) -> NDArray[np.float32]:
+        """float32 [outputs, vocabulary], valid until the next forward."""
+        start = self._library.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(start, (self._outputs, self._vocabulary))
+
+    def commit(self, path: Sequence[int]) -> None:
+        """See ``base.Cache.commit``."""
+        past, rows = self.length, self._last
+        keep = past + len(path)
+        if len(path) < len(rows):
+            kept = set(rows[path[-1]]) if path else set()
+            for leaf in range(LEAVES):
+                behind = keep if leaf in kept else past
+                self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, behind, -1)
+                self._remove(leaf, behind)
+            for leaf in range(LEAVES):
+                if kept and leaf not in kept:
+                    self._library.llama_memory_seq_cp(self._memory, min(kept), leaf, past, keep)
+            self._rejected += len(rows) - len(path)
+        self.length, self._last = keep, []
+
+    def trim(self, length: int) -> int:
+        """Forget what is behind ``length`` tokens, and all that was rejected; what is left."""
+        self._forget_rejected()
+        self._last = []
+        for leaf in range(LEAVES):
+            if not self._remove(leaf, length):
+                self._library.llama_memory_clear(self._memory, True)
+                self.length = 0
+                return 0
+        self.length = length
+        return length
+
+    def _remove_behind(self) -> None:
+        """Forget the last forward: nobody committed any of it."""
+        for leaf in range(LEAVES):
+            self._remove(leaf, self.length)
+        self._last = []
+
+    def _remove(self, sequence: int, first: int) -> bool:
+        removed: bool = self._library.llama_memory_seq_rm(self._memory, sequence, first, -1)
+        return removed
+
+    def _forget_rejected(self) -> None:
+        if self._rejected:
+            self._remove(_REJECTED, -1)
+            self._rejected = 0
+
+
+def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
+    """The leaves below every row, ascending. The first leaf has the numbers that are left."""
+    count = len(parents)
+    found: list[list[int]] = [[] for _ in range(count)]
+    inner = set(parents.tolist())
+    ends = [row for row in range(count) if row not in inner]
+    assert len(ends) <= LEAVES, "a tree with more leaves than there are sequences"
+    for number, end in enumerate(ends):
+        own = [number, *(range(len(ends), LEAVES) if not number else ())]
+        row = end
+        while row >= 0:
+            found[row] += own
+            row = int(parents[row])
+    return [sorted(each) for each in found]
+
+
+def _depths(parents: NDArray[np.int32]) -> list[int]:
+    """Rows above every row."""
+    found: list[int] = []
+    for parent in parents.tolist():
+        found.append(found[parent] + 1 if parent >= 0 else 0)
+    return found

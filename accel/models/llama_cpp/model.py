@@ -1,0 +1,139 @@
+"""A GGUF file as llama.cpp computes it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import ForwardBatch
+from accel.errors import BackendDied
+from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.llama_cpp.context import LEAVES, PIECE
+from accel.models.llama_cpp.process import WorkerProcess
+
+WIDTHS = (1, 4, 8, 12, 16, 32)
+"""Rows between which the library changes its kernels."""
+
+
+class LlamaCppModel(Model):
+    """A model in a worker's process. ``layers`` go to a GPU where the library has one, -1 for
+    all."""
+
+    def __init__(self, path: Path, threads: int, layers: int = -1) -> None:
+        """Raises UnsupportedModel or OutOfMemory."""
+        self._worker = WorkerProcess(path, threads, layers)
+        about = self._worker.start()
+        self.vocabulary_size = about["vocabulary"]
+        self.max_positions = about["positions"]
+        self.end_tokens = frozenset(about["ends"])
+        self.has_accelerator: bool = about["offloads"]
+        self.system: str = about["system"]
+        """What the library says of itself and of the processor."""
+        self.dtype = "gguf"
+        self.device = "llama.cpp"
+        kind = BatchKind.PLAIN if about["recurrent"] else BatchKind.TREE
+        self.capability = Capability(kind, leaves=LEAVES, widths=WIDTHS)
+        self._numbers = count()
+        weakref.finalize(self, self._worker.end)
+
+    def computes_rows_of(self, width: int) -> None:
+        """Decode by forwards of so many rows from now on: kernels for other numbers round
+        otherwise, and the text of a request must not depend on its drafts."""
+        self.capability = Capability(self.capability.kind, leaves=LEAVES, widths=(width,))
+
+    def new_cache(self, capacity: int) -> Cache:
+        return LlamaCppCache(self._worker, next(self._numbers), capacity)
+
+    def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
+        (cache,) = caches
+        assert isinstance(cache, LlamaCppCache)
+        return cache.forward(batch)
+
+
+class LlamaCppCache(Cache):
+    """A context of the library, made with the first forward."""
+
+    def __init__(self, worker: WorkerProcess, number: int, capacity: int) -> None:
+        self._worker, self._number, self._capacity = worker, number, capacity
+        self._generation = -1
+        self._nbytes = 0
+        self._finalize = weakref.finalize(self, worker.forget, number)
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes
+
+    def reserve(self, rows: int) -> None:
+        self._open()
+        if not self._nbytes or self.length + rows > self._capacity:
+            self._capacity, self._nbytes = self._worker.call("reserve", self._number, rows)
+
+    def commit(self, path: Sequence[int]) -> None:
+        self._worker.send("commit", self._number, list(path))
+        self.length += len(path)
+
+    def trim(self, length: int) -> None:
+        if length < self.length or length:
+            self._open()
+            length = min(length, self.length)
+            self.length = self._worker.call("trim", self._number, length)
+
+    def pretend(self, length: int) -> None:
+        assert not self.length, "a cache that holds text need not pretend"
+        self.reserve(length)
+        while self.length < length:
+            rows = min(PIECE, length - self.length)
+            above = np.arange(-1, rows - 1, dtype=np.int32)
+            self._forward(np.zeros(rows, np.int32), above, rows, rows)
+            self.commit(range(rows))
+
+    def forward(self, batch: ForwardBatch) -> Logits:
+        """See ``base.Model.forward``."""
+        self._open()
+        self.reserve(len(batch))
+        found = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
+        return _RemoteLogits(found, self)
+
+    def row(self, index: int) -> NDArray[np.float32]:
+        """The numbers of a row of the last forward, float32 [vocabulary]."""
+        data: bytes = self._worker.call("row", self._number, index)
+        return np.frombuffer(data, np.float32)
+
+    def _forward(
+        self, tokens: NDArray[np.int32], parents: NDArray[np.int32], first: int, meant: int
+    ) -> list[int]:
+        rows = np.ascontiguousarray(tokens, np.int32), np.ascontiguousarray(parents, np.int32)
+        found: list[int] = self._worker.call(
+            "forward", self._number, *(each.tobytes() for each in rows), first, meant
+        )
+        return found
+
+    def _open(self) -> None:
+        """Make the context in the worker that runs now. Raises BackendDied where this one's text
+        went with an earlier worker: the cache is empty then."""
+        if self._generation == self._worker.generation:
+            return
+        lost, self.length = self.length, 0
+        self._worker.call("open", self._number, self._capacity)
+        self._generation, self._nbytes = self._worker.generation, 0
+        if lost:
+            raise BackendDied("llama.cpp was started again; the text so far is computed anew")
+
+
+class _RemoteLogits:
+    """Rows whose numbers are in the worker. See ``base.Logits``."""
+
+    def __init__(self, likeliest: list[int], cache: LlamaCppCache) -> None:
+        # The cache's rows are gone with it.
+        self._likeliest, self._cache = likeliest, cache
+
+    def argmax(self) -> Sequence[int]:
+        return self._likeliest
+
+    def row(self, index: int) -> NDArray[np.float32]:
+        return self._cache.row(index)

@@ -1,0 +1,103 @@
+"""The worker's process, as the model sees it: started when it is needed, again after it died."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
+from accel.models.llama_cpp.library import INSTALL, is_installed
+from accel.models.llama_cpp.worker import read_frame, write_frame
+
+
+class WorkerProcess:
+    """Calls into the worker of one model. Used by one thread at a time."""
+
+    def __init__(self, path: Path, threads: int, layers: int) -> None:
+        self._arguments = str(path), threads, layers
+        self._process: subprocess.Popen[bytes] | None = None
+        self.generation = 0
+        """Counts the processes that ended: what they held is gone."""
+        self._guard = threading.Lock()
+        self._over: deque[int] = deque()
+        """Lines of text that nobody holds any more."""
+
+    def start(self) -> dict[str, Any]:
+        """Load the model, in a new process where none runs; what ``Worker.about`` says.
+
+        Raises UnsupportedModel.
+        """
+        if not is_installed():
+            raise UnsupportedModel("llama.cpp is not installed", INSTALL)
+        self.end()
+        # Its standard error is ours: the last words of the library stand in the log.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "accel.models.llama_cpp.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            about: dict[str, Any] = self._exchange(("load", *self._arguments))
+        except BackendDied as died:
+            raise UnsupportedModel(
+                f"llama.cpp ended while it loaded {self._arguments[0]}", "use another file"
+            ) from died
+        return about
+
+    def call(self, name: str, *arguments: object) -> Any:
+        """The answer to a call. Raises BackendDied, OutOfMemory or UnsupportedModel."""
+        if self._process is None:
+            self.start()
+        return self._exchange((name, *arguments))
+
+    def forget(self, number: int) -> None:
+        """A line of text is over. May be called at any moment, also while a call is under way: the
+        worker is told before the next one."""
+        self._over.append(number)
+
+    def send(self, name: str, *arguments: object) -> None:
+        """A call without an answer. A worker that died meanwhile is found out by the next call."""
+        if self._process is not None and self._process.stdin is not None:
+            try:
+                write_frame(self._process.stdin, (name, *arguments))
+            except OSError:
+                return
+
+    def _exchange(self, frame: tuple[object, ...]) -> Any:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            while self._over:
+                write_frame(self._process.stdin, ("close", self._over.popleft()))
+            write_frame(self._process.stdin, frame)
+            problem, result = read_frame(self._process.stdout)
+        except (OSError, EOFError) as error:
+            code = self._process.wait()
+            self.end()
+            raise BackendDied(
+                f"llama.cpp ended with code {code}; it is started again with the next request"
+            ) from error
+        if problem is None:
+            return result
+        kind, message = problem
+        if kind == "MemoryError":
+            raise OutOfMemory(f"{message}; use a shorter context or a smaller model")
+        raise (UnsupportedModel if frame[0] == "load" else BackendDied)(message)
+
+    def end(self) -> None:
+        """End the process, if one runs."""
+        with self._guard:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        self.generation += 1
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        process.kill()
+        process.wait()

@@ -1,0 +1,140 @@
+"""The process that llama.cpp runs in: ``python -m accel.models.llama_cpp.worker``.
+
+Frames come in on standard input and go out on standard output: a length of four bytes, then a
+pickled tuple. Both ends are ours. Calls without an answer come before the call that waits for one,
+and what went wrong with them is its answer.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from typing import IO, Any
+
+import numpy as np
+
+from accel.models.llama_cpp.context import Context, LibraryFailed
+from accel.models.llama_cpp.library import last_complaints, load_library
+
+_LENGTH = struct.Struct("<I")
+
+
+def write_frame(stream: IO[bytes], value: object) -> None:
+    """Send a value."""
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> Any:
+    """The next value. Raises EOFError when the other end is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    data = stream.read(_LENGTH.unpack(head)[0])
+    return pickle.loads(data)
+
+
+class Worker:
+    """One model and its contexts, by number."""
+
+    def __init__(self, path: str, threads: int, layers: int) -> None:
+        self._library, self._threads = load_library(), threads
+        params = self._library.llama_model_default_params()
+        params.n_gpu_layers = layers
+        self._model = self._library.llama_model_load_from_file(path.encode(), params)
+        if not self._model:
+            raise LibraryFailed(f"llama.cpp does not load {path}: {last_complaints()}")
+        self._contexts: dict[int, Context] = {}
+
+    def about(self) -> dict[str, Any]:
+        """What the library says of the model and of itself."""
+        library = self._library
+        vocabulary = library.llama_model_get_vocab(self._model)
+        return {
+            "vocabulary": library.llama_vocab_n_tokens(vocabulary),
+            "positions": library.llama_model_n_ctx_train(self._model),
+            "ends": [
+                token
+                for token in range(library.llama_vocab_n_tokens(vocabulary))
+                if library.llama_vocab_is_eog(vocabulary, token)
+            ],
+            "recurrent": bool(
+                library.llama_model_is_recurrent(self._model)
+                or library.llama_model_is_hybrid(self._model)
+            ),
+            "offloads": bool(library.llama_supports_gpu_offload()),
+            "system": library.llama_print_system_info().decode("utf-8", "replace"),
+        }
+
+    def open(self, number: int, capacity: int) -> None:
+        """A new line of text."""
+        self._contexts[number] = Context(self._library, self._model, capacity, self._threads)
+
+    def close(self, number: int) -> None:
+        """A line of text is over."""
+        if context := self._contexts.pop(number, None):
+            context.close()
+
+    def reserve(self, number: int, rows: int) -> tuple[int, int]:
+        """See ``Context.reserve``; its capacity, and the bytes that it holds."""
+        context = self._contexts[number]
+        context.reserve(rows)
+        return context.capacity, context.nbytes
+
+    def forward(self, number: int, tokens: bytes, parents: bytes, first: int, meant: int) -> Any:
+        """See ``Context.forward``."""
+        rows, above = (np.frombuffer(data, np.int32) for data in (tokens, parents))
+        return self._contexts[number].forward(rows, above, first, meant)
+
+    def row(self, number: int, index: int) -> bytes:
+        """See ``Context.row``."""
+        return self._contexts[number].row(index)
+
+    def commit(self, number: int, path: list[int]) -> None:
+        """See ``Context.commit``."""
+        self._contexts[number].commit(path)
+
+    def trim(self, number: int, length: int) -> int:
+        """See ``Context.trim``."""
+        return self._contexts[number].trim(length)
+
+
+CALLS = frozenset({"about", "open", "close", "reserve", "forward", "row", "commit", "trim"})
+UNANSWERED = frozenset({"close", "commit"})
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    # What the library prints must not stand between answers.
+    os.dup2(2, 1)
+    worker: Worker | None = None
+    failed: tuple[str, str] | None = None
+    while True:
+        try:
+            name, *arguments = read_frame(requests)
+        except EOFError:
+            return
+        try:
+            if name == "load":
+                worker = Worker(*arguments)
+                result: Any = worker.about()
+            else:
+                assert worker is not None
+                assert name in CALLS, name
+                result = getattr(worker, name)(*arguments)
+            problem = None
+        except Exception as error:
+            result, problem = None, (type(error).__name__, str(error))
+        if name in UNANSWERED:
+            failed = failed or problem
+            continue
+        problem, failed = failed or problem, None
+        write_frame(answers, (problem, result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""llama.cpp as a backend, in its own process. Skipped where llama-cpp-python is not installed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import conformance
+import numpy as np
+import pytest
+from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
+from gguf_writer import write_gguf
+
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.errors import BackendDied, UnsupportedModel
+from accel.models.llama_cpp import context
+from accel.models.llama_cpp.context import LEAVES
+from accel.models.llama_cpp.library import is_installed
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.fixed_width import fixed_width
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.text.tokenizer import Tokenizer
+
+installed = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+WIDTH = 8
+
+
+def saved(path: Path, kind: str = "qwen2", matrices: str = "F16") -> Path:
+    """A small file that the library takes: it wants at least one merge."""
+    module = random_module(kind)
+    about = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
+    tokens = about["tokenizer.ggml.tokens"]
+    place = next(i for i, token in enumerate(tokens) if token.startswith("[PAD"))
+    tokens[place], about["tokenizer.ggml.token_type"][place] = "ab", 1
+    about["tokenizer.ggml.merges"] = ["a b"]
+    return write_gguf(path, about, gguf_tensors(module, matrices))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("llama-cpp") / "m.gguf")
+
+
+@pytest.fixture(scope="module")
+def model(file: Path) -> LlamaCppModel:
+    model = LlamaCppModel(file, threads=1)
+    model.computes_rows_of(WIDTH)
+    return model
+
+
+@pytest.fixture(scope="module")
+def engine(model: LlamaCppModel, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    costs = ForwardCosts([256], [WIDTH], np.array([[1e-3]]))
+    planner = Planner(costs, WIDTH, widths=(WIDTH,))
+    return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
+
+
+CHECKS = ("chains", "trees", "likeliest", "trims", "rejected_rows", "memory")
+
+
+@installed
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_passes_the_checks_of_every_backend(model: LlamaCppModel, check: str, seed: int) -> None:
+    getattr(conformance, f"check_{check}")(model, seed)
+
+
+class RandomDrafter:
+    """Drafts whatever: right tokens, wrong ones, and several branches."""
+
+    def __init__(self, truth: TokenArray, seed: int) -> None:
+        self._truth, self._random = truth, np.random.default_rng(seed)
+        self._place = 0
+
+    def begin(self, _request: Any) -> None:
+        self._place = 0
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        count = int(self._random.integers(0, max_nodes + 1))
+        tokens = self._random.integers(0, 256, count).astype(np.int32)
+        parents = np.array([int(self._random.integers(-1, node + 0)) for node in range(count)])
+        right = int(self._random.integers(0, count + 1))
+        ahead = self._truth[self._place : self._place + right]
+        # A right branch that is not the first: rows that are kept stand behind rejected ones.
+        above, order = -1, sorted(self._random.permutation(count)[: len(ahead)].tolist())
+        for node, token in zip(order, ahead.tolist(), strict=True):
+            tokens[node], parents[node], above = token, above, node
+        tree = DraftTree.chain(tokens, Source.PROMPT, 0.9)
+        tree.parents = parents.astype(np.int32)
+        return tree
+
+    def commit(self, _tree: DraftTree, _path: list[int], tokens: TokenArray) -> None:
+        self._place += len(tokens)
+
+
+def written(engine: Engine, prompt: TokenArray, drafter: Any) -> list[int]:
+    request = GenerationRequest(prompt, max_tokens=40, drafter=drafter, plan=False)
+    return [token for chunk in engine.generate(request, engine.session()) for token in chunk.tokens]
+
+
+@installed
+def test_drafts_change_no_token(engine: Engine) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    prompts = np.random.default_rng(seed)
+    for number in range(20):
+        prompt = prompts.integers(0, 256, int(prompts.integers(5, 90))).astype(np.int32)
+        plain = written(engine, prompt, None)
+        drafter = RandomDrafter(np.array(plain, np.int32), seed + number)
+        assert written(engine, prompt, drafter) == plain
+
+
+@installed
+def test_a_killed_library_costs_the_running_request_alone(file: Path) -> None:
+    model = LlamaCppModel(file, threads=1)
+    text = np.arange(20, dtype=np.int32)
+    cache = model.new_cache(64)
+    expected = conformance.one_by_one(model, text)
+    conformance.feed(model, cache, text[:10])
+    process = model._worker._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(BackendDied, match="started again"):
+        conformance.feed(model, cache, text[10:])
+    with pytest.raises(BackendDied, match="computed anew"):
+        conformance.feed(model, cache, text[10:])
+    assert cache.length == 0
+    conformance.feed(model, cache, text[:-1])
+    found = conformance.numbers(model, conformance.chain_batch(text[-1:], 0), cache)
+    conformance.close(found, expected[-1:])
+
+
+@installed
+def test_a_file_that_the_library_refuses_says_why(tmp_path: Path, file: Path) -> None:
+    broken = tmp_path / "m.gguf"
+    broken.write_bytes(file.read_bytes()[:4000])
+    with pytest.raises(UnsupportedModel, match=r"llama\.cpp does not load .*m\.gguf: "):
+        LlamaCppModel(broken, threads=1)
+
+
+@installed
+def test_an_engine_opens_a_file_by_llama_cpp(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    engine = Engine.load(file, backend="llama-cpp", threads=1)
+    assert engine.form == "llama.cpp"
+    assert engine.model.capability.widths is not None
+    assert len(engine.model.capability.widths) == 1
+    assert len(written(engine, np.arange(30, dtype=np.int32), None)) > 0
+    # Without being asked, it computes what we do not.
+    assert Engine.load(file, dtype="fp32").form != "llama.cpp"
+
+
+def test_without_the_library_it_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accel.model_folder.is_installed", lambda: False)
+    with pytest.raises(UnsupportedModel, match=r"pip install 'redraft\[llama-cpp\]'"):
+        Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp")
+
+
+def test_leaves_are_those_below_a_row() -> None:
+    parents = np.array([-1, 0, 0, 1, 1, 2], np.int32)
+    found = context._leaves(parents)
+    spare = list(range(3, LEAVES))
+    assert found == [[0, 1, 2, *spare], [0, 1, *spare], [2], [0, *spare], [1], [2]]
+    assert context._depths(parents) == [0, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "width"),
+    [
+        ([10.0, 10.5, 11.0, 11.5, 12.0, 13.0], 32),
+        ([10.0, 20.0, 40.0, 60.0, 80.0, 160.0], 4),
+        ([10.0, 40.0, 80.0, 120.0, 160.0, 320.0], 1),
+    ],
+)
+def test_the_width_is_what_brings_most_tokens_a_second(seconds: list[float], width: int) -> None:
+    costs = ForwardCosts([256], [1, 4, 8, 12, 16, 32], np.array([seconds]) * 1e-3)
+    assert fixed_width(costs) == width
