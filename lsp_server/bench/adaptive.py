@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.bench.completion import add_case_arguments, add_model_arguments, load_cases
+from lsp_server.bench.dtypes import settle_dtype
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from accel.verification.sampling import Sampling
     from lsp_server.bench import report
 
+    settle_dtype(args)
     sizes = _sizes(args.k)
     sampling = Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
     cases = load_cases(args)

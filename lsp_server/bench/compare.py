@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.bench.compare_page import written
-from lsp_server.bench.dtypes import DTYPES, FASTEST
+from lsp_server.bench.dtypes import DTYPES, FASTEST, STORED, is_gguf_file
 from lsp_server.errors import BenchError
 
 Document = dict[str, Any]
@@ -155,7 +155,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.cases.is_dir():
         raise BenchError(f"{args.cases} is no folder; give the folder of the case files")
     args.draft_model = find_draft_model(args.draft_model, args.model)
-    args.dtype = args.dtype or _fastest_dtype(args)
+    stored = STORED if is_gguf_file(args.model) else None
+    args.dtype = args.dtype or stored or _fastest_dtype(args)
     documents: dict[str, Document] = {}
     for column in columns:
         documents[column.heading] = _kept(column, args, rows)

@@ -12,8 +12,9 @@ from lsp_server.bench.completion_targets import (
     known_methods,
     measure_model,
     measure_replay,
+    target_of,
 )
-from lsp_server.bench.dtypes import DTYPES, FASTEST
+from lsp_server.bench.dtypes import CHOICES, DTYPES, FASTEST, settle_dtype
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         choices=("replay", "model"),
-        default="replay",
-        help="replay: the reference is the model's output; model: a real model decodes",
+        help="replay: the reference is the model's output; model: a real model decodes; replay "
+        "where it is left out, unless a method needs a model",
     )
     parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
     parser.add_argument("--max-nodes", type=int, default=64, help="nodes of a draft tree at most")
@@ -196,8 +197,15 @@ def add_hf_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which model runs and how."""
-    parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
-    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
+    parser.add_argument(
+        "--model", metavar="PATH", help="model folder or GGUF file; else the embedded model"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=CHOICES,
+        help="of weights and KV cache; fp32 where it is left out, of a GGUF file the weights as "
+        "they are stored",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
 
@@ -210,6 +218,8 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.bench import plots, report
     from lsp_server.bench.methods import choose
 
+    args.target = target_of(args.target, args.methods)
+    settle_dtype(args)
     known = known_methods(args.target)
     choose(args.methods or "", known, "--methods")
     choose(args.skip, known, "--skip")

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.engine import Engine
+from accel.peers.child_process import ChildProcess
 from accel.verification.sampling import Sampling
 from lsp_server.bench.completion_model import Decoder, EngineDecoder, HfDecoder
 from lsp_server.bench.hf_peers import HF_MODES, OTHER_DTYPE, HfPeers
-from lsp_server.bench.methods import PLAIN, PLANNED, MakeDrafter
+from lsp_server.bench.llama_cpp_decoders import llama_cpp_decoders, open_llama_cpp
+from lsp_server.bench.methods import LLAMA_CPP, LLAMA_CPP_NGRAM, PLAIN, PLANNED, MakeDrafter
 
 
 @dataclass(slots=True)
@@ -27,6 +29,13 @@ class Decoders:
     """transformers' plain decoding in the engine's dtype; None where it samples."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Threads and dtypes, for the document."""
+    llama_cpp: ChildProcess | None = None
+    """Where a method is of llama.cpp."""
+
+    def close(self) -> None:
+        """End the processes of peers."""
+        if self.llama_cpp is not None:
+            self.llama_cpp.close()
 
 
 def make_decoders(
@@ -40,7 +49,14 @@ def make_decoders(
     peers = HfPeers(args, engine, list(drafters))
     made = Decoders(checks=peers.checks(greedy=sampling.greedy))
     for name, make in drafters.items():
-        if name in HF_MODES:
+        if name in (LLAMA_CPP, LLAMA_CPP_NGRAM):
+            made.llama_cpp = made.llama_cpp or open_llama_cpp(args, sampling)
+            chains = llama_cpp_decoders(made.llama_cpp, name)
+            made.methods |= chains
+            # It owes our text nothing; its chains owe that of its own plain decoding.
+            owed = LLAMA_CPP if name != LLAMA_CPP and LLAMA_CPP in drafters else None
+            made.checks |= dict.fromkeys(chains, owed)
+        elif name in HF_MODES:
             made.methods[name] = HfDecoder(peers.in_dtype(peers.dtype), HF_MODES[name], sampling)
         else:
             made.methods[name] = EngineDecoder(
@@ -53,7 +69,7 @@ def make_decoders(
             )
     for name, peer in peers.plain().items():
         made.baselines[name] = HfDecoder(peer, "plain", sampling)
-    if not args.one_dtype:
+    if not args.one_dtype and engine.dtype in OTHER_DTYPE:
         dtype = OTHER_DTYPE[engine.dtype]
         other = Engine.load(args.model, dtype=dtype, threads=args.threads, device=args.device)
         made.baselines[f"{PLAIN} {dtype}"] = EngineDecoder(
@@ -62,4 +78,6 @@ def make_decoders(
     if sampling.greedy and not args.no_hf:
         made.hf_plain = peers.plain_name(engine.dtype)
     made.settings = {"threads": engine.threads, "transformers": peers.told()}
+    if made.llama_cpp is not None:
+        made.settings[LLAMA_CPP] = made.llama_cpp.call("about")
     return made

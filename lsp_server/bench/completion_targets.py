@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.bench.dtypes import DTYPES
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def measure_model(
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
     from lsp_server.bench.hf_peers import HF_GENERATE
+    from lsp_server.bench.llama_cpp_decoders import add_chains, with_best_chain
     from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model, without_hf
     from lsp_server.bench.tolerance import Tolerance
 
@@ -96,14 +98,19 @@ def measure_model(
     if args.prompt == "repocoder":
         every = _iterated(every, args, engine, datastores)
     repeated = cases * args.repeat
-    measured = decoded(args, repeated, every, datastores, engine, progress, decoders, tolerance)
+    try:
+        measured = decoded(args, repeated, every, datastores, engine, progress, decoders, tolerance)
+    finally:
+        decoders.close()
     measurements = [each for each in measured if each.method not in tolerance.failed]
     compared = [each for each in measurements if each.method in decoders.methods]
+    compared, chain_speeds = with_best_chain(compared)
     document = {
         **report.results(compared, missing | tolerance.failed),
         **_circumstances(args, engine.name, engine.dtype),
         **decoders.settings,
     }
+    add_chains(document, chain_speeds)
     baselines = (PLAIN, HF_GENERATE, *decoders.baselines)
     plain = [each for each in measurements if each.method in baselines]
     report.add_speedups(document, plain)
@@ -194,6 +201,15 @@ def load_datastores(
     return CaseDatastores(tokenizer, files)
 
 
+def target_of(target: str | None, methods: str | None) -> str:
+    """``--target``, and where it was left out: replay, unless a method needs a model."""
+    from lsp_server.bench.methods import DECODABLE, REPLAYABLE
+
+    wanted = {name.strip() for name in (methods or "").split(",")}
+    needs_model = wanted & (set(DECODABLE) - set(REPLAYABLE))
+    return target or ("model" if needs_model else "replay")
+
+
 def known_methods(target: str) -> list[str]:
     """Methods of a target; the names alone, nothing is loaded."""
     from lsp_server.bench.methods import DECODABLE, REPLAYABLE
@@ -268,6 +284,8 @@ def _iterated(
 def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
     from accel.models.random_weights import planner_of_shape
 
+    if args.dtype not in DTYPES:
+        raise BenchError(f"--shape has weights in {' or '.join(DTYPES)}; give --dtype one of them")
     task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
     planner = planner_of_shape(args.shape, args.dtype, args.threads)
     progress.remove_task(task)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.bench.completion import MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
-from lsp_server.bench.dtypes import DTYPES
+from lsp_server.bench.dtypes import CHOICES, settle_dtype
 from lsp_server.bench.edit_setup import (
     SAID,
     chosen_cases,
@@ -86,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
     )
-    parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
+    parser.add_argument("--model", metavar="PATH", help="model folder or GGUF file; else the "
+                        "embedded model")  # fmt: skip
     parser.add_argument(
         "--draft-model",
         metavar="DIR",
@@ -98,7 +99,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--draft-sft", type=Path, metavar="DIR", help="the draft model tuned with --loss all"
     )
-    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of weights and KV cache")
+    parser.add_argument(
+        "--dtype",
+        choices=CHOICES,
+        help="of weights and KV cache; fp32 where it is left out, of a GGUF file the weights as "
+        "they are stored",
+    )
     add_hf_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
@@ -130,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.bench import edit_plot, report
 
     _check(args)
+    settle_dtype(args)
     cases = chosen_cases(args)
     with report.progress() as progress:
         measure = _replayed if args.target == "replay" else _decoded

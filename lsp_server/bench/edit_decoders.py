@@ -46,7 +46,7 @@ def make_decoders(
             )
     for name, peer in peers.plain().items():
         made.baselines[name] = HfEdits(peer, "plain", engine, sampling)
-    if not args.one_dtype:
+    if not args.one_dtype and engine.dtype in OTHER_DTYPE:
         dtype = OTHER_DTYPE[engine.dtype]
         other = Engine.load(args.model, dtype=dtype, threads=args.threads, device=args.device)
         plainly = EditMethod(lambda: None)

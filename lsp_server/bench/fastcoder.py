@@ -17,6 +17,7 @@ from lsp_server.bench.completion import (
     load_cases,
 )
 from lsp_server.bench.completion_targets import decoded, load_datastores, replayed, sampling_of
+from lsp_server.bench.dtypes import settle_dtype
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -66,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print the tables and write the document. Raises BenchError."""
     from lsp_server.bench import report
 
+    args.target = args.target or "replay"
+    settle_dtype(args)
     cases = load_cases(args)
     parts = PARTS if args.part == "all" else (args.part,)
     rows = {part: _rows(args, cases, part) for part in parts}

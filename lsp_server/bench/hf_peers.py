@@ -42,7 +42,7 @@ class HfPeers:
             raise BenchError(f"--no-hf leaves transformers out; take {own[0]} out of --methods")
         self._loaded: dict[str, HfGenerate] = {}
         self._names = names
-        self.dtype: str = engine.dtype
+        self.dtype: str = engine.dtype if engine.dtype in OTHER_DTYPE else "bf16"
         """Of the methods that transformers decodes."""
         if args.hf_dtype == FASTEST and not args.no_hf:
             self.dtype = min(OTHER_DTYPE, key=lambda dtype: self.in_dtype(dtype).step_s)
@@ -67,7 +67,7 @@ class HfPeers:
         """By name: plain decoding in every dtype of the run that is no method of it."""
         if self._args.no_hf:
             return {}
-        dtypes = [self._engine.dtype]
+        dtypes = [self._engine.dtype if self._engine.dtype in OTHER_DTYPE else self.dtype]
         if HF_MODES.keys() & set(self._names):
             dtypes.append(self.dtype)
         if not self._args.one_dtype and self._engine.dtype in OTHER_DTYPE:

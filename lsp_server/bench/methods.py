@@ -33,6 +33,10 @@ HF_METHODS = ("hf-generate", "hf-prompt-lookup", "standard-sd")
 """Methods that transformers' own ``generate`` decodes where there is a model."""
 
 
+LLAMA_CPP, LLAMA_CPP_NGRAM = "llama-cpp", "llama-cpp-ngram"
+"""Methods that llama.cpp decodes, on the same GGUF file."""
+
+
 @dataclass(frozen=True, slots=True)
 class MethodSetup:
     """What the methods are built from, the same for all."""
@@ -204,6 +208,14 @@ def _sdsat(setup: MethodSetup) -> MakeDrafter:
     return lambda: SdsatDrafter(target, sampling=setup.sampling)
 
 
+def _llama_cpp(setup: MethodSetup) -> MakeDrafter:
+    """llama.cpp itself decodes: nothing drafts in our engine."""
+    from accel.peers.llama_cpp import check_installed
+
+    check_installed()
+    return lambda: None
+
+
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
     from accel.drafting.draft_model import DraftModelDrafter
     from accel.errors import UnsupportedModel
@@ -260,6 +272,8 @@ DRAFTERS.update(
         "draft-model": _draft_model,
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
+        LLAMA_CPP: _llama_cpp,
+        LLAMA_CPP_NGRAM: _llama_cpp,
     }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))
