@@ -152,9 +152,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
     document = ls.documents.find(params.text_document.uri)
     if document is None or not ls.settings.enabled:
         return []
-    if not inactive_reason(ls, document):
-        cursor = params.range.end
-        ls.completion.placed(document.uri, lambda: cursor_at(ls, document, cursor).ask)
+    _place(ls, document, params.range.end)
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
     where = Where(document, params.range, list(params.context.diagnostics), only)
     return code_actions(
@@ -165,6 +163,18 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
     )
+
+
+def cursor_shown(ls: RedraftServer, params: Any) -> None:
+    """``redraft/cursor``: where the cursor is in a document that the user sees."""
+    document, position = _named_place(ls, params)
+    _place(ls, document, position)
+
+
+def _place(ls: RedraftServer, document: Document, position: types.Position) -> None:
+    """The prompt is computed where the cursor of an opened document is."""
+    if not inactive_reason(ls, document):
+        ls.completion.placed(document.uri, lambda: cursor_at(ls, document, position).ask)
 
 
 async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.CodeAction:
@@ -230,6 +240,7 @@ def register(ls: RedraftServer) -> None:
         types.WINDOW_WORK_DONE_PROGRESS_CANCEL: cancel_progress,
         "redraft/edit": edit,
         "redraft/prepareEdit": prepare_edit,
+        "redraft/cursor": cursor_shown,
         "redraft/status": status,
         "redraft/explain": explain,
         "redraft/measurements": measurements,

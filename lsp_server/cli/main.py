@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
             "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),
+            "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
             "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
             "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
             "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),

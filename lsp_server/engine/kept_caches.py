@@ -7,10 +7,11 @@ once more before it is written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.engine.kv_files import KvFile, KvFiles
-from lsp_server.engine.kv_folder import kv_folder, kv_name
+from lsp_server.engine.kv_folder import kv_name
 from lsp_server.held_back import may_hold_secrets
 from lsp_server.version import VERSION
 
@@ -83,9 +84,9 @@ class KeptCaches:
         return kv_name(*document, self._model)
 
 
-def kept_caches_of(engine: Engine, megabytes: int) -> KeptCaches | None:
-    """Those of a model in the user's cache folder; None where there are to be none."""
-    files = KvFiles(kv_folder(), megabytes << 20)
+def kept_caches_of(engine: Engine, megabytes: int, folder: Path) -> KeptCaches | None:
+    """Those of a model in a folder; None where there are to be none."""
+    files = KvFiles(folder, megabytes << 20)
     files.evict()
     if not megabytes or not engine.model.fingerprint:
         return None

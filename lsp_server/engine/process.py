@@ -42,6 +42,7 @@ from lsp_server.engine.generating import (
 )
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
+from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
@@ -94,11 +95,14 @@ class EngineService:
         adaptive_tokens: bool = False,
         draft_model: str | Path | None = None,
         disk_cache_megabytes: int | None = None,
+        disk_cache_folder: Path | None = None,
     ) -> None:
         """``adaptive_tokens``: draft completions by the model's own, where it has such.
         ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
-        ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was."""
+        ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was.
+        ``disk_cache_folder``: where, in place of the user's cache folder."""
         self._disk_cache_megabytes = disk_cache_megabytes
+        self._disk_cache_folder = disk_cache_folder
         self._begun: set[tuple[str, str]] = set()
         """Documents, by workspace and path, whose caches on disk were looked for."""
         self._wants_adaptive = adaptive_tokens
@@ -163,7 +167,8 @@ class EngineService:
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
         self._history = History()
         if self._disk_cache_megabytes is not None:
-            self._kept_caches = kept_caches_of(self.engine, self._disk_cache_megabytes)
+            folder = self._disk_cache_folder or kv_folder()
+            self._kept_caches = kept_caches_of(self.engine, self._disk_cache_megabytes, folder)
 
     # Workspaces and buffers
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from accel.batch import chain_batch
-from lsp_server.engine import kept_caches, kv_folder
+from lsp_server.engine import kv_folder
 from lsp_server.engine.jobs import CompletionJob, Snippet
+from lsp_server.engine.kept_caches import kept_caches_of
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.process import EngineService
 
@@ -105,8 +106,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in (kept_caches, kv_folder):
-        monkeypatch.setattr(module, "kv_folder", lambda: tmp_path / "kv")
+    monkeypatch.setattr(kv_folder, "kv_folder", lambda: tmp_path / "kv")
     return tmp_path / "kv"
 
 
@@ -127,7 +127,7 @@ class Restarted:
         service._sessions.clear()
         service._begun.clear()
         service.close_buffer("", "a.py")
-        service._kept_caches = kept_caches.kept_caches_of(service.engine, megabytes)
+        service._kept_caches = kept_caches_of(service.engine, megabytes, kv_folder.kv_folder())
 
     def write(self, job: CompletionJob = JOB) -> str:
         """The completion of a job; ``left``: tokens of its prompt that were computed."""

@@ -176,6 +176,7 @@ async def plant(editor: Editor, generator: random.Random) -> list[str]:
     assert "held back" in await editor.ask("redraft/explain", place)
     assert "select the lines" in await editor.edit(uri, 0)
     editor.tell("redraft/prepareEdit", {"textDocument": {"uri": uri}, "range": span})
+    editor.tell("redraft/cursor", place)
     actions = {"textDocument": {"uri": uri}, "range": span, "context": {"diagnostics": []}}
     titles = [one["title"] for one in await editor.ask("textDocument/codeAction", actions)]
     assert titles[-1] == "Redraft: allow this file"
@@ -311,6 +312,46 @@ def test_a_file_that_becomes_ignored_leaves_the_others(folder: Path) -> None:
         assert "plum_of_build" not in editor.sent
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("how", ["redraft/cursor", "a code action"])
+def test_an_opened_document_is_read_and_none_that_is_held_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """First from its start, then where the cursor is said to be."""
+    for name in ("OPENED_S", "REST_S"):
+        monkeypatch.setattr(f"lsp_server.completion.provider.{name}", 0.01)
+    value = f"ghp_{word(random.Random(8), 36)}"
+
+    async def scene() -> None:
+        editor = Editor(folder)
+        await editor.start()
+
+        async def read(count: int) -> list[dict[str, Any]]:
+            while True:
+                frames = [one for one in editor.engine.frames if one["op"] == "prefill"]
+                if len(frames) >= count:
+                    return [frame["job"] for frame in frames]
+                await asyncio.sleep(0.001)
+
+        uri, hidden = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/hidden.py"
+        editor.open(hidden, f"key = '{value}'\n")
+        editor.open(uri, "a = 1\n\nb = 2\n")
+        assert [(job["path"], job["opening"]) for job in await read(1)] == [("a.py", True)]
+        for one in (hidden, uri):
+            place = {"line": 1, "character": 0}
+            document = {"textDocument": {"uri": one}}
+            if how == "redraft/cursor":
+                editor.tell(how, {**document, "position": place})
+            else:
+                span = {"range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+                await editor.ask("textDocument/codeAction", {**document, **span})
+        jobs = await read(2)
+        assert [job["path"] for job in jobs] == ["a.py", "a.py"]
+        assert (jobs[1]["prefix"], jobs[1]["suffix"]) == ("a = 1\n", "\nb = 2\n")
+        assert value not in editor.sent
+
+    asyncio.run(asyncio.wait_for(scene(), 20))
 
 
 @pytest.mark.parametrize("secret", [False, True])

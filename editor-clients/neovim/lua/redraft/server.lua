@@ -12,6 +12,17 @@ local function capabilities()
   return all
 end
 
+--- Tells the server where the cursor is, so that it reads the text there before the first key.
+---@param bufnr integer
+local function show_cursor(bufnr)
+  local client = require('redraft.client')
+  local owner = client.of_buffer(bufnr)
+  if not owner or bufnr ~= vim.api.nvim_get_current_buf() then
+    return
+  end
+  client.notify(owner, 'redraft/cursor', vim.lsp.util.make_position_params(0, owner.offset_encoding))
+end
+
 --- The configuration for vim.lsp.config(), vim.lsp.start() or lsp/redraft.lua.
 ---@return vim.lsp.ClientConfig
 function M.config()
@@ -41,6 +52,10 @@ function M.config()
     on_attach = function(client, bufnr)
       require('redraft.restart').attached(client, bufnr)
       require('redraft.inline').attach(bufnr)
+      -- What opens a file may put the cursor back where it was.
+      vim.schedule(function()
+        show_cursor(bufnr)
+      end)
     end,
     on_exit = function(code, signal)
       require('redraft.restart').exited(code, signal)
