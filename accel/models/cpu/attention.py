@@ -51,8 +51,8 @@ from accel.native.simd import (
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Numbers as the model's dtype has them: float32, or the bits of bf16 as int16, in rows that are
-multiplied as ``matmul.row_dtype`` has them."""
+"""Numbers as they are kept: float32, or the bits of bf16 as int16 or of fp16 as uint16, in rows that
+are multiplied as ``matmul.row_dtype`` has them."""
 
 LOG2_E = float(np.log2(np.e))
 
@@ -78,7 +78,8 @@ class Kept(NamedTuple):
     """Keys and values of all rows.
 
     keys: [layers, kv_heads, capacity / 32, depth, 32], for each block of positions a matrix of
-    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. Of bf16, pairs along
+    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. float32, or bits of fp16
+    as uint16. Of bf16, pairs along
     depth (keys) and position (values) stand together: int16 with half the third-last and twice
     the last size. Values' pairs stand as ``lanes.store_in_order`` has shares.
     """

@@ -19,6 +19,7 @@ class CompiledCache(RowCache):
 
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
+        self._pair = 2 if self._dtype == np.int16 else 1
         self._make(capacity)
 
     @property
@@ -59,13 +60,13 @@ class CompiledCache(RowCache):
     def _committed(self, length: int) -> list[NDArray[Any]]:
         """Views of what holds the first ``length`` rows."""
         blocks = -(-length // BLOCK)
-        places = blocks * BLOCK * self._dtype.itemsize // 4
+        places = blocks * BLOCK // self._pair
         return [self.kept.keys[:, :, :blocks], self.kept.values[:, :, :, :places]]
 
     def _make(self, capacity: int) -> None:
         """Room of zeros: what lies behind the committed rows may be read with weight zero."""
         depth, blocks = self._shape.depth, -(-capacity // BLOCK)
-        pair = 4 // self._dtype.itemsize
+        pair = self._pair
         heads = (self._layers, self._shape.kv_heads)
         last = pair * BLOCK
         keys = zeros((*heads, blocks, depth // pair, last), self._dtype)
@@ -82,4 +83,4 @@ class CompiledCache(RowCache):
 
 
 def _words(array: NDArray[Any]) -> NDArray[Any]:
-    return array if array.dtype == np.float32 else array.view(np.int32)
+    return array.view(np.int32) if array.dtype == np.int16 else array

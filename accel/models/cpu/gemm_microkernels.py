@@ -19,6 +19,7 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     F32,
     FLOATS,
+    I16,
     I32,
     I64,
     LANES,
@@ -49,6 +50,9 @@ LEAST_PAIR, MOST_PAIR = (4, 6) if IS_WIDE else (1, 0)
 
 HALF = BLOCK // 2
 
+_HALVES = ir.VectorType(I16, LANES)
+"""Bits of fp16."""
+
 FAST_ROWS = 2
 """Rows that wait for memory: what is asked for is read soon, and asked for into the first level of
 caches. More rows take so long that it would stand there in the way of what they read meanwhile."""
@@ -70,6 +74,13 @@ def _part_of(builder: Any, pairs: Any, part: int) -> Any:
     """The first or second numbers of pairs of bf16, as float32."""
     moved = builder.and_(pairs, words(-65536)) if part else builder.shl(pairs, words(16))
     return builder.bitcast(moved, FLOATS)
+
+
+def _as_floats(builder: Any, weights: Any) -> Any:
+    """Weights [16], those of fp16 widened."""
+    if weights.type != _HALVES:
+        return weights
+    return builder.fpext(builder.bitcast(weights, ir.VectorType(ir.HalfType(), LANES)), FLOATS)
 
 
 def _multiply_add(builder: Any, total: Any, weights: Any, values: Any) -> Any:
@@ -110,8 +121,10 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
         signature = types.void(
             x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
         )
-        element, vector = (F32, FLOATS) if w.dtype == types.float32 else (I32, WORDS)
-        in_parts = w.dtype != types.float32 and not HAS_BF16
+        in_pairs = w.dtype == types.int32
+        element, vector = (I32, WORDS) if in_pairs else (F32, FLOATS)
+        weight, weights_of = (I16, _HALVES) if w.dtype == types.uint16 else (element, vector)
+        in_parts = in_pairs and not HAS_BF16
         is_wide = in_parts and x.dtype == types.int32
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -125,8 +138,8 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
                 return builder.mul(value, I64(count))
 
             inputs = start(0, element, arguments[1])
-            weights = start(3, element, arguments[4])
-            wanted = start(3, element, arguments[10])
+            weights = start(3, weight, arguments[4])
+            wanted = start(3, weight, arguments[10])
             sums = start(6, F32, arguments[7])
             starts = [builder.gep(inputs, [offset(x_stride, row)]) for row in range(rows)]
             panels = [builder.gep(weights, [offset(w_stride, each)]) for each in range(blocks)]
@@ -143,8 +156,8 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
             for panel in panels:
                 for span in spans:
                     place = builder.add(offset(k, BLOCK), I64(span * LANES))
-                    at = builder.bitcast(builder.gep(panel, [place]), vector.as_pointer())
-                    loaded.append(builder.load(at, align=4))
+                    at = builder.bitcast(builder.gep(panel, [place]), weights_of.as_pointer())
+                    loaded.append(_as_floats(builder, builder.load(at, align=2)))
             for line in spans:
                 place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
                 prefetch(builder, builder.gep(wanted, [place]), level=1 if rows <= FAST_ROWS else 2)

@@ -21,7 +21,7 @@ from accel.models.cpu.forward import forward, steps_of
 from accel.models.cpu.layer_matrices import blocks_of, is_quantised
 from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, Walk, all_logits
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import Scratch, stored_dtype
+from accel.models.cpu.parts import Scratch, kept_dtype
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.worker import Side, side_of
@@ -83,7 +83,7 @@ class CompiledLlama(Model):
         return cls(decoder_of(module, quantised=quantised))
 
     def new_cache(self, capacity: int) -> Cache:
-        dtype = stored_dtype(self._weights)
+        dtype = kept_dtype(self._weights)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
@@ -151,7 +151,7 @@ class CompiledLlama(Model):
     def _room_of_thread(self) -> tuple[Room, NDArray[np.float32]]:
         columns, _ = self._most
         logits = empty((len(self._walk.block), COLUMNS), np.float32)
-        return Room.of(columns, self._shape, stored_dtype(self._weights)), logits
+        return Room.of(columns, self._shape, kept_dtype(self._weights)), logits
 
     def _make_room(self, columns: int, rows: int) -> None:
         """Room for activations of so many rows, and attention to so many columns."""

@@ -40,7 +40,8 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import F32, I32
 
 Packed = NDArray[Any]
-"""float32 [blocks, in, 32], or pairs of bf16 as int32 [blocks, in / 2, 32]."""
+"""float32 [blocks, in, 32], bits of fp16 as uint16, the same, or pairs of bf16 as int32 [blocks,
+in / 2, 32]."""
 
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: weights arrive from
@@ -53,8 +54,10 @@ _SOON = _AHEAD if FIRST_LEVEL > 32 << 10 else _AHEAD // 2
 def row_dtype(dtype: Any) -> np.dtype[Any]:
     """What rows are kept as that a matrix of numbers stored as ``dtype`` is multiplied with: the
     same, or int32, bits of bf16 and zeros behind them, where no dot product takes pairs. To widen
-    them for every block would take longer than their products."""
+    them for every block would take longer than their products. With fp16 they are float32."""
     stored = np.dtype(dtype)
+    if stored == np.uint16:
+        return np.dtype(np.float32)
     return np.dtype(np.int32) if stored == np.int16 and not HAS_BF16 else stored
 
 
@@ -157,12 +160,15 @@ def multiply_in_order(
 
 @intrinsic
 def narrow(_context: Any, value: Any, like: Any) -> Any:
-    """A float32 as the array ``like`` holds it: itself, or the bits of bf16 as int16 or, in int32,
-    with zeros behind them, rounded to the nearest, ties to even."""
+    """A float32 as the array ``like`` holds it: itself, the bits of fp16 as uint16, or those of
+    bf16 as int16 or, in int32, with zeros behind them, rounded to the nearest, ties to even."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if like.dtype == types.float32:
             return arguments[0]
+        if like.dtype == types.uint16:
+            half = builder.fptrunc(arguments[0], ir.HalfType())
+            return builder.bitcast(half, ir.IntType(16))
         bits = builder.bitcast(arguments[0], I32)
         odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
         rounded = builder.add(bits, builder.add(odd, I32(0x7FFF)))
@@ -182,6 +188,8 @@ def wide(_context: Any, value: Any) -> Any:
             return arguments[0]
         if value == types.int32:
             return builder.bitcast(arguments[0], F32)
+        if value == types.uint16:
+            return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), F32)
         bits = builder.shl(builder.zext(arguments[0], I32), I32(16))
         return builder.bitcast(bits, F32)
 
@@ -195,12 +203,13 @@ def rounded_bits(numbers: NDArray[np.float32]) -> NDArray[np.int16]:
 
 
 def packed(weight: NDArray[Any]) -> Packed:
-    """A matrix [out, in] of float32, or of bf16 bits as int16, with zeros up to whole blocks."""
+    """A matrix [out, in] of float32, or of bits, fp16 as uint16 or bf16 as int16, with zeros up to
+    whole blocks."""
     rows, depth = weight.shape
     blocks = -(-rows // BLOCK)
     whole = np.zeros((blocks * BLOCK, depth), weight.dtype)
     whole[:rows] = weight
-    if weight.dtype == np.float32:
+    if weight.dtype != np.int16:
         return copied(whole.reshape(blocks, BLOCK, depth).transpose(0, 2, 1))
     assert depth % 2 == 0, "bf16 numbers stand in pairs"
     pairs = whole.reshape(blocks, BLOCK, depth // 2, 2).transpose(0, 2, 1, 3)

@@ -51,10 +51,11 @@ class Weights(NamedTuple):
     head: Matrices
 
 
-def stored_dtype(weights: Weights) -> np.dtype[Any]:
-    """What keys and values are kept as: as weights are, or float32 where these are quantised."""
+def kept_dtype(weights: Weights) -> np.dtype[Any]:
+    """What keys and values are kept as: as weights are, or the bits of fp16 where these are
+    quantised."""
     dtype = weights.embedding.dtype
-    return np.dtype(np.float32) if is_quantised(weights.embedding) else dtype
+    return np.dtype(np.uint16) if is_quantised(weights.embedding) else dtype
 
 
 class Scratch(NamedTuple):
@@ -76,7 +77,7 @@ class Scratch(NamedTuple):
     def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
         """Room for ``rows`` rows."""
         width = len(weights.norm)
-        dtype = row_dtype(stored_dtype(weights))
+        dtype = row_dtype(kept_dtype(weights))
         attended = shape.heads * shape.depth
         qkv, hidden = blocks_of(weights.qkv) * BLOCK, blocks_of(weights.gate_up) * BLOCK
         wide_rows = (rows, blocks_of(weights.output) * BLOCK)
@@ -199,7 +200,7 @@ __all__ = [
     "Weights",
     "add",
     "gate",
+    "kept_dtype",
     "normalise",
     "place_head",
-    "stored_dtype",
 ]
