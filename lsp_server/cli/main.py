@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
             "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
+            "projection": Command("lsp_server.bench.projection", "large models, by replay"),
             "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),
             "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
             "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),

@@ -1,0 +1,121 @@
+"""Texts that drafts are replayed on for a projection, and what the replays come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from accel.draft_tree import TokenArray
+from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
+from accel.peers.prompt_lookup import PromptLookupDrafter
+from accel.planning.planner import Planner
+from accel.replay import replay
+from lsp_server.bench import completion_replay, edit_cases
+from lsp_server.bench.completion_replay import Planned, Recorder
+
+if TYPE_CHECKING:
+    from accel.text.tokenizer import Tokenizer
+    from lsp_server.bench.cases import CompletionCase, EditCase
+    from lsp_server.bench.datastores import CaseDatastores
+
+LOOKUP_LONGEST = 2
+"""Of the n-grams of llama-cpp-python's lookup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a model would write, int32 [n], behind a prompt."""
+
+    request: DraftRequest
+    target: TokenArray
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts of one kind, and how a drafter for them is made that has seen none."""
+
+    texts: list[Text]
+    make: Callable[[], Drafter]
+    tokenizer: Tokenizer
+
+    @property
+    def tokens(self) -> int:
+        """Of all that is written."""
+        return sum(len(text.target) for text in self.texts)
+
+    def tokens_per_forward(self, rows: int) -> float:
+        """With trees that fill forwards of ``rows``, the pending token's among them."""
+        ran = [replay(self.make(), each.request, each.target, rows - 1) for each in self.texts]
+        return sum(each.tokens for each in ran) / sum(each.forwards for each in ran)
+
+    def looked_up_rows(self, draft_tokens: int) -> Counter[int]:
+        """How many forwards of how many rows chains of llama.cpp's n-gram lookup take; 0 tokens
+        are plain decoding."""
+        found: Counter[int] = Counter()
+        for text in self.texts:
+            if not draft_tokens:
+                found[1] += len(text.target)
+                continue
+            recorder = Recorder(PromptLookupDrafter(LOOKUP_LONGEST, draft_tokens))
+            replay(recorder, text.request, text.target, draft_tokens)
+            found.update(size + 1 for size in recorder.sizes)
+        return found
+
+    def planned(self, planner: Planner, most_rows: int) -> PlannedRun:
+        """With trees that a planner cuts to what pays."""
+        forwards = 0
+        forwards_s = drafting_s = 0.0
+        for text in self.texts:
+            recorder = Recorder(Planned(self.make(), planner, self.tokenizer))
+            ran = replay(recorder, text.request, text.target, most_rows - 1)
+            drafting_s += sum(ran.draft_s) + recorder.learn_s
+            context = ran.prompt_tokens
+            for size, accepted in zip(recorder.sizes, ran.accepted, strict=True):
+                forwards_s += planner.seconds(size + 1, context)
+                context += accepted + 1
+            forwards += ran.forwards
+        return PlannedRun(forwards, forwards_s, drafting_s)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """Forwards, the seconds they would take, and the seconds that drafting took."""
+
+    forwards: int
+    forwards_s: float
+    drafting_s: float
+
+
+def completions(
+    cases: list[CompletionCase],
+    datastores: CaseDatastores,
+    tokenizer: Tokenizer,
+    *,
+    left_only: bool,
+    max_tokens: int,
+) -> Iterator[Text]:
+    """The references of completion cases."""
+    for case in cases:
+        replayed = completion_replay.in_tokens(
+            tokenizer, case, left_only=left_only, max_tokens=max_tokens
+        )
+        index = cast(ContinuationIndex, datastores.snapshot(case, left_only=left_only))
+        request = DraftRequest(replayed.prompt, replayed.suffix, index=index, workspace=case.group)
+        yield Text(request, replayed.target)
+
+
+def edits(
+    cases: list[EditCase], index: ContinuationIndex | None, tokenizer: Tokenizer
+) -> Iterator[Text]:
+    """The texts behind edits, with their end tokens."""
+    for case in cases:
+        edit = edit_cases.in_tokens(tokenizer, case, case.instruction, None)
+        request = DraftRequest(
+            edit.prompt.text,
+            original=edit.prompt.original_tokens,
+            expected=edit.prompt.expected_tokens,
+            index=index,
+        )
+        yield Text(request, edit.target)
