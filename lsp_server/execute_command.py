@@ -18,8 +18,10 @@ from lsp_server.editing.lsp import (
     workspace_edit,
 )
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
+from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
-from lsp_server.protocol.capabilities import ALLOW_FILE, HOLD_BACK_FILE
+from lsp_server.models.choices import write_choice
+from lsp_server.protocol.capabilities import ALLOW_FILE, HOLD_BACK_FILE, USE_MODEL
 from lsp_server.protocol.progress import Progress
 from lsp_server.status import status_message
 
@@ -45,7 +47,22 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
         return _accepted(ls, first)
     if params.command in (ALLOW_FILE, HOLD_BACK_FILE):
         return _allow(ls, first, params.command == ALLOW_FILE)
+    if params.command == USE_MODEL:
+        return _use_model(ls, first)
     raise RedraftError(f"unknown command {params.command}")
+
+
+def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
+    """``redraft.useModel``: the model for all editors that name none; ``path`` is empty for the
+    embedded one. Tells which one this editor uses now."""
+    path = chosen.get("path")
+    if not isinstance(path, str):
+        raise RedraftError("redraft.useModel needs the path of a model, empty for the embedded one")
+    if path:
+        check_model(path)
+    write_choice("completion", path)
+    ls.hub.choices_changed()
+    return {"path": ls.settings.model.path}
 
 
 def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from lsp_server.editing.code_actions import Where, code_actions
 from lsp_server.editing.lsp import edit_request, refuse_nothing, statistics, workspace_edit
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.execute_command import run_command, run_edit_request
+from lsp_server.models.listed import listed_models
 from lsp_server.protocol.capabilities import server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.status import status_message
@@ -214,6 +215,11 @@ def status(ls: RedraftServer, params: Any) -> dict[str, Any]:
     return status_message(ls.condition(inactive, uri))
 
 
+async def models(_ls: RedraftServer, _params: Any) -> dict[str, Any]:
+    """``redraft/models``: the models on this machine, as ``redraft models --json`` has them."""
+    return await listed_models()
+
+
 async def execute_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
     """``workspace/executeCommand``."""
     return await run_command(ls, params)
@@ -242,6 +248,7 @@ def register(ls: RedraftServer) -> None:
         "redraft/prepareEdit": prepare_edit,
         "redraft/cursor": cursor_shown,
         "redraft/status": status,
+        "redraft/models": models,
         "redraft/explain": explain,
         "redraft/measurements": measurements,
         **sync.HANDLERS,

@@ -11,6 +11,7 @@ RUN_EDIT = "redraft.runEdit"
 """Has an edit made and applied by the client's own workspace/applyEdit."""
 ALLOW_FILE = "redraft.allowFile"
 HOLD_BACK_FILE = "redraft.holdBackFile"
+USE_MODEL = "redraft.useModel"
 """The user allows a file that is held back, or takes that back."""
 COMMANDS = [
     "redraft.reindex",
@@ -21,6 +22,7 @@ COMMANDS = [
     "redraft.accepted",
     ALLOW_FILE,
     HOLD_BACK_FILE,
+    USE_MODEL,
 ]
 EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register

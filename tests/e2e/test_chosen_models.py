@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import Driver, command, profile
+from .client import REPOSITORY, Driver, command, profile
 
 
 def names(path: str) -> Callable[[Any], bool]:
@@ -46,3 +47,31 @@ def test_an_open_editor_takes_up_a_choice_unless_it_names_a_model(
         kept.unlink()
         open_editor.close()
         own.close()
+
+
+def test_an_editor_lists_models_and_chooses_one(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    embedded = REPOSITORY / "accel" / "default_model"
+    store = Path(environment["XDG_CACHE_HOME"]) / "llama.cpp" / "small"
+    shutil.copytree(embedded, store, ignore=shutil.ignore_patterns("draft"))
+    kept = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+    editor = Driver(environment)
+    try:
+        editor.initialize(profile("vscode"))
+        (found,) = editor.request("redraft/models", {})["models"]
+        assert (found["name"], found["source"], found["problem"]) == ("small", "llama.cpp", "")
+        (path,) = found["paths"]
+        chosen = {"command": "redraft.useModel", "arguments": [{"path": path}]}
+        assert editor.request("workspace/executeCommand", chosen) == {"path": path}
+        editor.wait_for(names(path))
+        nowhere = {**chosen, "arguments": [{"path": str(tmp_path / "none.gguf")}]}
+        refused = editor.answer(editor.start("workspace/executeCommand", nowhere))
+        assert "none.gguf" in refused["error"]["message"]
+        assert json.loads(kept.read_text())["completion"] == path
+        back = {**chosen, "arguments": [{"path": ""}]}
+        assert editor.request("workspace/executeCommand", back) == {"path": ""}
+    finally:
+        editor.close()
+        shutil.rmtree(store)
+        kept.unlink(missing_ok=True)

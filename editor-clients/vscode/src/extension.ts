@@ -53,7 +53,7 @@ class Extension implements vscode.Disposable {
       "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
       "redraft.allowThisFile": () => this.ask("redraft.allowFile"),
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
-      "redraft.chooseModel": () => chooseModel(),
+      "redraft.chooseModel": () => chooseModel(this.client),
       "redraft.restartServer": () => this.restart(),
       "redraft.showLog": () => showLog(this.command, this.output),
       "redraft.runDoctor": () => this.runDoctor(),
@@ -129,7 +129,7 @@ class Extension implements vscode.Disposable {
     this.attachments = [
       this.status.attach(client),
       this.edits.attach(client),
-      client.onNotification(chooseModelNotification, () => void chooseModel()),
+      client.onNotification(chooseModelNotification, () => void chooseModel(client)),
     ];
     await client.start();
     this.retrying = false;

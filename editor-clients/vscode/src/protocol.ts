@@ -61,6 +61,21 @@ export interface Status {
 
 export const editRequest = new RequestType<EditParams, EditResult, void>("redraft/edit");
 export const statusRequest = new RequestType<{ textDocument?: TextDocumentIdentifier }, Status, void>("redraft/status");
+/** A model on this machine, as `redraft models --json` describes it. */
+export interface KnownModel {
+  name: string;
+  paths: string[];
+  source: string;
+  family: string;
+  bits: number;
+  licence: string;
+  does: string[];
+  fits: boolean;
+  tokens_per_s: number | null;
+  problem: string;
+}
+
+export const modelsRequest = new RequestType<object, { models: KnownModel[] }, void>("redraft/models");
 /** The user pressed *Choose Model* in a message of the server. */
 export const chooseModelNotification = new NotificationType<object>("redraft/chooseModel");
 export const prepareEdit = new NotificationType<{ textDocument: TextDocumentIdentifier; range: Range }>(

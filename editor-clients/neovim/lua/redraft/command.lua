@@ -59,6 +59,9 @@ M.actions = {
   resume = of_server('redraft.resume'),
   allow = of_server('redraft.allowFile'),
   hold_back = of_server('redraft.holdBackFile'),
+  model = function()
+    require('redraft.model').choose()
+  end,
   log = show_log,
   restart = function()
     require('redraft.restart').restart()

@@ -1,0 +1,31 @@
+"""The list of models for an editor: made by another process, since it reads many headers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from lsp_server.errors import RedraftError
+
+_LONGEST_S = 60.0
+
+
+async def listed_models() -> dict[str, Any]:
+    """What ``redraft models --json`` prints. Raises RedraftError."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "lsp_server", "models", "--json"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        printed, complaints = await asyncio.wait_for(process.communicate(), _LONGEST_S)
+    except asyncio.TimeoutError:
+        process.kill()
+        raise RedraftError(f"the models were not listed in {_LONGEST_S:.0f} s") from None
+    if process.returncode:
+        raise RedraftError(f"the models cannot be listed: {complaints.decode().strip()[-300:]}")
+    found: dict[str, Any] = json.loads(printed)
+    return found
