@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
-from repo_index.lookup import ROW, entry_address, look_up, look_up_into, table_row, view_of
+from repo_index.lookup import ROW, entry_address, look_up_into, table_row, view_of
 from repo_index.manifest import SegmentEntry
 from repo_index.matching import Source
 from repo_index.merging import merge_segments
@@ -35,6 +35,7 @@ COMMON: Final = 5
 """Layers, numbered as the drafting side numbers its sources."""
 
 NO_FILES_DEAD = np.empty(0, np.bool_)
+_NO_FILES = np.empty(0, np.int32)
 _RELOADS = 5
 
 
@@ -98,7 +99,7 @@ class Snapshot:
         ]
         self._table = np.array(rows, np.int64).reshape(len(rows), ROW)
         self._layer_count = len(layers)
-        self._view = view_of(self._table, BUFFER, self._hidden)
+        self._view = view_of(self._table, BUFFER, self._hidden, _NO_FILES)
         self.entry: NDArray[np.int64] = np.array(
             [entry_address(), self._view.ctypes.data], np.int64
         )
@@ -132,25 +133,12 @@ class Snapshot:
         counts = np.empty(size, np.float32)
         sources = np.empty(size, np.int8)
         files = np.empty(size, np.int32)
-        places = np.empty(size, np.int64)
-        found = look_up(
-            self._table,
-            BUFFER,
-            self._hidden,
-            context,
-            max_match,
-            limit,
-            tokens,
-            lengths,
-            counts,
-            sources,
-            files,
-            places,
-        )
-        places = places[:found]
-        return Matches(
-            tokens[places], lengths[places], counts[places], sources[places], files[places]
-        )
+        room = [array.ctypes.data for array in (tokens, lengths, counts, sources)]
+        view = view_of(self._table, BUFFER, self._hidden, files)
+        into = np.array([*room, size, depth], np.int64)
+        found = self._look_up(view, context, into, max_match, limit, depth)
+        order = np.argsort(-lengths[:found], kind="stable")
+        return Matches(tokens[order], lengths[order], counts[order], sources[order], files[order])
 
     def lookup_into(
         self,
@@ -169,8 +157,19 @@ class Snapshot:
         tokens ends by -1.
         """
         context = np.ascontiguousarray(context, np.int32)
+        return self._look_up(self._view, context, places, max_match, limit, depth)
+
+    @staticmethod
+    def _look_up(
+        view: NDArray[np.int64],
+        context: NDArray[np.int32],
+        places: NDArray[np.int64],
+        max_match: int,
+        limit: int,
+        depth: int,
+    ) -> int:
         found: int = look_up_into(
-            self._view.ctypes.data,
+            view.ctypes.data,
             context.ctypes.data,
             len(context),
             places.ctypes.data,

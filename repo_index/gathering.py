@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from repo_index.compiled import linked
 from repo_index.matching import (
     NO_WINDOW,
     WINDOW,
@@ -65,7 +66,7 @@ class Found(NamedTuple):
     depth: int
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _copy_until_separator(
     stream: Stream, room: Tokens, position: int, out: NDArray[np.int32]
 ) -> None:
@@ -83,7 +84,7 @@ def _copy_until_separator(
     out[copied:] = -1
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def plan_rows(
     ranges: Ranges, longest: NDArray[np.int64], limit: int, floor: int, rows: NDArray[np.int64]
 ) -> int:
@@ -112,7 +113,7 @@ def plan_rows(
     return limit - left
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _fraction(seed: int, length: int) -> float:
     """A number from 0 to 1 that looks random."""
     mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
@@ -136,7 +137,7 @@ def fetch(_context: Any, address: Any) -> Any:
     return types.void(address), generate
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def _choose(
     stream: Stream,
     ranges: Ranges,
@@ -191,7 +192,7 @@ def _choose(
     return chosen
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def gather_rows(
     stream: Stream,
     ranges: Ranges,
@@ -238,21 +239,7 @@ def gather_rows(
     return row
 
 
-@njit(nogil=True, cache=True, forceinline=True)
-def longest_first(lengths: NDArray[np.int32], places: NDArray[np.int64]) -> None:
-    """Where every row goes when longer matches come first and ties keep their order."""
-    ends = np.zeros(DEPTH + 2, np.int64)
-    for length in lengths:
-        ends[length] += 1
-    for length in range(DEPTH - 1, -1, -1):
-        ends[length] += ends[length + 1]
-    for row in range(len(lengths)):
-        length = lengths[row]
-        places[ends[length + 1]] = row
-        ends[length + 1] += 1
-
-
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def seed_of(context: NDArray[np.int32]) -> int:
     """A number that depends on the last ``DEPTH`` tokens, so that equal lookups answer alike."""
     seed = np.uint64(0xCBF29CE484222325)

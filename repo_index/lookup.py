@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from repo_index import gathering, matching
+from repo_index.compiled import compiled, linked
 from repo_index.gathering import (
     Found,
     Share,
     Stream,
     gather_rows,
-    longest_first,
     plan_rows,
     seed_of,
 )
@@ -72,32 +72,32 @@ def _pointer(_context: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _narrow_tokens(part: Table) -> NDArray[np.uint16]:
     return carray(_pointer(part[4]), (part[5],), np.uint16)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _wide_tokens(part: Table) -> NDArray[np.uint32]:
     return carray(_pointer(part[4]), (part[5],), np.uint32)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _order(part: Table) -> NDArray[np.uint32]:
     return carray(_pointer(part[6]), (part[7],), np.uint32)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _starts(part: Table) -> NDArray[np.uint32]:
     return carray(_pointer(part[10]), (part[11],), np.uint32)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _dead(part: Table) -> NDArray[np.bool_]:
     return carray(_pointer(part[12]), (part[13],), np.bool_)
 
 
-@njit(nogil=True, forceinline=True)
+@linked(forceinline=True)
 def _match(
     part: Table,
     tokens: NDArray[Any],
@@ -117,28 +117,28 @@ def _match(
     return longest
 
 
-def _compiled(function: Any, *, forceinline: bool = False) -> Any:
-    """``njit`` whose disk cache also ends when ``matching`` or ``gathering`` changes: numba looks
-    only at the file of the function itself."""
+def _callable_from_c(function: Any) -> Any:
+    """Compiled for C, too, with a disk cache that also ends when ``matching`` or ``gathering``
+    changes: numba looks only at the file of the function itself."""
     digest = hashlib.sha256()
     for module in (matching, gathering):
         assert module.__file__ is not None
         digest.update(Path(module.__file__).read_bytes())
     stamp = digest.hexdigest()
-    dispatcher = njit(nogil=True, cache=True, forceinline=forceinline)(function)
+    dispatcher = compiled(no_cfunc_wrapper=False)(function)
     index = dispatcher._cache._cache_file
     index._source_stamp = (index._source_stamp, stamp)
     return dispatcher
 
 
-@njit(nogil=True, forceinline=True)
+@linked(forceinline=True)
 def _stream(part: Table, tokens: NDArray[Any]) -> Stream:
     return Stream(
         tokens, part[3], _order(part), part[14:17], _starts(part), _dead(part), part[0], part[1]
     )
 
 
-@partial(_compiled, forceinline=True)
+@linked(forceinline=True)
 def _write_rows(
     table: Table,
     hidden_layer: int,
@@ -189,40 +189,17 @@ def _write_rows(
     return row
 
 
-@_compiled
-def look_up(
-    table: Table,
-    hidden_layer: int,
-    hidden: NDArray[np.int64],
-    context: NDArray[np.int32],
-    max_match: int,
-    limit: int,
-    tokens: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    counts: NDArray[np.float32],
-    sources: NDArray[np.int8],
-    files: NDArray[np.int32],
-    places: NDArray[np.int64],
-) -> int:
-    """Write the rows of every layer, and in ``places`` their order, longest match first; returns
-    how many."""
-    found = Found(tokens, lengths, counts, sources, files, tokens.shape[1])
-    row = _write_rows(table, hidden_layer, hidden, context, max_match, limit, found)
-    longest_first(lengths[:row], places[:row])
-    return row
-
-
-@_compiled
+@_callable_from_c
 def look_up_into(
     view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
 ) -> int:
-    """``look_up`` without files and in no order, for callers who hand over addresses.
+    """Write the rows of every layer, those of a layer in no order; returns how many.
 
-    view: of ``view_of``; context: of int32 [length]; places: of int64 [6], addresses of tokens,
-    lengths, counts and sources, how many rows there is room for, and how many tokens a row has room
-    for; see ``Snapshot.lookup_into``.
+    Callers hand over addresses. view: of ``view_of``; context: of int32 [length]; places: of int64
+    [6], addresses of tokens, lengths, counts and sources, how many rows there is room for, and how
+    many tokens a row has room for; see ``Snapshot.lookup_into``.
     """
-    facts = carray(_pointer(view), (4,), np.int64)
+    facts = carray(_pointer(view), (6,), np.int64)
     table = carray(_pointer(facts[0]), (facts[1], ROW), np.int64)
     targets = carray(_pointer(places), (6,), np.int64)
     kept = min(length, DEPTH)
@@ -237,16 +214,31 @@ def look_up_into(
         carray(_pointer(targets[1]), (room,), np.int32),
         carray(_pointer(targets[2]), (room,), np.float32),
         carray(_pointer(targets[3]), (room,), np.int8),
-        np.empty(0, np.int32),
+        carray(_pointer(facts[4]), (facts[5],), np.int32),
         min(depth, width),
     )
     hidden, most = carray(_pointer(facts[2]), (2,), np.int64), min(limit, room // max(layers, 1))
     return _write_rows(table, facts[3], hidden, last, max_match, most, found)
 
 
-def view_of(table: Table, hidden_layer: int, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What ``look_up_into`` reads. Whoever keeps it keeps the arrays."""
-    return np.array([table.ctypes.data, len(table), hidden.ctypes.data, hidden_layer], np.int64)
+def view_of(
+    table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """What ``look_up_into`` reads. Whoever keeps it keeps the arrays.
+
+    files: int32 [rows], room for the file of every row; empty where nobody asks for it.
+    """
+    return np.array(
+        [
+            table.ctypes.data,
+            len(table),
+            hidden.ctypes.data,
+            hidden_layer,
+            files.ctypes.data,
+            len(files),
+        ],
+        np.int64,
+    )
 
 
 @cache
@@ -254,7 +246,7 @@ def entry_address() -> int:
     """Where ``look_up_into`` lies, as a function of C: seven int64 and an int64 returned."""
     signature = (types.int64,) * 7
     look_up_into.compile(signature)
-    compiled = look_up_into.overloads[signature]
-    name = compiled.fndesc.llvm_cfunc_wrapper_name
-    address: int = compiled.library.get_pointer_to_function(name)
+    form = look_up_into.overloads[signature]
+    name = form.fndesc.llvm_cfunc_wrapper_name
+    address: int = form.library.get_pointer_to_function(name)
     return address

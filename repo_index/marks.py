@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from repo_index.compiled import compiled
 
-@njit(nogil=True, cache=True)
+
+@compiled()
 def _find(
     text: NDArray[np.uint8],
     folded: NDArray[np.uint8],

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from repo_index.compiled import linked
 from repo_index.ordering import DEPTH, Order, Tokens
 
 Ranges = NDArray[np.int64]
@@ -40,7 +41,7 @@ _pread: Any = (
 )
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def _read_window(source: Source, number: int, window: Order) -> None:
     size = 4 * WINDOW
     read = _pread(source[0], window.ctypes.data, size, source[1] + size * number)
@@ -49,7 +50,7 @@ def _read_window(source: Source, number: int, window: Order) -> None:
     window[WINDOW] = number
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def position_at(order: Order, source: Source, window: Order, place: int) -> int:
     """The position at a place of the order. window: uint32 [WINDOW + 1], the places last read and
     which they are."""
@@ -60,14 +61,14 @@ def position_at(order: Order, source: Source, window: Order, place: int) -> int:
     return np.int64(window[place % WINDOW])
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def read_tokens(source: Source, position: int, found: Tokens) -> None:
     size = found.itemsize
     read = _pread(source[0], found.ctypes.data, size * len(found), source[2] + size * position)
     found[max(0, read // size) :] = 0
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
     """The token at a position. found: room for what is read, of the stream's type."""
     if source[2] < 0:
@@ -76,7 +77,7 @@ def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
     return np.int64(found[0])
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> int:
     """First of the heads ``low`` to ``high`` whose token ``back`` is ``least`` or greater."""
     while low < high:
@@ -88,7 +89,7 @@ def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> in
     return low
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _end_of_heads(heads: Tokens, low: int, high: int, back: int, wanted: int) -> int:
     """First of the heads ``low`` to ``high`` whose token ``back`` is greater than ``wanted``, by
     steps that double: few have that token where others are matched already."""
@@ -99,7 +100,7 @@ def _end_of_heads(heads: Tokens, low: int, high: int, back: int, wanted: int) ->
     return _first_head(heads, low, min(low + step, high), back, wanted + 1)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _first_place(
     tokens: Tokens,
     order: Order,
@@ -122,7 +123,7 @@ def _first_place(
     return low
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def match_ranges(
     tokens: Tokens,
     separator: int,
@@ -194,7 +195,7 @@ def match_ranges(
     return longest
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def file_of(starts: NDArray[np.uint32], position: int) -> int:
     """Index of the last file that starts at or before ``position``."""
     low = 0
@@ -208,7 +209,7 @@ def file_of(starts: NDArray[np.uint32], position: int) -> int:
     return low
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@linked(forceinline=True)
 def drop_dead_rings(
     order: Order,
     source: Source,

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from repo_index.compiled import compiled, linked
 
 DEPTH = 16
 """Longest context that the order distinguishes, in tokens (n_max of the FastCoder paper)."""
@@ -32,7 +33,7 @@ Order = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) -> bool:
     """Whether position ``left`` stands before ``right``; ``start`` last tokens are known equal."""
     for back in range(start + 1, DEPTH + 1):
@@ -45,7 +46,7 @@ def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) 
     return left < right
 
 
-@njit(nogil=True, cache=True, inline="always")
+@linked(inline="always")
 def _key(tokens: Tokens, separator: int, position: int, start: int, width: int) -> int:
     """``width`` context tokens after the first ``start``, packed in the order of comparison."""
     bits = np.uint64(8 * tokens.itemsize)
@@ -60,7 +61,7 @@ def _key(tokens: Tokens, separator: int, position: int, start: int, width: int) 
     return key
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def _sort_pairs(keys: Keys, order: Order, low: int, high: int) -> None:
     """Sort ``order[low:high]`` by ``keys[low:high]``: quicksort, insertion sort for short runs."""
     stack = np.empty((64, 2), np.int64)
@@ -112,7 +113,7 @@ def _sort_pairs(keys: Keys, order: Order, low: int, high: int) -> None:
             order[j] = position
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def _insertion_sort(
     tokens: Tokens, separator: int, order: Order, low: int, high: int, start: int
 ) -> None:
@@ -125,7 +126,7 @@ def _insertion_sort(
         order[j] = position
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def _sort_range(
     tokens: Tokens, separator: int, order: Order, keys: Keys, low: int, high: int
 ) -> None:
@@ -154,7 +155,7 @@ def _sort_range(
             run = i
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64]) -> Order:
     """All positions that have a context and a continuation, grouped by their last token.
 
@@ -174,7 +175,7 @@ def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64])
     return order
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def sort_buckets(
     tokens: Tokens,
     separator: int,
@@ -224,7 +225,7 @@ def sort_positions(
     return order
 
 
-@njit(nogil=True, cache=True)
+@linked()
 def _first_not_before(
     tokens: Tokens, separator: int, order: Order, low: int, high: int, position: int
 ) -> int:
@@ -237,7 +238,7 @@ def _first_not_before(
     return low
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def merge_orders(
     tokens: Tokens,
     separator: int,
@@ -288,7 +289,7 @@ def merge_orders(
     state[1] = j
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def keep_living(
     order: Order,
     starts: NDArray[np.uint32],
@@ -314,7 +315,7 @@ def keep_living(
     return n
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _copy_heads(tokens: Tokens, separator: int, order: Order, stride: int, heads: Tokens) -> None:
     for row in range(len(heads)):
         position = np.int64(order[row * stride])

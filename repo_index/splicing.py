@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from repo_index.compiled import compiled
 from repo_index.ordering import (
     DEPTH,
     Order,
@@ -16,7 +16,7 @@ from repo_index.ordering import (
 )
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
     """``order`` without the positions from ``start`` to ``stop``, later ones moved by ``shift``."""
     kept = np.empty(len(order), np.uint32)
@@ -32,7 +32,7 @@ def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
     return kept[:n]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
     """First position at or after ``stop`` whose context holds nothing from before ``stop``."""
     p = stop

@@ -41,7 +41,7 @@ def warm_up(tokenizer: TextTokenizer, vocabulary_size: int) -> None:
 
 def is_compiled() -> bool:
     """Whether lookups were compiled before, in this form or another."""
-    return bool(lookup.look_up._cache._cache_file._load_index())
+    return bool(lookup.look_up_into._cache._cache_file._load_index())
 
 
 def main() -> None:

@@ -1,14 +1,17 @@
-"""The first start: what is compiled for this machine is compiled by several processes at once."""
+"""The first start: what is compiled for this machine is compiled by a process for every core."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import json
 import logging
 import os
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,50 +20,46 @@ from accel.native.cpu_features import cores
 logger = logging.getLogger(__name__)
 
 MOST_PROCESSES = 4
-"""Each holds some 400 MB, and there are no more parts that take long."""
+"""Each holds some 500 MB, and there are no more tasks that take long."""
 LOOK_S = 0.1
 LONGEST_S = 900.0
 """A process that takes longer is ended; what it was to compile is compiled where it is called."""
+BEGIN_S = 3.0
+"""About how long a process takes to import what compiles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """``python -m module *arguments`` compiles it.
-
-    seconds: about how long a core takes for it and for what waits for it; after: names of the parts
-    that it calls, which are compiled by then.
-    """
+class CompileTask:
+    """``python -m module *arguments`` compiles it. seconds: about how long a core takes for it."""
 
     name: str
     module: str
     arguments: tuple[str, ...]
     seconds: float
-    after: frozenset[str] = frozenset()
 
 
-def compile_at_once(parts: list[Part], told: Callable[[str], None]) -> None:
-    """Compile parts, the longest first, each in a process of its own and on a core of its own.
+def compile_at_once(tasks: list[CompileTask], told: Callable[[str], None]) -> None:
+    """Compile tasks, in a process for every core, each about as long as the others.
 
-    ``told`` is told how far it is. A part that fails is left to who calls it: that is slow, but
+    ``told`` is told how far it is. A task that fails is left to who calls it: that is slow, but
     says what is wrong.
     """
     most = min(cores(), MOST_PROCESSES)
-    if most < 2 or len(parts) < 2:
+    if most < 2 or len(tasks) < 2:
         return
-    left = sorted(parts, key=lambda part: -part.seconds)
     running: dict[str, subprocess.Popen[bytes]] = {}
+    shares = {", ".join(task.name for task in share): share for share in _shared(tasks, most)}
     ends = time.monotonic() + LONGEST_S
     try:
-        while left or running:
-            waits_for = {part.name for part in left} | set(running)
-            ready = [part for part in left if not part.after & waits_for]
-            for part in ready[: most - len(running)]:
-                left.remove(part)
-                running[part.name] = _start(part)
-            done = len(parts) - len(waits_for)
-            told(f"compiling for this machine, this once: {done} of {len(parts)} parts")
+        for names, share in shares.items():
+            running[names] = _start(share)
+        while running:
+            left = sum(len(shares[names]) for names in running)
+            told(
+                f"compiling for this machine, this once: {len(tasks) - left} of {len(tasks)} parts"
+            )
             if not _wait_for_one(running, ends):
-                logger.warning("compiling %s takes too long", ", ".join(running))
+                logger.warning("compiling %s takes too long", " and ".join(running))
                 return
     finally:
         for process in running.values():
@@ -68,10 +67,19 @@ def compile_at_once(parts: list[Part], told: Callable[[str], None]) -> None:
             process.wait()
 
 
-def _start(part: Part) -> subprocess.Popen[bytes]:
+def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
+    """Tasks for each of at most so many processes: the longest first, to who has least to do."""
+    shares: list[list[CompileTask]] = [[] for _ in range(min(most, len(tasks)))]
+    for task in sorted(tasks, key=lambda task: -task.seconds):
+        min(shares, key=lambda share: sum(BEGIN_S + task.seconds for task in share)).append(task)
+    return shares
+
+
+def _start(share: list[CompileTask]) -> subprocess.Popen[bytes]:
+    commands = json.dumps([[task.module, *task.arguments] for task in share])
     # Its input stays open as long as this process lives.
     return subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.engine.compiling", part.module, *part.arguments],
+        [sys.executable, "-m", "lsp_server.engine.compiling", commands],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -101,12 +109,24 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Run a module as ``python -m`` does, until the process that wants it is gone."""
+    """Run modules as ``python -m`` does, until the process that wants it is gone."""
     import runpy
 
+    from accel.native.link_time import optimise_at_link_time
+
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.argv = sys.argv[1:]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    # Little of what compiling makes is garbage, and this process does not live long.
+    gc.disable()
+    optimise_at_link_time()
+    failed = False
+    for command in json.loads(sys.argv[1]):
+        sys.argv = command
+        try:
+            runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+        except Exception:
+            traceback.print_exc()
+            failed = True
+    sys.exit(int(failed))
 
 
 if __name__ == "__main__":

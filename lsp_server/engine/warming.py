@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lsp_server.engine.compiling import Part
+from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import model_folder
 
@@ -29,13 +29,13 @@ compiled any more."""
 
 def parts_to_compile(
     model: str | Path | None, dtype: str, device: str, **_options: Any
-) -> list[Part]:
+) -> list[CompileTask]:
     """What a model calls and was never compiled on this machine."""
     from accel import precompile
 
     arguments = str(model_folder(model)), FIRST_DTYPE if dtype == "auto" else dtype
     return [
-        Part(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
+        CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
         for name in precompile.missing_parts(model, device)
     ]
 

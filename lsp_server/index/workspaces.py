@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.compiling import Part
+from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class WorkspaceIndexes:
         """The model's tokenizer."""
         return tokenizer_of(self._model)
 
-    def parts_to_compile(self) -> list[Part]:
+    def parts_to_compile(self) -> list[CompileTask]:
         """What lookups call, where it was never compiled on this machine."""
         from repo_index import warming
 
         if warming.is_compiled():
             return []
         arguments = (str(tokenizer_folder(self._model)),)
-        return [Part("lookups", "repo_index.warming", arguments, warming.SECONDS)]
+        return [CompileTask("lookups", "repo_index.warming", arguments, warming.SECONDS)]
 
     def warm_up(self, vocabulary_size: int) -> None:
         """Compile, or load the compiled form of, what lookups call."""

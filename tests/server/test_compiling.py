@@ -1,7 +1,8 @@
-"""Parts of the first start, each compiled by a process of its own."""
+"""Tasks of the first start, compiled by a process for every core."""
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.engine import compiling
-from lsp_server.engine.compiling import Part, compile_at_once
+from lsp_server.engine.compiling import CompileTask, compile_at_once
 
 WAIT_S = 60.0
 
@@ -42,8 +43,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def part(place: Path, name: str, seconds: float, *after: str) -> Part:
-    return Part(name, "stand_in", (str(place), name, *after), seconds, frozenset(after))
+def task(place: Path, name: str, seconds: float, *after: str) -> CompileTask:
+    """It fails where those that it comes ``after`` were not compiled."""
+    return CompileTask(name, "stand_in", (str(place), name, *after), seconds)
 
 
 def done(place: Path) -> set[str]:
@@ -52,33 +54,32 @@ def done(place: Path) -> set[str]:
 
 def test_two_are_compiled_at_a_time(place: Path) -> None:
     """The first ends only when the second has begun."""
-    compile_at_once([part(place, "met", 1), part(place, "meets", 2)], print)
+    compile_at_once([task(place, "met", 1), task(place, "meets", 2)], print)
     assert done(place) == {"met", "meets"}
 
 
-def test_a_part_waits_for_those_that_it_calls(place: Path) -> None:
-    """Although it is thought to take longest; it fails where they are not there."""
+def test_each_core_has_about_as_long_to_do(place: Path) -> None:
+    """The longest is alone; the others follow one another in one process."""
     told: list[str] = []
-    parts = [part(place, "last", 9, "one", "two"), part(place, "one", 1), part(place, "two", 2)]
-    compile_at_once(parts, told.append)
-    assert done(place) == {"one", "two", "last"}
+    tasks = [task(place, "one", 5), task(place, "long", 20), task(place, "two", 4, "one")]
+    compile_at_once(tasks, told.append)
+    assert done(place) == {"one", "two", "long"}
     assert told[0].endswith("0 of 3 parts")
-    assert told[-1].endswith("2 of 3 parts")
 
 
 def test_one_that_fails_is_left_to_who_calls_it(
     place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failing = Part("failing", "stand_in", (str(place), "failing", "missing"), 2)
+    tasks = [task(place, "failing", 2, "missing"), task(place, "next", 1), task(place, "good", 9)]
     with caplog.at_level(logging.WARNING):
-        compile_at_once([failing, part(place, "good", 1)], print)
-    assert done(place) == {"good"}
-    assert "compiling failing ended with code 1" in caplog.text
+        compile_at_once(tasks, print)
+    assert done(place) == {"next", "good"}
+    assert "compiling failing, next ended with code 1" in caplog.text
 
 
 def test_one_that_takes_too_long_is_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "LONGEST_S", 1.0)
-    compile_at_once([part(place, "stays", 2), part(place, "good", 1)], print)
+    compile_at_once([task(place, "stays", 2), task(place, "good", 1)], print)
     assert done(place) <= {"good"}
 
 
@@ -86,13 +87,14 @@ def test_one_core_compiles_where_code_is_called(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiling, "cores", lambda: 1)
-    compile_at_once([part(place, "one", 1), part(place, "two", 2)], print)
+    compile_at_once([task(place, "one", 1), task(place, "two", 2)], print)
     assert done(place) == set()
 
 
 def test_it_ends_with_the_process_that_wants_it(place: Path) -> None:
+    command = ["stand_in", str(place), "stays"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.engine.compiling", "stand_in", str(place), "stays"],
+        [sys.executable, "-m", "lsp_server.engine.compiling", json.dumps([command])],
         stdin=subprocess.PIPE,
     )
     try:
