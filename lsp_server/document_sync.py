@@ -26,6 +26,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
     item = params.text_document
     document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
     ls.feed_buffer(item.uri, opened=True)
+    ls.forget_held_back(document)
     if not inactive_reason(ls, document):
         start = types.Position(0, 0)
         ls.completion.opened(item.uri, lambda: cursor_at(ls, document, start).ask)
