@@ -115,6 +115,10 @@ class Server:
             capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
         )  # fmt: skip
 
+    def engine_of(self, model: str) -> bool:
+        """Whether the daemon has an engine for a model whose path ends so."""
+        return any(one["model"].endswith(model) for one in self.status().get("engines", []))
+
     def status(self) -> dict[str, Any]:
         """``redraft status --json``; empty when no daemon runs."""
         time.sleep(0.1)  # asked in loops, and a process each time

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from drive_neovim import Neovim, OpenNeovim
-from installed import Server
+from installed import ROOT, Server
 from prepared import Place, in_windows_form, prepared_place
 from projects import SHAPES
 from waiting import wait_for
@@ -231,6 +232,38 @@ def test_pause_and_resume(neovim: OpenNeovim, project: Path) -> None:
     editor.rpc.command("Redraft status")
     wait_for(lambda: "state: " in editor.messages(), "status")
     assert "rror" not in editor.messages()
+
+
+CHOOSE = """
+vim.g.offered = {}
+vim.ui.select = function(items, options, chosen)
+  vim.g.offered = vim.tbl_map(options.format_item, items)
+  chosen(items[PLACE])
+end
+"""
+
+
+def test_a_model_on_the_machine_is_chosen(
+    neovim: OpenNeovim, project: Path, server: Server
+) -> None:
+    store = Path(server.environment["XDG_CACHE_HOME"]) / "llama.cpp" / "chosen-here"
+    ignored = shutil.ignore_patterns("draft")
+    shutil.copytree(ROOT / "accel" / "default_model", store, ignore=ignored)
+    editor = neovim()
+    try:
+        editor.open(project / "orders.py")
+        editor.lua(CHOOSE.replace("PLACE", "1"))
+        editor.rpc.command("Redraft model")
+        offered = wait_for(lambda: editor.lua("return vim.g.offered"), "list of models")
+        assert offered[0].startswith("chosen-here (")
+        assert offered[-1] == "the embedded model"
+        wait_for(lambda: server.engine_of("chosen-here"), "engine of the chosen model")
+        editor.lua(CHOOSE.replace("PLACE", "#items"))
+        editor.rpc.command("Redraft model")
+        kept = Path(server.environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+        wait_for(lambda: '"completion": ""' in kept.read_text(), "the embedded model")
+    finally:
+        shutil.rmtree(store)
 
 
 def test_log_of_the_server_opens(neovim: OpenNeovim, project: Path) -> None:
