@@ -51,8 +51,8 @@ from accel.native.simd import (
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Numbers as they are kept: float32, or the bits of bf16 as int16 or of fp16 as uint16, in rows that
-are multiplied as ``matmul.row_dtype`` has them."""
+"""Numbers as they are kept: float32, or the bits of bf16 as int16 or of fp16 as uint16, in rows
+that are multiplied as ``matmul.row_dtype`` has them."""
 
 LOG2_E = float(np.log2(np.e))
 
