@@ -35,7 +35,9 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft doctor``."""
-    parser.add_argument("--model", help="folder or id of the model to check, else the embedded one")
+    parser.add_argument(
+        "--model", help="folder, GGUF file or id of the model to check, else the embedded one"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
 
 
@@ -58,6 +60,8 @@ def examine(model: str | None) -> Iterator[Finding]:
         _memory,
         _disk,
         _watches,
+        _llama_cpp,
+        _chosen,
         lambda: _model(model),
     ]
     for check in checks:
@@ -132,6 +136,26 @@ def _watches() -> Finding:
         else ""
     )
     return Finding("file watching", f"inotify, at most {limit} folders", remedy)
+
+
+def _llama_cpp() -> Finding:
+    """Not needed for what our own forward computes."""
+    from accel.models.llama_cpp.library import DISTRIBUTION, INSTALL, is_installed
+
+    if not is_installed():
+        return Finding("llama.cpp", f"not installed; for GGUF files of other families {INSTALL}")
+    version = importlib.metadata.version(DISTRIBUTION)
+    return Finding("llama.cpp", f"{DISTRIBUTION} {version}, for what Redraft does not compute")
+
+
+def _chosen() -> Finding:
+    from lsp_server.models.choices import choices_file, read_choices
+
+    chosen = read_choices().completion
+    if not chosen:
+        return Finding("chosen model", "none: see redraft models; the embedded one answers")
+    remedy = "" if Path(chosen).exists() else "choose another one: redraft models"
+    return Finding("chosen model", f"{chosen} (in {choices_file()})", remedy)
 
 
 def _model(model: str | None) -> Finding:

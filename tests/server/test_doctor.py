@@ -10,6 +10,7 @@ import pytest
 from breaking import with_config
 
 from lsp_server.cli import doctor as doctor_command
+from lsp_server.models.choices import write_choice
 
 
 def found(name: str, model: str | None) -> doctor_command.Finding:
@@ -41,3 +42,20 @@ def test_the_models_fault_is_told_with_its_own_remedy(tmp_path: Path) -> None:
     assert finding.fatal
     assert "lacks the weights of layer 2" in finding.found
     assert finding.remedy == "fetch the whole model"
+
+
+def test_it_says_which_model_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "none" in found("chosen model", None).found
+    write_choice("completion", str(tmp_path / "gone.gguf"))
+    finding = found("chosen model", None)
+    assert "gone.gguf" in finding.found
+    assert finding.remedy
+    assert not finding.fatal
+
+
+def test_it_says_whether_llama_cpp_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accel.models.llama_cpp.library.is_installed", lambda: False)
+    finding = found("llama.cpp", None)
+    assert "pip install 'redraft[llama-cpp]'" in finding.found
+    assert not finding.fatal

@@ -13,6 +13,8 @@ from collections import deque
 from typing import Any
 
 PACKAGE = "llama_cpp"
+DISTRIBUTION = "llama-cpp-python"
+"""The package's name where packages come from."""
 INSTALL = "install it with: pip install 'redraft[llama-cpp]'"
 
 
