@@ -25,8 +25,9 @@ def measure_in_turns(
     seconds: float,
     turned: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """``forward_ms`` by engine and number of rows, ``prefill_ms`` of ``prompt`` tokens, and
-    ``resident_mb`` at the end.
+    """``forward_ms`` by engine and number of rows, with its ``threads`` and the ``type`` of its
+    weights, ``prefill_ms`` of ``prompt`` tokens, ``resident_mb`` at the end, and ``engines``: what
+    each says of itself.
 
     A figure is the least of the turns' medians: what else the machine does lasts for a turn or
     two, and only adds. Turns go on for ``seconds`` for each engine, ``LEAST_TURNS`` at least.
@@ -44,15 +45,17 @@ def measure_in_turns(
                 forwards[name][count] = min(forwards[name].get(count, median), median)
             turned()
         turns += 1
+    about = {name: engine.call("about") for name, engine in engines.items()}
     return {
         "forward_ms": {
-            name: engine.call("about")
+            name: {key: about[name][key] for key in ("threads", "type")}
             | {str(count): 1e3 * forwards[name][count] for count in sorted(rows)}
-            for name, engine in engines.items()
+            for name in engines
         },
         "prefill_ms": {name: {str(prompt): 1e3 * prefills[name]} for name in engines},
         "resident_mb": {
             name: psutil.Process(engine.pid).memory_info().rss / 1e6
             for name, engine in engines.items()
         },
+        "engines": about,
     }

@@ -29,9 +29,11 @@ class MeasuredEngine:
         self._behind: tuple[int, Cache] | None = None
 
     def about(self) -> dict[str, Any]:
-        """``threads`` that were asked for, else the engine's own number, and ``type`` of the
-        weights."""
-        return {"threads": self._threads or self._engine.threads, "type": self._engine.dtype}
+        """``threads`` that were asked for, else the engine's own number, ``type`` of the weights,
+        and ``form``: by what forwards are computed."""
+        engine = self._engine
+        threads = self._threads or engine.threads
+        return {"threads": threads, "type": engine.dtype, "form": engine.form}
 
     def forward_s(self, rows: int, context: int, times: int) -> list[float]:
         """Seconds of forwards of a chain of ``rows`` behind ``context`` tokens, on the wall's

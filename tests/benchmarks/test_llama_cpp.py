@@ -93,6 +93,7 @@ def test_a_text_that_does_not_fit_is_refused(llama: ChildProcess) -> None:
         llama.call("generate", np.zeros(650, np.int32), 50)
 
 
+@pytest.mark.long
 def test_forwards_by_turns_are_the_document_that_is_promised(file: Path, tmp_path: Path) -> None:
     options = ("--peer", "llama-cpp", "--context", "64", "--threads", "1", "--seconds", "0.1")
     document = bench(
@@ -108,6 +109,7 @@ def test_forwards_by_turns_are_the_document_that_is_promised(file: Path, tmp_pat
         assert document["resident_mb"][engine] > 10
 
 
+@pytest.mark.long
 def test_completion_by_both_engines(file: Path, cases: Path, tmp_path: Path) -> None:
     names = "plain,redraft,llama-cpp,llama-cpp-ngram"
     options = ("--methods", names, "--left-only", "--common", "none", "--max-tokens", "24")
