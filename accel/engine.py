@@ -44,7 +44,7 @@ class Engine(ModelRunner):
         kv_budget: int = 1 << 31,
     ) -> None:
         super().__init__(model, kv_budget=kv_budget)
-        fitting = (rows for rows in PREFILL_ROWS if planner.seconds(rows, 0) <= PREFILL_S)
+        fitting = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
         self.prefill_rows = next(fitting, PREFILL_ROWS[-1])
         self.tokenizer = tokenizer
         self.planner = planner

@@ -24,7 +24,6 @@ REST_BYTES = 200 << 20
 """The process without the model."""
 FEWEST_TOKENS = 256
 """The KV cache has room for so many at least."""
-KV_NUMBER_BYTES = 4
 
 BYTES_OF = {"fp32": 4.0, "bf16": 2.0, "int8": 34 / 32}
 """Of a weight, with its share of a scale."""
@@ -96,9 +95,8 @@ def _file_size(path: Path, dtype: str) -> Size:
             kind, stored = weights.stored_as(name)
             is_as_stored = dtype == "int8" and kind.name in BLOCK_TYPES
             nbytes += stored if is_as_stored else count * BYTES_OF[dtype]
-    return Size(
-        sum(counts.values()), nbytes, _token_bytes(found.layers, found.kv_heads, found.depth)
-    )
+    token_bytes = _token_bytes(found.layers, found.kv_heads, found.depth, dtype)
+    return Size(sum(counts.values()), nbytes, token_bytes)
 
 
 def _folder_size(folder: Path, dtype: str) -> Size:
@@ -108,7 +106,7 @@ def _folder_size(folder: Path, dtype: str) -> Size:
         for tensor in read_header(file).values()
     )
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    return Size(weights, weights * BYTES_OF[dtype], _token_bytes_of(config))
+    return Size(weights, weights * BYTES_OF[dtype], _token_bytes_of(config, dtype))
 
 
 def _weight_files(folder: Path) -> Iterator[Path]:
@@ -116,13 +114,14 @@ def _weight_files(folder: Path) -> Iterator[Path]:
     yield from [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
 
 
-def _token_bytes_of(config: dict[str, Any]) -> int:
+def _token_bytes_of(config: dict[str, Any], dtype: str) -> int:
     """By what a ``config.json`` says; nothing where it says it in other words."""
     names = "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size"
     found = [config.get(name) for name in (*names, "head_dim")]
     layers, heads, kv_heads, width, depth = (n if isinstance(n, int) else 0 for n in found)
-    return _token_bytes(layers, kv_heads or heads, depth or width // max(heads, 1))
+    return _token_bytes(layers, kv_heads or heads, depth or width // max(heads, 1), dtype)
 
 
-def _token_bytes(layers: int, kv_heads: int, depth: int) -> int:
-    return 2 * layers * kv_heads * depth * KV_NUMBER_BYTES
+def _token_bytes(layers: int, kv_heads: int, depth: int, dtype: str) -> int:
+    number_bytes = 4 if dtype == "fp32" else 2
+    return 2 * layers * kv_heads * depth * number_bytes

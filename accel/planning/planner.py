@@ -38,6 +38,12 @@ class Planner:
         """Time of a forward of ``rows``, padded to what is fastest."""
         return float(self._table(context)[0][min(rows, self._limit)])
 
+    def prefill_seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that is asked
+        about, in proportion."""
+        known = min(rows, self._limit)
+        return self.seconds(known, context) * rows / known
+
     def padding(self, rows: int, context: int) -> int:
         """Rows to add so that the forward is faster than without them."""
         if rows > self._limit or self._widths is None:

@@ -47,7 +47,7 @@ def prompt_length(engine: Engine) -> PromptLength:
     """How long a prompt of a completion this model computes in how much time."""
     is_embedded = engine.name == "embedded"
     most = min(engine.longest_prompt, EMBEDDED_PROMPT_TOKENS if is_embedded else MOST_TOKENS)
-    return PromptLength.measured(engine.planner.seconds, engine.prefill_rows, most)
+    return PromptLength.measured(engine.planner.prefill_seconds, engine.prefill_rows, most)
 
 
 class Budget(NamedTuple):
@@ -112,7 +112,7 @@ def _context_tokens(engine: Engine, job: CompletionJob) -> int:
     most = (engine.max_positions - job.max_tokens) // 4
     if job.context_tokens >= 0:
         return min(job.context_tokens, most)
-    rate = PROBED_ROWS / engine.planner.seconds(PROBED_ROWS, CONTEXT_TOKENS)
+    rate = PROBED_ROWS / engine.planner.prefill_seconds(PROBED_ROWS, CONTEXT_TOKENS)
     affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
     return min(affordable, MOST_CONTEXT_TOKENS, most)
 

@@ -80,6 +80,13 @@ def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
     assert planner.padding(5000, 0) == 0
 
 
+def test_prompts_cost_as_much_for_a_row_as_the_widest_forward_that_is_computed() -> None:
+    costs = ForwardCosts([256], [1, 8], np.array([[2.0, 4.0]]))
+    planner = Planner(costs, limit=8, widths=(8,))
+    assert planner.prefill_seconds(4, 0) == 4.0
+    assert planner.prefill_seconds(64, 0) == 32.0
+
+
 def test_costs_are_linear_between_and_beyond_what_was_measured() -> None:
     costs = ForwardCosts([100, 300], [1, 4, 8], np.array([[1.0, 4.0, 8.0], [3.0, 6.0, 10.0]]))
     assert costs.by_rows(100, 8).tolist()[1:] == [1, 2, 3, 4, 5, 6, 7, 8]

@@ -72,8 +72,8 @@ def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
 def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: Path) -> None:
     assert room._folder_size(folder, "bf16").token_bytes > 0
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}) == 0
-    assert room._token_bytes_of({}) == 0
+    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}, "bf16") == 0
+    assert room._token_bytes_of({}, "fp32") == 0
 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
