@@ -53,21 +53,23 @@ class _Sum:
             sizes = builder.bitcast(weights, _BYTES)
         products = call(builder, "llvm.x86.avx2.pmadd.ub.sw", _PAIRS, sizes, values)
         total = products if self._narrow is None else builder.add(self._narrow, products)
-        self._narrow = in_order(builder, total)
         self._added += 1
         if self._added == self._fitting:
-            self._widen()
+            self._widen(total)
+        else:
+            self._narrow = in_order(builder, total)
 
-    def _widen(self) -> None:
+    def _widen(self, narrow: Any) -> None:
         builder = self._builder
         ones = same(_PAIRS, 1)
-        words = call(builder, "llvm.x86.avx2.pmadd.wd", _WORDS, self._narrow, ones)
-        self._wide = words if self._wide is None else builder.add(self._wide, words)
+        words = call(builder, "llvm.x86.avx2.pmadd.wd", _WORDS, narrow, ones)
+        total = words if self._wide is None else builder.add(self._wide, words)
+        self._wide = in_order(builder, total)
         self._narrow, self._added = None, 0
 
     def total(self) -> Any:
         if self._added:
-            self._widen()
+            self._widen(self._narrow)
         return self._wide
 
 
