@@ -69,13 +69,24 @@ def measure_model(
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a run with a real model."""
     from accel.engine import Engine
+    from accel.native.cpu_features import cores
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
     from lsp_server.bench.hf_peers import HF_GENERATE
     from lsp_server.bench.llama_cpp_decoders import add_chains, with_best_chain
-    from lsp_server.bench.methods import PLAIN, MethodSetup, find_draft_model, without_hf
+    from lsp_server.bench.methods import (
+        LLAMA_CPP,
+        PLAIN,
+        MethodSetup,
+        find_draft_model,
+        without_hf,
+    )
     from lsp_server.bench.tolerance import Tolerance
 
+    names = args.methods or (without_hf(MODEL_METHODS) if args.no_hf else MODEL_METHODS)
+    if args.threads is None and LLAMA_CPP in names:
+        # Both engines get as many.
+        args.threads = cores()
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
@@ -90,7 +101,6 @@ def measure_model(
         sampling=sampling,
         draft_layers=draft_layers(args.draft_layers),
     )
-    names = args.methods or (without_hf(MODEL_METHODS) if args.no_hf else MODEL_METHODS)
     tolerance = Tolerance(args.skip.split(","))
     drafters, missing = _drafters(args, f"{PLAIN},{names}", setup, tolerance)
     decoders = make_decoders(args, engine, drafters, sampling)
