@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.native.numba_cache import compiled_with
 
 
 @dataclass(slots=True)
@@ -81,15 +81,18 @@ def _causal(count: int) -> NDArray[np.float32]:
     return np.triu(np.full((count, count), BLOCKED, np.float32), 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled_with()
 def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     pending_tokens, node_tokens, node_parents, padding, blocked
 ):
     pending, nodes = len(pending_tokens), len(node_tokens)
     count = pending + nodes + padding
     tokens = np.zeros(count, np.int32)
-    tokens[:pending] = pending_tokens
-    tokens[pending : pending + nodes] = node_tokens
+    # Loops compile in no time; an array assigned to another brings messages with it, as text.
+    for place in range(pending):
+        tokens[place] = pending_tokens[place]
+    for place in range(nodes):
+        tokens[pending + place] = node_tokens[place]
     parents = np.full(count, -1, np.int32)
     offsets = np.zeros(count, np.int32)
     mask = np.full((count, count), blocked, np.float32)
@@ -103,7 +106,8 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
         is_chain = is_chain and above == row - 1
         parents[row] = above
         offsets[row] = offsets[above] + 1
-        mask[row] = mask[above]
+        for column in range(above + 1):
+            mask[row, column] = mask[above, column]
         mask[row, row] = 0
     for row in range(pending + nodes, count):
         mask[row, row] = 0

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.batch import tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.models.base import Logits
+from accel.native.numba_cache import compiled_with
 from accel.text.token_healing import rest_after
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def log_softmax(logits: Floats) -> Floats:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), np.float32)
 
 
-@njit(cache=True, nogil=True)
+@compiled_with()
 def _chances_of(logits: Floats, parents: TokenArray, tokens: TokenArray) -> Floats:
     """Log-probability of each node's token in its parent's row; row 0 is the root's."""
     totals = np.empty(len(logits), np.float32)

@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.native.numba_cache import compiled_with
 
 MATCH_LENGTHS = 18
 """Match lengths are told apart up to here."""
@@ -38,7 +39,7 @@ def depth_group(depth: int) -> int:
     return 0 if depth <= 1 else (1 if depth <= 4 else 2)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled_with(forceinline=True)
 def learn_from(
     parents: TokenArray,
     probabilities: NDArray[np.float32],

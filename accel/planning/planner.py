@@ -8,11 +8,11 @@ t is measured and P is what the drafter says, corrected by how far it was right 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree
 from accel.drafting.base import Prices
+from accel.native.numba_cache import compiled_with
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.overheads import NODE_S
 
@@ -96,7 +96,7 @@ class Planner:
         return table
 
 
-@njit(cache=True, nogil=True)
+@compiled_with()
 def _least_slopes(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """What a node costs at the least beyond each count; never below nothing."""
     slopes = np.zeros(len(seconds))

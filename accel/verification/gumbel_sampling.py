@@ -210,7 +210,7 @@ def from_nucleus(
     return token
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
     if top_k <= 0 or top_k >= len(np.flatnonzero(scores > ALL)):

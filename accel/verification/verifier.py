@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.native.numba_cache import compiled_with
 
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
@@ -104,7 +104,7 @@ def expected_hits(tree: DraftTree, path: list[int]) -> float:
     return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def _expected_hits(
     parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
 ) -> float:

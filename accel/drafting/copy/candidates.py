@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.native.numba_cache import compiled_with
@@ -308,7 +307,7 @@ def may_begin(
     return last_class == BREAK and offset in (line_start + 1, line_end + 1)
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def gather_rows(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],

@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from accel.native.numba_cache import compiled_with
+
 ELSEWHERE, UNIQUE, REPEATED, FOLLOWING = 0, 1, 2, 3
 """Classes of places: outside of the original and its versions; where the last tokens stand once;
 where they stand several times and go on differently. The last counts apart from the others how
@@ -23,7 +25,7 @@ PRIOR = np.array([[0.0, 1.0], [0.3, 100.0], [0.5, 25.0], [0.1, 2.0]])
 _MIX = 1_000_003
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, stop: int) -> None:
     """Set the class of every place of the text ``pool[start:stop]``, and of the one behind it."""
     places[start : stop + 1] = UNIQUE

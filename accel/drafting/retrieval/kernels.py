@@ -187,7 +187,8 @@ def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: in
     tokens, rows = room.text.tokens, room.rows
     length = min(stop - start, MAX_MATCH)
     places = np.empty(len(room.places), np.int64)
-    places[:] = room.places
+    for place in range(len(places)):
+        places[place] = room.places[place]
     places[0] += first * rows.tokens.shape[1] * rows.tokens.itemsize
     places[1] += first * rows.lengths.itemsize
     places[2] += first * rows.counts.itemsize

@@ -8,7 +8,6 @@ per token; nothing is ever removed while a request lasts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
@@ -45,7 +44,7 @@ def link(
             newest[token] = position
 
 
-@njit(nogil=True, cache=True)
+@compiled_with()
 def _lookup(
     tokens: TokenArray,
     previous: TokenArray,
