@@ -40,7 +40,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DocumentVersion:
     """A document as it was at one version."""
 
     uri: str
@@ -134,9 +134,9 @@ class Document:
             self._text = "".join(self.lines)
         return self._text
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DocumentVersion:
         """The document as it is now; later edits do not change it."""
-        return Snapshot(self.uri, self.language, self.version, self.text)
+        return DocumentVersion(self.uri, self.language, self.version, self.text)
 
     def position(self, line: int, units: int, encoding: Encoding) -> Position:
         """An LSP position as ours. Outside the document: the nearest place in it."""

@@ -9,7 +9,7 @@ from pygls.uris import to_fs_path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentLocation:
     """A document's place: its workspace folder (or nothing) and its path in it, with slashes."""
 
     folder: str
@@ -44,7 +44,7 @@ class Folders:
         del self._real[path]
         return path
 
-    def place(self, uri: str) -> Place:
+    def place(self, uri: str) -> DocumentLocation:
         """Where a document stands: in the innermost folder that holds it, by components.
 
         Folder and document may be on different sides of a link: editors follow links in the one
@@ -52,14 +52,14 @@ class Folders:
         """
         absolute = to_fs_path(uri.split("#", 1)[0]) or ""
         if not absolute or "\0" in absolute:
-            return Place("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")
+            return DocumentLocation("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")
         absolute = os.path.normpath(absolute)
         found = _innermost({folder: folder for folder in self.paths}, absolute)
         if found is None and self.paths:
             found = _innermost(self._real, os.path.realpath(absolute))
         if found is None:
-            return Place("", os.path.basename(absolute), absolute)
-        return Place(*found, absolute)
+            return DocumentLocation("", os.path.basename(absolute), absolute)
+        return DocumentLocation(*found, absolute)
 
 
 def folder_path(uri: str) -> str | None:

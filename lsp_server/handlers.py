@@ -15,7 +15,7 @@ from lsp_server.completion.lsp import (
     inline_items,
     menu_items,
 )
-from lsp_server.editing.code_actions import Where, code_actions
+from lsp_server.editing.code_actions import ActionContext, code_actions
 from lsp_server.editing.lsp import edit_request, refuse_nothing, statistics, workspace_edit
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.execute_command import run_command, run_edit_request
@@ -155,7 +155,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         return []
     _place(ls, document, params.range.end)
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
-    where = Where(document, params.range, list(params.context.diagnostics), only)
+    where = ActionContext(document, params.range, list(params.context.diagnostics), only)
     return code_actions(
         where,
         ls.features,

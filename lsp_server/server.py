@@ -20,7 +20,7 @@ from lsp_server.daemon.hub import Hub
 from lsp_server.documents import Document, Documents
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import Snippet
+from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
@@ -174,7 +174,7 @@ class RedraftServer(LanguageServer):
         """The engine that the client's settings ask for."""
         return self.hub.engine(self.settings)
 
-    def _snippets(self, ask: CompletionRequest) -> list[Snippet]:
+    def _snippets(self, ask: CompletionRequest) -> list[ContextSnippet]:
         return self._open_files.snippets(ask, self.settings.context)
 
     def engine_changed(self, engine: EngineClient) -> None:

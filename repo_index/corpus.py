@@ -16,7 +16,7 @@ from pathlib import Path
 from repo_index.errors import DamagedStore, StoreLocked
 from repo_index.file_layer import FileLayer
 from repo_index.files import Limits
-from repo_index.indexer import Indexer, Progress
+from repo_index.indexer import Indexer, IndexProgress
 from repo_index.manifest import Manifest
 from repo_index.source_tree import FolderTree, NamedTrees
 from repo_index.store import common_store
@@ -84,7 +84,7 @@ class Corpus:
         tokenizer: TextTokenizer,
         store: Path | None = None,
         *,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[IndexProgress], None] | None = None,
         pause: Callable[[], None] = lambda: None,
         layer: FileLayer | None = None,
         max_tokens: int = MAX_TOKENS,
@@ -158,7 +158,7 @@ def build_common(
     model: str,
     *,
     pause: Callable[[], None] = lambda: None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[IndexProgress], None] | None = None,
 ) -> bool:
     """Our own standard library and the packages of a workspace's environment, in the shared store.
 

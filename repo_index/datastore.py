@@ -60,7 +60,7 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SnapshotSegment:
     """One segment as a snapshot sees it. dead: bool [files], empty when every file lives."""
 
     segment: Segment
@@ -71,7 +71,7 @@ class Part:
     """Where its order and tokens are read."""
 
 
-class Snapshot:
+class IndexSnapshot:
     """An unchanging view of a datastore."""
 
     def __init__(
@@ -84,11 +84,11 @@ class Snapshot:
         ``hidden``: positions of the buffers that no lookup gives, first and behind the last.
         """
         self._hidden = np.array(hidden, np.int64)
-        self.parts: list[Part] = []
+        self.parts: list[SnapshotSegment] = []
         self.file_count = 0
         sources = sources_of([segment for segment, _, _ in parts])
         for (segment, layer, dead), source in zip(parts, sources, strict=True):
-            self.parts.append(Part(segment, layer, dead, self.file_count, source))
+            self.parts.append(SnapshotSegment(segment, layer, dead, self.file_count, source))
             self.file_count += len(segment.paths)
         read = [part for part in self.parts if len(part.segment.order)]
         layers = list(dict.fromkeys(part.layer for part in read))
@@ -206,7 +206,7 @@ class Datastore:
                 )
                 for segment in segments
             ]
-        self._snapshot: Snapshot | None = None
+        self._snapshot: IndexSnapshot | None = None
         self._overlay_version = -1
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
 
@@ -252,18 +252,18 @@ class Datastore:
             self._hidden = {}
         return bool(changed)
 
-    def snapshot(self, cursor: tuple[str, int] | None = None) -> Snapshot:
+    def snapshot(self, cursor: tuple[str, int] | None = None) -> IndexSnapshot:
         """The datastore as it is now, with the buffers as they are now. Ask once for each request.
 
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
         if cursor is not None and self.overlay is not None:
-            return Snapshot(self._parts(), self.overlay.positions_at(*cursor))
+            return IndexSnapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1
         if self._snapshot is None or version != self._overlay_version:
             self._overlay_version = version
-            self._snapshot = Snapshot(self._parts())
+            self._snapshot = IndexSnapshot(self._parts())
         return self._snapshot
 
     def release(self) -> None:
@@ -349,7 +349,7 @@ def warm_up(vocabulary_size: int) -> None:
     segment = Segment.from_files(files, dtype=dtype)
     dead = np.array([True, False])
     secret_content("text")
-    snapshot = Snapshot([(segment, REPOSITORY, dead)])
+    snapshot = IndexSnapshot([(segment, REPOSITORY, dead)])
     snapshot.lookup(files["a"], limit=2)
     snapshot.lookup_into(files["a"], np.zeros(6, np.int64), max_match=4, limit=0, depth=4)
     splice(segment.tokens, segment.order, 3, 5, np.array([1], dtype))

@@ -54,7 +54,7 @@ class Share(NamedTuple):
     seed: int
 
 
-class Found(NamedTuple):
+class RowBuffers(NamedTuple):
     """Where rows are written, see ``Snapshot.lookup``: the first ``depth`` columns of tokens, int32
     [rows, width]; lengths, counts, sources and files, the last empty where nobody asks."""
 
@@ -145,7 +145,7 @@ def _choose(
     share: Share,
     first_row: int,
     positions: NDArray[np.int64],
-    found: Found,
+    found: RowBuffers,
 ) -> int:
     """Write the positions of the occurrences that are given, and what they stand for; returns how
     many. See ``gather_rows``."""
@@ -200,7 +200,7 @@ def gather_rows(
     share: Share,
     hidden: NDArray[np.int64],
     first_row: int,
-    found: Found,
+    found: RowBuffers,
 ) -> int:
     """Write the rows of one segment from ``first_row`` on; returns the row after the last. ranges:
     int64 [DEPTH + 2, 2], of the segment; hidden: int64 [2], positions that are not given.

@@ -54,7 +54,7 @@ class BatchTokenizer(Protocol):
 
 
 @dataclass
-class Progress:
+class IndexProgress:
     """How far a refresh is. total is 0 while files are still being found."""
 
     files: int = 0
@@ -184,7 +184,7 @@ class Indexer:
         """Why a file is in or out of the index, in one line."""
         return explain(self.tree, path, self._writer.places)
 
-    def rebuild(self, progress: Callable[[Progress], None] | None = None) -> Refreshed:
+    def rebuild(self, progress: Callable[[IndexProgress], None] | None = None) -> Refreshed:
         """Forget everything and index all files."""
         self._writer.clear()
         return self.refresh(progress=progress)
@@ -192,7 +192,7 @@ class Indexer:
     def refresh(
         self,
         paths: Iterable[str] | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[IndexProgress], None] | None = None,
     ) -> Refreshed:
         """Index what is new or changed, drop what is gone; of everything, or of ``paths``.
 
@@ -205,7 +205,7 @@ class Indexer:
         if wanted is None or any(path.rpartition("/")[2] in IGNORE_FILES for path in wanted):
             self.tree.forget()
             wanted = None
-        state(Progress())
+        state(IndexProgress())
         if wanted is None:
             found = dict(self.tree.walk())
             gone = [
@@ -250,11 +250,11 @@ class Indexer:
         self,
         changed: Sequence[str],
         gone: Sequence[str],
-        progress: Callable[[Progress], None],
+        progress: Callable[[IndexProgress], None],
         *,
         everything: bool,
     ) -> Refreshed:
-        at = Progress(total=len(changed))
+        at = IndexProgress(total=len(changed))
         result = Refreshed(removed=list(gone))
         pending = PendingChanges(removed=set(gone))
         keys = set(map(self._writer.digest, self._writer.places)) if self._unique else None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from repo_index import gathering, matching
 from repo_index.compiled import compiled, linked
 from repo_index.gathering import (
-    Found,
+    RowBuffers,
     Share,
     Stream,
     gather_rows,
@@ -146,7 +146,7 @@ def _write_rows(
     context: NDArray[np.int32],
     max_match: int,
     limit: int,
-    found: Found,
+    found: RowBuffers,
 ) -> int:
     """Write the rows of every layer; returns how many.
 
@@ -209,7 +209,7 @@ def look_up_into(
     for part in range(len(table)):
         layers += table[part, 0] != before
         before = table[part, 0]
-    found = Found(
+    found = RowBuffers(
         carray(_pointer(targets[0]), (room, width), np.int32),
         carray(_pointer(targets[1]), (room,), np.int32),
         carray(_pointer(targets[2]), (room,), np.float32),

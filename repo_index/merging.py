@@ -20,7 +20,7 @@ _IN_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True)
-class Scratch:
+class MergeBuffers:
     """Working arrays of a merge: in memory while small, in files of ``folder`` above that."""
 
     folder: Path | None = None
@@ -38,7 +38,7 @@ class Scratch:
 def merge_segments(
     parts: Sequence[tuple[Segment, NDArray[np.bool_]]],
     *,
-    scratch: Scratch | None = None,
+    scratch: MergeBuffers | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Segment:
     """One segment of all living files, in the order of ``parts``, equal to one made afresh.
@@ -46,7 +46,7 @@ def merge_segments(
     parts: segments of one token type with the dead among their files (bool [files]). ``pause`` is
     called between slices of work; it may wait, or raise to give up.
     """
-    scratch = scratch or Scratch()
+    scratch = scratch or MergeBuffers()
     dtype = parts[0][0].tokens.dtype.type
     separator = parts[0][0].separator
     paths: list[str] = []
@@ -95,7 +95,7 @@ def _living_order(
     segment: Segment,
     dead: NDArray[np.bool_],
     shifts: NDArray[np.int64],
-    scratch: Scratch,
+    scratch: MergeBuffers,
     pause: Callable[[], None],
 ) -> Order:
     out = scratch.array(len(segment.order), np.uint32)
@@ -111,7 +111,7 @@ def _merged(
     tokens: Tokens,
     separator: int,
     orders: list[Order],
-    scratch: Scratch,
+    scratch: MergeBuffers,
     pause: Callable[[], None],
 ) -> Order:
     """All orders merged, two neighbours at a time.

@@ -15,7 +15,7 @@ from repo_index.errors import DamagedStore, StoreUnwritable
 from repo_index.file_layer import FileLayer
 from repo_index.files import Fingerprint
 from repo_index.manifest import Manifest, SegmentEntry
-from repo_index.merging import Scratch, merge_segments
+from repo_index.merging import MergeBuffers, merge_segments
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment, write_segment
 from repo_index.store import StoredSegment, load_segments, remove_leftovers
@@ -125,7 +125,7 @@ class StoreWriter:
             if not chosen or (len(chosen) == 1 and not chosen[0].dead.any()):
                 return False
             parts = [(stored.segment, stored.dead) for stored in chosen]
-        merged = merge_segments(parts, scratch=Scratch(self.folder), pause=pause)
+        merged = merge_segments(parts, scratch=MergeBuffers(self.folder), pause=pause)
         with self._changing:
             if any(
                 all(stored.segment is not s.segment for s in self.segments) for stored in chosen

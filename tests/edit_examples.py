@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accel.training.edits import Edit, make_edit
+from accel.training.edits import EditExample, make_edit
 
 FUNCTION = '''@wraps(handler)
 def total(prices, tax: int = 2, *, memo="none"):
@@ -23,7 +23,7 @@ METHOD = "".join(f"    {line}\n" for line in BARE.splitlines())
 """Indented, so that it does not parse as it stands."""
 
 
-def edits_of(kind: str, *sources: str, seeds: int) -> list[Edit]:
+def edits_of(kind: str, *sources: str, seeds: int) -> list[EditExample]:
     """The edits of a kind that ``sources`` give, with seeds from 0."""
     made = [make_edit(source, kind, seed) for source in sources for seed in range(seeds)]
     return [edit for edit in made if edit is not None]

@@ -181,3 +181,14 @@ def test_the_version_stands_in_one_way() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{VERSION}"\n' in project
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_a_public_class_name_stands_in_one_place() -> None:
+    places: dict[str, list[str]] = {}
+    for package in sorted(OURS):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+    assert len(places) > 200

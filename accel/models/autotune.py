@@ -23,7 +23,7 @@ LARGE = 300_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunSettings:
     """What belongs to the engine and never to a step."""
 
     dtype: str
@@ -82,7 +82,7 @@ def score(costs: ForwardCosts) -> float:
     return min(float(by_rows[nodes + 1]) / gain for nodes, gain in gains.items())
 
 
-def profile(model: Model, settings: Settings, store: ProfileStore) -> ForwardCosts:
+def profile(model: Model, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
     """t(T) of an opened model, measured at its first start and kept, and again where a busy machine
     hid whether more threads pay. The model is told how many do, and from how many rows on."""
     shares = settings.may_share and isinstance(model, Threaded) and model.can_share

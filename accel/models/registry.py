@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from accel.errors import InvalidRequest
 from accel.model_folder import check_folder
-from accel.models.autotune import INT8, Settings, may_use_more, profile
+from accel.models.autotune import INT8, RunSettings, may_use_more, profile
 from accel.models.base import Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
@@ -80,7 +80,7 @@ def open_backend(
     if is_on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, form = open_file(folder), "compiled"
-        settings = Settings(INT8, threads or 1, may_use_more(threads))
+        settings = RunSettings(INT8, threads or 1, may_use_more(threads))
         costs = profile(model, settings, store)
     else:
         from accel.models.torch_registry import open_by_torch

@@ -15,7 +15,7 @@ from accel.free_memory import free_bytes
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.gguf.architecture import read_architecture
 from accel.models.gguf.file import GgufFile, is_gguf
-from accel.models.gguf.weights import Weights
+from accel.models.gguf.weights import GgufWeights
 from accel.weights_file import read_header
 
 REPACKED = 1.2
@@ -88,7 +88,7 @@ def has_room(nbytes: float, token_bytes: int) -> bool:
 def _file_size(path: Path, dtype: str) -> Size:
     with GgufFile(path) as file:
         found = read_architecture(file)
-        weights = Weights(file, found)
+        weights = GgufWeights(file, found)
         counts = {name: prod(part.shape) for name, part in weights.parts.items()}
         nbytes = 0.0
         for name, count in counts.items():

@@ -19,7 +19,7 @@ from accel.models.attention_windows import attention_windows
 from accel.models.autotune import (
     INT8,
     LARGE,
-    Settings,
+    RunSettings,
     can_be_kept,
     is_faster,
     may_use_more,
@@ -68,7 +68,7 @@ _LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
 
 def open_by_torch(
     folder: Path, *, dtype: str, threads: int | None, device: str
-) -> tuple[Model, str, Settings, ForwardCosts, ProfileStore]:
+) -> tuple[Model, str, RunSettings, ForwardCosts, ProfileStore]:
     """``registry.open_backend`` of what torch reads: a model and the name of its rung, with what
     was chosen and measured for it."""
     place = device_of(device)
@@ -174,21 +174,21 @@ def _build(rung: str, module: nn.Module, dtype: str) -> Model | None:
 
 def choose_settings(
     folder: Path, dtype: str, threads: int | None, device: torch.device, store: ProfileStore
-) -> Settings:
+) -> RunSettings:
     """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
     if device.type != "cpu":
-        return Settings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
+        return RunSettings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
     may_share = may_use_more(threads)
     if dtype == INT8 or (dtype == "auto" and _suits_int8(folder, store)):
-        return Settings(INT8, threads or 1, may_share)
+        return RunSettings(INT8, threads or 1, may_share)
     counts = [threads] if threads else thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
     if len(counts) == len(names) == 1:
-        return Settings(names[0], counts[0], may_share)
+        return RunSettings(names[0], counts[0], may_share)
     key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
     kept = store.get(key)
     if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
-        return Settings(kept[0], kept[1], may_share)
+        return RunSettings(kept[0], kept[1], may_share)
     scores: dict[tuple[str, int], float] = {}
     for name in names:
         found = _scores(folder, name, counts, device, store, may_share=may_share)
@@ -196,7 +196,7 @@ def choose_settings(
     best = min(scores, key=scores.__getitem__)
     if all(can_be_kept(count) for count in counts):
         store.put(key, list(best))
-    return Settings(best[0], best[1], may_share)
+    return RunSettings(best[0], best[1], may_share)
 
 
 def _suits_int8(folder: Path, store: ProfileStore) -> bool:

@@ -44,12 +44,12 @@ class TransformersModel(Model):
     def new_cache(self, capacity: int) -> Cache:
         if self.capability.kind == BatchKind.PLAIN:
             return OwnCache(self.module.config)
-        return RowCache(self._layers, capacity)
+        return TransformersCache(self._layers, capacity)
 
     @by_torch
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
         (cache,) = caches
-        assert isinstance(cache, RowCache | OwnCache)
+        assert isinstance(cache, TransformersCache | OwnCache)
         rows, device = batch, self._parameter.device
         cache.reserve(len(rows))
         arguments: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class TransformersModel(Model):
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
 
-class RowCache(KVCache):
+class TransformersCache(KVCache):
     """Rows for a transformers module: two buffers a layer, made when a layer first writes."""
 
     def __init__(self, layers: int, capacity: int) -> None:
@@ -115,7 +115,7 @@ class _RowLayer(CacheLayerMixin):
     is_sliding = False
     is_croppable = True
 
-    def __init__(self, cache: RowCache, index: int) -> None:
+    def __init__(self, cache: TransformersCache, index: int) -> None:
         super().__init__()
         self._cache, self._index = cache, index
 

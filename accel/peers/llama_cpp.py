@@ -34,7 +34,7 @@ _Tokens = NDArray[np.integer[Any]]
 
 
 @dataclass(slots=True)
-class Decoded:
+class LlamaCppAnswer:
     """Generated tokens, int32 [n], and what they cost."""
 
     tokens: TokenArray
@@ -85,7 +85,9 @@ class LlamaCpp:
         kind = room.value.decode(errors="replace").split(maxsplit=2)[-1]
         return {"threads": self._threads, "type": kind, "version": self._api.__version__}
 
-    def generate(self, prompt: TokenArray, max_tokens: int, draft_tokens: int = 0) -> Decoded:
+    def generate(
+        self, prompt: TokenArray, max_tokens: int, draft_tokens: int = 0
+    ) -> LlamaCppAnswer:
         """Generate ``max_tokens`` greedily after ``prompt``, past end tokens, with chains of
         ``draft_tokens`` of its n-gram lookup (llama-cpp-python's, with its defaults).
 
@@ -122,7 +124,7 @@ class LlamaCpp:
         statistics.tokens = max_tokens
         generated = text[len(prompt) :].astype(np.int32)
         self._held = text[:-1]
-        return Decoded(generated, statistics)
+        return LlamaCppAnswer(generated, statistics)
 
     def forward_s(self, rows: int, context: int, times: int) -> list[float]:
         """Seconds of forwards of a chain of ``rows`` after ``context`` tokens, each logit made."""

@@ -23,8 +23,8 @@ from accel.drafting.retrieval.acceptance_model import (
     HIDDEN,
     NODE_INPUTS,
     STATE_INPUTS,
+    AcceptanceWeights,
     Floats,
-    Weights,
     hidden_of_node,
     matched_inputs,
     near_inputs,
@@ -35,8 +35,8 @@ from accel.drafting.retrieval.acceptance_model import (
 from accel.drafting.retrieval.candidate_features import (
     MAX_CANDIDATES,
     Evidence,
-    Rows,
-    Text,
+    MatchRows,
+    TextView,
     forget,
     gather,
 )
@@ -84,8 +84,8 @@ class Examples(NamedTuple):
 
 @compiled_with(acceptance, best_first, evidence_of)
 def _note_path(
-    text: Text,
-    rows: Rows,
+    text: TextView,
+    rows: MatchRows,
     shapes: TokenShapes,
     accepted: int,
     evidence: Evidence,
@@ -187,7 +187,12 @@ def observe(
 
 @compiled_with(acceptance, fastmath=True)
 def _learn_none(
-    slope: float, last: int, inputs: Floats, hidden: Floats, weights: Weights, slopes: Weights
+    slope: float,
+    last: int,
+    inputs: Floats,
+    hidden: Floats,
+    weights: AcceptanceWeights,
+    slopes: AcceptanceWeights,
 ) -> None:
     """Add the slopes of the score of "none"; ``hidden`` is that of ``score_of_none``."""
     slopes.escape_shape[last] += slope
@@ -202,7 +207,10 @@ def _learn_none(
 
 @compiled_with(acceptance, fastmath=True)
 def _learn_from(
-    examples: Examples, chosen: NDArray[np.int64], weights: Weights, slopes: Weights
+    examples: Examples,
+    chosen: NDArray[np.int64],
+    weights: AcceptanceWeights,
+    slopes: AcceptanceWeights,
 ) -> float:
     """Add the slopes of the loss over the ``chosen`` nodes; returns the loss in nats."""
     node_hidden = np.empty(HIDDEN, np.float32)
@@ -296,7 +304,7 @@ class _Adam:
 
 
 def fit(
-    weights: Weights,
+    weights: AcceptanceWeights,
     examples: Examples,
     count: int,
     *,
@@ -310,7 +318,7 @@ def fit(
     The rate falls linearly to nothing. The loss is in nats per node.
     """
     random = np.random.default_rng(seed)
-    slopes = Weights(*(np.zeros_like(part) for part in weights))
+    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
     optimizers = [_Adam(part, decay) for part in weights]
     steps = epochs * -(-count // BATCH)
     step = 0
@@ -330,7 +338,7 @@ def fit(
     return loss / max(count, 1)
 
 
-def loss_of(weights: Weights, examples: Examples, count: int) -> float:
+def loss_of(weights: AcceptanceWeights, examples: Examples, count: int) -> float:
     """Loss in nats per node over the first ``count`` examples."""
-    slopes = Weights(*(np.zeros_like(part) for part in weights))
+    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
     return _learn_from(examples, np.arange(count), weights, slopes) / max(count, 1)

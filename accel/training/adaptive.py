@@ -32,7 +32,7 @@ FIGURE = "ordinary-loss.png"
 
 
 @dataclass(frozen=True)
-class Texts:
+class AdaptiveTexts:
     """Source texts to train on, and others to measure on."""
 
     training: list[str]
@@ -57,9 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--learning-rate", type=float, default=adaptive_published.Plan.learning_rate
+        "--learning-rate", type=float, default=adaptive_published.AdaptiveTrainingPlan.learning_rate
     )
-    parser.add_argument("--window", type=int, default=adaptive_published.Plan.window, metavar="L")
+    parser.add_argument(
+        "--window", type=int, default=adaptive_published.AdaptiveTrainingPlan.window, metavar="L"
+    )
     parser.add_argument("--tokens", choices=("identical", "diverse"), default="identical")
     parser.add_argument(
         "--loss", choices=("improved", "basic"), default="improved", help="equation 9 or 8"
@@ -72,13 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lora", type=int, default=0, metavar="RANK", help="0: all weights")
 
 
-def texts_of(corpus: Path | None) -> Texts:
+def texts_of(corpus: Path | None) -> AdaptiveTexts:
     """Sources of a corpus file, a folder or the standard library. Raises TrainingError when there
     is nothing to read."""
     if corpus is not None and corpus.is_file():
-        from accel.training.corpus import Corpus
+        from accel.training.corpus import TrainingCorpus
 
-        read = Corpus.load(corpus)
+        read = TrainingCorpus.load(corpus)
         training, held_out = ([f.text for f in part] for part in (read.training, read.held_out))
     else:
         root = corpus or Path(sysconfig.get_path("stdlib"))
@@ -93,7 +95,7 @@ def texts_of(corpus: Path | None) -> Texts:
         training = [text for number, text in enumerate(texts) if number % HELD_OUT_EVERY]
     if not training or not held_out:
         raise TrainingError(f"{corpus} holds too few sources to train on; give --corpus")
-    return Texts(training, held_out)
+    return AdaptiveTexts(training, held_out)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,9 +113,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _trained(
-    args: argparse.Namespace, folder: Path, tokenizer: Tokenizer, texts: Texts
+    args: argparse.Namespace, folder: Path, tokenizer: Tokenizer, texts: AdaptiveTexts
 ) -> dict[str, Any]:
-    plan = adaptive_published.Plan(
+    plan = adaptive_published.AdaptiveTrainingPlan(
         minutes=args.minutes,
         steps=args.steps,
         seed=args.seed,
@@ -126,7 +128,7 @@ def _trained(
     held_out = _held_out(texts, tokenizer, plan.row_length)
     maker = PromptMaker(texts.training, tokenizer)
 
-    def trained(plan: adaptive_published.Plan, out: Path) -> PublishedTrainer:
+    def trained(plan: adaptive_published.AdaptiveTrainingPlan, out: Path) -> PublishedTrainer:
         out.mkdir(exist_ok=True)
         module = load_module(folder, torch.float32, torch.device("cpu"), "sdpa")
         trainer = PublishedTrainer(module, maker, held_out, plan, out, resume=args.resume)
@@ -137,7 +139,7 @@ def _trained(
     curves: dict[str, list[tuple[int, float]]] = {}
     if args.compare_losses:
         other = "basic" if plan.loss == "improved" else "improved"
-        changed = adaptive_published.Plan(**{**asdict(plan), "loss": other})
+        changed = adaptive_published.AdaptiveTrainingPlan(**{**asdict(plan), "loss": other})
         curves[other] = trained(changed, args.out / other).curve
     trainer = trained(plan, args.out)
     curves[plan.loss] = trainer.curve
@@ -166,7 +168,7 @@ def _trained(
     }
 
 
-def _held_out(texts: Texts, tokenizer: Tokenizer, length: int) -> Tensor:
+def _held_out(texts: AdaptiveTexts, tokenizer: Tokenizer, length: int) -> Tensor:
     """Rows of held-out text, int64 [at most 16, length]. Raises TrainingError without any."""
     rows: list[Tensor] = []
     for text in texts.held_out[:400]:

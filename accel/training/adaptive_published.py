@@ -28,7 +28,7 @@ POSITION_SHARE = 0.10
 
 
 @dataclass(frozen=True)
-class Plan:
+class AdaptiveTrainingPlan:
     """What a run does. ``minutes`` or ``steps`` end it, and the schedule follows."""
 
     minutes: float = 0.0
@@ -120,7 +120,7 @@ class PublishedTrainer:
         module: Any,
         maker: PromptMaker,
         held_out: Tensor,
-        plan: Plan,
+        plan: AdaptiveTrainingPlan,
         folder: Path,
         *,
         resume: bool = False,
@@ -271,7 +271,7 @@ class PublishedTrainer:
         self.curve = [(int(step), float(loss)) for step, loss in state["curve"]]
 
 
-def _with_low_rank(module: Any, plan: Plan) -> Any:
+def _with_low_rank(module: Any, plan: AdaptiveTrainingPlan) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from accel.training.errors import TrainingError
-from accel.training.trainer import Plan, Shape, Trainer
+from accel.training.trainer import TrainedShape, Trainer, TrainingPlan
 
 _COPIED = ("tokenizer.json", "tokenizer_config.json")
 
@@ -46,8 +46,8 @@ def average(runs: Sequence[Path], out: Path) -> float:
     states = [_checkpoint(folder) for folder in runs]
     if any(state["shape"] != states[0]["shape"] for state in states):
         raise TrainingError("the runs have different shapes; give runs that continue one another")
-    newest, shape = runs[-1], Shape(**states[0]["shape"])
-    trainer = Trainer(newest, Plan(**states[-1]["plan"]), shape, compiled=False)
+    newest, shape = runs[-1], TrainedShape(**states[0]["shape"])
+    trainer = Trainer(newest, TrainingPlan(**states[-1]["plan"]), shape, compiled=False)
     with torch.no_grad():
         for name, parameter in trainer.model.named_parameters():
             parameter.copy_(mean([state["optimizer"]["masters"][name] for state in states]))

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from accel.training.corpus import Corpus, collect
+from accel.training.corpus import TrainingCorpus, collect
 from accel.training.tokenizer import save_tokenizer, train_tokenizer
-from accel.training.trainer import Plan, Shape, Trainer, append_log
+from accel.training.trainer import TrainedShape, Trainer, TrainingPlan, append_log
 
 _TOKENIZER_CHARACTERS = 25_000_000
 
@@ -46,19 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="continue the checkpoint in --out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--learning-rate", type=float, default=Plan.learning_rate)
-    parser.add_argument("--batch-tokens", type=int, default=Plan.batch_tokens)
-    parser.add_argument("--row-length", type=int, default=Plan.row_length)
-    parser.add_argument("--edit-share", type=float, default=Plan.edit_share)
-    parser.add_argument("--function-share", type=float, default=Plan.function_share)
+    parser.add_argument("--learning-rate", type=float, default=TrainingPlan.learning_rate)
+    parser.add_argument("--batch-tokens", type=int, default=TrainingPlan.batch_tokens)
+    parser.add_argument("--row-length", type=int, default=TrainingPlan.row_length)
+    parser.add_argument("--edit-share", type=float, default=TrainingPlan.edit_share)
+    parser.add_argument("--function-share", type=float, default=TrainingPlan.function_share)
     parser.add_argument("--per-package", type=int, default=5_000_000, metavar="CHARACTERS")
-    parser.add_argument("--vocabulary", type=int, default=Shape.vocabulary)
-    parser.add_argument("--width", type=int, default=Shape.width)
-    parser.add_argument("--layers", type=int, default=Shape.layers)
-    parser.add_argument("--heads", type=int, default=Shape.heads)
-    parser.add_argument("--kv-heads", type=int, default=Shape.kv_heads)
-    parser.add_argument("--ffn", type=int, default=Shape.feed_forward)
-    parser.add_argument("--context", type=int, default=Shape.context)
+    parser.add_argument("--vocabulary", type=int, default=TrainedShape.vocabulary)
+    parser.add_argument("--width", type=int, default=TrainedShape.width)
+    parser.add_argument("--layers", type=int, default=TrainedShape.layers)
+    parser.add_argument("--heads", type=int, default=TrainedShape.heads)
+    parser.add_argument("--kv-heads", type=int, default=TrainedShape.kv_heads)
+    parser.add_argument("--ffn", type=int, default=TrainedShape.feed_forward)
+    parser.add_argument("--context", type=int, default=TrainedShape.context)
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -79,7 +79,7 @@ def prepare(args: argparse.Namespace) -> None:
     if not (args.out / "tokenizer.json").exists():
         print("training the tokenizer ...", flush=True)
         texts, total = [], 0
-        for file in Corpus.load(path).training:
+        for file in TrainingCorpus.load(path).training:
             texts.append(file.text)
             total += len(file.text)
             if total > _TOKENIZER_CHARACTERS:
@@ -103,7 +103,7 @@ def export(trainer: Trainer, weights: dict[str, torch.Tensor] | None = None) -> 
 
 def _write_data(trainer: Trainer) -> None:
     """What the weights were made from: packages with versions and licences, and how."""
-    corpus = Corpus.load(trainer.folder / "corpus.jsonl")
+    corpus = TrainingCorpus.load(trainer.folder / "corpus.jsonl")
     sizes: dict[str, int] = {}
     for file in [*corpus.training, *corpus.held_out]:
         sizes[file.package] = sizes.get(file.package, 0) + len(file.text)
@@ -130,7 +130,7 @@ def _write_data(trainer: Trainer) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run `redraft train base`; gives the exit status."""
     prepare(args)
-    plan = Plan(
+    plan = TrainingPlan(
         minutes=args.minutes,
         steps=args.steps,
         seed=args.seed,
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         edit_share=args.edit_share,
         function_share=args.function_share,
     )
-    shape = Shape(
+    shape = TrainedShape(
         vocabulary=args.vocabulary,
         width=args.width,
         layers=args.layers,

@@ -169,7 +169,7 @@ def _read(place: Path) -> tuple[str, str | None]:
 
 
 @dataclass
-class Corpus:
+class TrainingCorpus:
     """Files to train on, files of packages held out whole, packages used, files left out by why."""
 
     training: list[SourceFile]
@@ -187,7 +187,7 @@ class Corpus:
                     out.write(json.dumps({"held_out": held_out, **asdict(file)}) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> Corpus:
+    def load(cls, path: Path) -> TrainingCorpus:
         """Read what `save` wrote."""
         with path.open(encoding="utf-8") as lines:
             header = json.loads(next(lines))
@@ -253,7 +253,7 @@ def collect(
     held_out_share: float = 0.02,
     workers: int = 2,
     seed: int = 0,
-) -> Corpus:
+) -> TrainingCorpus:
     """Collect the training corpus.
 
     folders: where installed packages lie (the interpreter's path when empty); avoid: measuring
@@ -276,7 +276,7 @@ def collect(
     spread = {p: _spread(files, most_per_package, seed) for p, files in by_package.items()}
     sizes = {p.name: sum(len(file.text) for file in files) for p, files in spread.items()}
     held_out_names = _held_out_names(sizes, held_out_share) - {"python"}
-    corpus = Corpus([], [], sorted(spread, key=lambda p: p.name.lower()), left_out)
+    corpus = TrainingCorpus([], [], sorted(spread, key=lambda p: p.name.lower()), left_out)
     for package, files in spread.items():
         (corpus.held_out if package.name in held_out_names else corpus.training).extend(files)
     order = np.random.default_rng(seed).permutation(len(corpus.training))

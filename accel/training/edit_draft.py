@@ -31,7 +31,7 @@ from accel.training.errors import TrainingError
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
-    from accel.training.edits import Edit
+    from accel.training.edits import EditExample
 
 IGNORED = -100
 """Label of tokens that do not count, as in torch."""
@@ -146,7 +146,7 @@ def made_requests(count: int, seed: int) -> list[Request]:
     return [Request(edit.instruction, edit.before) for edit in library_edits(count, seed)]
 
 
-def library_edits(count: int, seed: int) -> list[Edit]:
+def library_edits(count: int, seed: int) -> list[EditExample]:
     """Edits of every kind, made of functions of the standard library."""
     from accel.training.corpus import SourceFile
     from accel.training.edits import draw_kind, make_edit
@@ -158,7 +158,7 @@ def library_edits(count: int, seed: int) -> list[Edit]:
         for text in rng.sample(library_files(), _LIBRARY_FILES)
         for source in definitions(SourceFile("stdlib", "", text), 2000)
     ]
-    made: list[Edit] = []
+    made: list[EditExample] = []
     for number in range(20 * count):
         edit = make_edit(rng.choice(sources), draw_kind(rng), seed + number)
         if edit is not None and edit.before != edit.after:

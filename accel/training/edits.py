@@ -60,7 +60,7 @@ _BARE = frozenset({"add_docstring", "write_docstring"})
 
 
 @dataclass(frozen=True)
-class Edit:
+class EditExample:
     """An instruction, the text before and after it, and the character spans of `after` it made."""
 
     kind: str
@@ -122,7 +122,7 @@ def _write_docstring(region: Region, name: str) -> Change | None:
     return {}, [Replacement(place, place, region.source[lines[0] : lines[1]])]
 
 
-def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> Edit | None:
+def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> EditExample | None:
     region = Region(source)
     function = _function_of(region, rng)
     if function is None:
@@ -157,10 +157,10 @@ def _make(source: str, kind: str, rng: random.Random, canonical: bool) -> Edit |
         return None
     ast.parse("if 1:\n" + after if after[:1] in (" ", "\t") else after)
     places = [] if written else [(item.start, item.end) for item in replacements]
-    return Edit(kind, parts, region.source, after, tuple(spans), tuple(places))
+    return EditExample(kind, parts, region.source, after, tuple(spans), tuple(places))
 
 
-def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> Edit | None:
+def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> EditExample | None:
     """An edit of one kind (see KINDS) of whole statements of Python, e.g. one function.
 
     The same source, kind and seed give the same edit. None where the kind does not apply.
@@ -176,13 +176,13 @@ def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> 
         return None
 
 
-def excerpts_of(edit: Edit, around: int) -> list[Edit]:
+def excerpts_of(edit: EditExample, around: int) -> list[EditExample]:
     """The edit of each run of lines with places, as prompts ask for it; ``around`` as there."""
     changes = [
         Replacement(*place, edit.after[slice(*made)])
         for place, made in zip(edit.places, edit.changed, strict=True)
     ]
-    found: list[Edit] = []
+    found: list[EditExample] = []
     for excerpt in excerpts(edit.before, changes, around):
         if excerpt.changes:
             after, spans = apply(excerpt.text, list(excerpt.changes))

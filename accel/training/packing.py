@@ -16,14 +16,14 @@ from accel.training.units import Unit, UnitMaker, copy_units, definitions, edit_
 
 
 @dataclass(frozen=True)
-class Rows:
+class PackedRows:
     """ids: int32 [rows, length]; weights: float32 [rows, length], 0 where nothing is predicted."""
 
     ids: NDArray[np.int32]
     weights: NDArray[np.float32]
 
 
-def pack(units: list[Unit], length: int, pad: int, rng: random.Random) -> Rows:
+def pack(units: list[Unit], length: int, pad: int, rng: random.Random) -> PackedRows:
     """Best fit: the longest unit first, each into the fullest row that still takes it whole.
 
     Raises ValueError for a unit longer than a row.
@@ -52,7 +52,7 @@ def pack(units: list[Unit], length: int, pad: int, rng: random.Random) -> Rows:
         ids[number, : len(row_ids)] = row_ids
         weights[number, : len(row_ids)] = row_weights
     weights[:, 0] = 0.0
-    return Rows(ids, weights)
+    return PackedRows(ids, weights)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Mix:
 
 def chunk_of_rows(
     files: list[SourceFile], tokenizer: Tokenizer, mix: Mix, number: int, row_length: int
-) -> Rows:
+) -> PackedRows:
     """The rows of one chunk of files; the same arguments give the same rows.
 
     Chunks go through the files in order and begin anew at their end, with new holes and edits.

@@ -25,7 +25,7 @@ from accel.text.edit_rules.recognition import as_trained
 from accel.text.edit_rules.source_region import apply
 from accel.text.special_tokens import Order
 from accel.training.corpus import SourceFile
-from accel.training.edits import EXACT_KINDS, Edit, excerpts_of, make_edit
+from accel.training.edits import EXACT_KINDS, EditExample, excerpts_of, make_edit
 from accel.training.errors import TrainingError
 from accel.training.tokenizer import load_tokenizer
 from accel.training.units import UnitMaker, definitions
@@ -36,7 +36,7 @@ _ORDERS = (Order.MIDDLE_BEFORE_LINE, Order.PREFIX_ALONE)
 
 
 @dataclass
-class Tally:
+class ExactMatches:
     """How many of how many were exactly right."""
 
     right: int = 0
@@ -47,7 +47,7 @@ class Tally:
         self.right += right
         self.total += 1
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: ExactMatches) -> None:
         """Take another tally's cases in."""
         self.right += other.right
         self.total += other.total
@@ -97,21 +97,21 @@ class Judge:
         logits = self.logits([*prompt, *reference[:-1]], len(reference))
         return logits.argmax(-1).tolist() == reference
 
-    def edit_tokens(self, edit: Edit) -> Tally:
+    def edit_tokens(self, edit: EditExample) -> ExactMatches:
         """Tokens of an edit's answer, its end too, that are most likely after right ones.
 
         When all are, the raw greedy answer is exactly the edit's text.
         """
         return self._tokens_of(as_asked(edit))
 
-    def _tokens_of(self, asked: Edit) -> Tally:
+    def _tokens_of(self, asked: EditExample) -> ExactMatches:
         ids = self.maker.edit(asked).ids
         split = ids.index(self.maker.after) + 1
         best = self.logits(ids[:-1], len(ids) - split).argmax(-1).tolist()
         right = sum(a == b for a, b in zip(best, ids[split:], strict=True))
         if right < len(best) and self._spells(ids[:split], ids[split:], best):
             right = len(best)
-        return Tally(right, len(best))
+        return ExactMatches(right, len(best))
 
     def _spells(self, prompt: list[int], reference: list[int], best: list[int]) -> bool:
         """Whether greedy decoding writes the reference's text in other tokens, and ends. best: the
@@ -129,13 +129,13 @@ class Judge:
     def _spelt(self, tokens: list[int]) -> bytes:
         return b"".join(self._bytes[token] for token in tokens)
 
-    def excerpt_tokens(self, edit: Edit) -> Tally:
+    def excerpt_tokens(self, edit: EditExample) -> ExactMatches:
         """As ``edit_tokens``, of the answers that editors get: where the places are known they are
         for the lines around them (`accel.text.prompts.excerpt_prompts`), the rest stays."""
         parts, changes = as_trained(edit.instruction, edit.before)
         if not changes:
             return self.edit_tokens(edit)
-        answers = Tally()
+        answers = ExactMatches()
         after, spans = apply(edit.before, changes)
         places = tuple((each.start, each.end) for each in changes)
         known = replace(edit, parts=parts, places=places, changed=tuple(spans))
@@ -192,7 +192,7 @@ class Judge:
         return nats / math.log(2.0) / max(1, size)
 
 
-def as_asked(edit: Edit) -> Edit:
+def as_asked(edit: EditExample) -> EditExample:
     """The edit as a prompt asks for it: in the wording for what is recognised, with its marks."""
     parts, changes = as_trained(edit.instruction, edit.before)
     return replace(edit, parts=parts, places=tuple((each.start, each.end) for each in changes))
@@ -232,12 +232,12 @@ def repository_files(cases: Path) -> list[SourceFile]:
     ]
 
 
-def edits_of(files: list[SourceFile], kind: str, count: int, seed: int = 0) -> list[Edit]:
+def edits_of(files: list[SourceFile], kind: str, count: int, seed: int = 0) -> list[EditExample]:
     """`count` edits of one kind (fewer where it seldom applies) of functions of the files."""
     rng = random.Random(f"{kind} {seed}")
     functions = [text for file in files for text in _definitions(file) if _is_function(text)]
     rng.shuffle(functions)
-    found: list[Edit] = []
+    found: list[EditExample] = []
     # A kind that seldom applies comes to several edits of one function by other seeds.
     for attempt in range(4 * len(functions)):
         edit = make_edit(functions[attempt % len(functions)], kind, attempt)
@@ -275,7 +275,7 @@ def measure(
         name: round(judge.bits_per_byte(_sample([f for f in files if f.package == name])), 4)
         for name in sorted({file.package for file in files})
     }
-    lines = {order.value: Tally() for order in _ORDERS}
+    lines = {order.value: ExactMatches() for order in _ORDERS}
     rows = _rows(cases_dir / "completion_infilling.jsonl")
     for row in rows[:: max(1, len(rows) // infilling)][:infilling]:
         # As in an editor: the line break after the line stands in the suffix.
@@ -298,9 +298,9 @@ def measure(
 
 def _edits(judge: Judge, files: list[SourceFile], per_kind: int) -> dict[str, Any]:
     """Exact edits by kind: as editors get them, and the whole selection in one answer."""
-    served = {kind: Tally() for kind in EXACT_KINDS}
-    whole = {kind: Tally() for kind in EXACT_KINDS}
-    tokens, whole_tokens = Tally(), Tally()
+    served = {kind: ExactMatches() for kind in EXACT_KINDS}
+    whole = {kind: ExactMatches() for kind in EXACT_KINDS}
+    tokens, whole_tokens = ExactMatches(), ExactMatches()
     for kind in EXACT_KINDS:
         for edit in edits_of(files, kind, per_kind):
             if len(judge.maker.edit(edit).ids) <= LONGEST_EDIT:
@@ -318,8 +318,8 @@ def _edits(judge: Judge, files: list[SourceFile], per_kind: int) -> dict[str, An
     }
 
 
-def _by_kind(name: str, kinds: dict[str, Tally]) -> dict[str, Any]:
-    every = Tally()
+def _by_kind(name: str, kinds: dict[str, ExactMatches]) -> dict[str, Any]:
+    every = ExactMatches()
     for tally in kinds.values():
         every.add(tally)
     shares = [tally.share for tally in kinds.values() if tally.total]

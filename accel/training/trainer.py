@@ -20,18 +20,18 @@ from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from accel.training.copying import fits_copying, install_copying
-from accel.training.corpus import Corpus, SourceFile
+from accel.training.corpus import SourceFile, TrainingCorpus
 from accel.training.errors import TrainingError
 from accel.training.forward import TrainingForward
 from accel.training.optimizer import MatchedMuon
-from accel.training.packing import Mix, Rows, chunk_of_rows
+from accel.training.packing import Mix, PackedRows, chunk_of_rows
 from accel.training.tokenizer import load_tokenizer
 
 _PART_TOKENS = 1024
 
 
 @dataclass(frozen=True)
-class Shape:
+class TrainedShape:
     """Sizes of the Llama."""
 
     vocabulary: int = 8192
@@ -72,7 +72,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What a run does. Either `minutes` of training or `steps` end it; the schedule follows."""
 
     minutes: float = 0.0
@@ -94,7 +94,7 @@ class Plan:
 
 
 @dataclass
-class Position:
+class TrainingPosition:
     """How far a run is; kept in its checkpoints."""
 
     step: int = 0
@@ -110,21 +110,21 @@ class Position:
 @functools.cache
 def _opened(folder: str) -> tuple[list[SourceFile], Tokenizer]:
     path = Path(folder)
-    return Corpus.load(path / "corpus.jsonl").training, load_tokenizer(path)
+    return TrainingCorpus.load(path / "corpus.jsonl").training, load_tokenizer(path)
 
 
-def _rows_in_worker(folder: str, mix: Mix, number: int, row_length: int) -> Rows:
+def _rows_in_worker(folder: str, mix: Mix, number: int, row_length: int) -> PackedRows:
     return chunk_of_rows(*_opened(folder), mix, number, row_length)
 
 
-def learning_rate(plan: Plan, step: int, progress: float) -> float:
+def learning_rate(plan: TrainingPlan, step: int, progress: float) -> float:
     """Warm-up, flat, then linear down to `final_rate` of the peak at progress 1."""
     left = min(1.0, (1.0 - progress) / (1.0 - plan.flat_share))
     factor = plan.final_rate + (1.0 - plan.final_rate) * max(0.0, left)
     return plan.learning_rate * factor * min(1.0, (step + 1) / plan.warm_up_steps)
 
 
-def row_length_at(plan: Plan, chunk: int, progress: float) -> int:
+def row_length_at(plan: TrainingPlan, chunk: int, progress: float) -> int:
     """Rows grow: the short length first, later up to four times as long."""
     draw = random.Random(f"{plan.seed} length {chunk}").random()
     long, longest = (
@@ -135,7 +135,7 @@ def row_length_at(plan: Plan, chunk: int, progress: float) -> int:
     return 2 * plan.row_length if draw < longest + long else plan.row_length
 
 
-def mix_at(plan: Plan, progress: float) -> Mix:
+def mix_at(plan: TrainingPlan, progress: float) -> Mix:
     """What a chunk is made of: copy drills are many at first and few in the last eighth."""
     drills = plan.drill_share * (1.0 if progress < 0.75 else 0.5 if progress < 0.88 else 0.2)
     return Mix(plan.seed, plan.chunk_characters, plan.edit_share, drills, plan.function_share)
@@ -147,8 +147,8 @@ class Trainer:
     def __init__(
         self,
         folder: Path,
-        plan: Plan,
-        shape: Shape,
+        plan: TrainingPlan,
+        shape: TrainedShape,
         *,
         resume: bool = False,
         threads: int = 1,
@@ -159,14 +159,14 @@ class Trainer:
         self._workers = threads
         self._threads = ThreadPoolExecutor(threads)
         self._compiled_shapes: set[tuple[int, ...]] = set()
-        self.position = Position()
+        self.position = TrainingPosition()
         self.model = shape.model(plan.seed)
         self.optimizer = MatchedMuon(self.model)
         if plan.low_precision:
             self.model.to(torch.bfloat16)
         self._forward = TrainingForward(self.model, compiled)
         self._plain_forward = TrainingForward(self.model, compiled=False)
-        held_out = Corpus.load(folder / "corpus.jsonl").held_out
+        held_out = TrainingCorpus.load(folder / "corpus.jsonl").held_out
         self._tokenizer = load_tokenizer(folder)
         self._held_out, self._held_out_bytes = self._held_out_rows(held_out)
         if resume:
@@ -184,7 +184,7 @@ class Trainer:
         saved = checked = time.monotonic()
         context = get_context("spawn")
         with ProcessPoolExecutor(1, context) as pool:
-            upcoming: Future[Rows] | None = None
+            upcoming: Future[PackedRows] | None = None
             while self.progress < 1.0:
                 position = self.position
                 now_due = upcoming or self._submit(pool, position.chunk, position.chunk_progress)
@@ -211,13 +211,13 @@ class Trainer:
                     position.chunk_progress, position.next_progress = position.next_progress, -1.0
         self.save()
 
-    def _submit(self, pool: Executor, chunk: int, progress: float) -> Future[Rows]:
+    def _submit(self, pool: Executor, chunk: int, progress: float) -> Future[PackedRows]:
         """Have the rows of a chunk made beside the training."""
         mix = mix_at(self.plan, progress)
         length = row_length_at(self.plan, chunk, progress)
         return pool.submit(_rows_in_worker, str(self.folder), mix, chunk, length)
 
-    def _step(self, rows: Rows, part: slice) -> dict[str, Any]:
+    def _step(self, rows: PackedRows, part: slice) -> dict[str, Any]:
         started = time.monotonic()
         ids = torch.from_numpy(rows.ids[part]).long()
         weights = torch.from_numpy(rows.weights[part])
@@ -324,7 +324,7 @@ class Trainer:
                 "the checkpoint has another shape; give the same options or another folder"
             )
         self.optimizer.load_state_dict(state["optimizer"])
-        self.position = Position(**state["position"])
+        self.position = TrainingPosition(**state["position"])
 
 
 def _replace(path: Path, state: object) -> None:

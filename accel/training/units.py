@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 
 from accel.text.edit_rules.markers import cut, cut_at, middle_place
 from accel.training.corpus import SourceFile
-from accel.training.edits import Edit, draw_kind, excerpts_of, make_edit
+from accel.training.edits import EditExample, draw_kind, excerpts_of, make_edit
 from accel.training.tokenizer import SPECIAL_TOKENS, newline_tokens
 
 MIDDLE_WEIGHT = 4.0
@@ -176,7 +176,7 @@ class UnitMaker:
             found += [*rng.choice(runs), *rng.choices(pool, k=rng.randint(0, 2))]
         return found[:count]
 
-    def edit(self, edit: Edit, *, marked: bool = True) -> Unit:
+    def edit(self, edit: EditExample, *, marked: bool = True) -> Unit:
         """An instruction edit; the places that it is about are marked or not.
 
         Tokens that the edit made count most, and the next two; then those that the three tokens

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lsp_server.bench.datastores import LEFT_OUT, common_token_files
 from lsp_server.errors import BenchError
-from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Snapshot
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, fit, replay with what was learnt, fit again; write. Raises BenchError."""
     from accel.drafting import shapes_of
-    from accel.drafting.retrieval.acceptance_model import Weights
+    from accel.drafting.retrieval.acceptance_model import AcceptanceWeights
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.models.hf_loading import find_folder
     from accel.text.tokenizer import Tokenizer
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     rng.shuffle(texts)
     candidates = args.nodes * CANDIDATES_OF_NODE
     room = Examples.room(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
-    weights = Weights.random(args.seed)
+    weights = AcceptanceWeights.random(args.seed)
     for number, share in enumerate(ROUNDS):
         drafter = RetrievalDrafter(shapes_of(tokenizer), weights=weights)
         room.firsts.fill(0)
@@ -116,7 +116,7 @@ def texts_of(
             parts: list[tuple[Segment, int, NDArray[np.bool_]]] = [(whole, REPOSITORY, dead)]
             if own:
                 parts.append((Segment.from_files(own), REPOSITORY, NO_FILES_DEAD))
-            index = Snapshot([*parts, (common, COMMON, NO_FILES_DEAD)])
+            index = IndexSnapshot([*parts, (common, COMMON, NO_FILES_DEAD)])
             request = DraftRequest(
                 before[-PROMPT_TOKENS:], after, index=cast("ContinuationIndex", index)
             )

@@ -18,7 +18,7 @@ from lsp_server.errors import BenchError
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.verification.sampling import Sampling
-    from lsp_server.bench.completion_model import Decoder
+    from lsp_server.bench.completion_model import CompletionMethod
     from lsp_server.bench.measurement import Measurement
 
 NOVEL = "at most a fifth of the 16-grams repeated"
@@ -114,16 +114,16 @@ def _measure(
 
 def _decoders(
     args: argparse.Namespace, engine: Engine, sizes: list[int], sampling: Sampling
-) -> dict[str, Decoder]:
+) -> dict[str, CompletionMethod]:
     from accel.drafting.published.sdsat import SdsatDrafter
     from lsp_server.bench.completion_model import EngineDecoder
     from lsp_server.bench.methods import PLAIN, MakeDrafter
 
-    def decoder(make: MakeDrafter) -> Decoder:
+    def decoder(make: MakeDrafter) -> CompletionMethod:
         nodes = max(args.max_nodes, 1 + max(sizes))
         return EngineDecoder(engine, make, plan=False, max_nodes=nodes, sampling=sampling)
 
-    made: dict[str, Decoder] = {PLAIN: decoder(lambda: None)}
+    made: dict[str, CompletionMethod] = {PLAIN: decoder(lambda: None)}
     for k in sizes:
         made[f"sdsat k={k}"] = decoder(
             lambda k=k: SdsatDrafter(engine, k, sampling)  # type: ignore[misc]

@@ -9,7 +9,7 @@ from typing import Any
 from accel.engine import Engine
 from accel.peers.child_process import ChildProcess
 from accel.verification.sampling import Sampling
-from lsp_server.bench.completion_model import Decoder, EngineDecoder, HfDecoder
+from lsp_server.bench.completion_model import CompletionMethod, EngineDecoder, HfDecoder
 from lsp_server.bench.hf_peers import HF_MODES, OTHER_DTYPE, HfPeers
 from lsp_server.bench.llama_cpp_decoders import llama_cpp_decoders, open_llama_cpp
 from lsp_server.bench.methods import LLAMA_CPP, LLAMA_CPP_NGRAM, PLAIN, PLANNED, MakeDrafter
@@ -19,8 +19,8 @@ from lsp_server.bench.methods import LLAMA_CPP, LLAMA_CPP_NGRAM, PLAIN, PLANNED,
 class Decoders:
     """By name: what is compared, and what else is measured for the comparison."""
 
-    methods: dict[str, Decoder] = field(default_factory=dict)
-    baselines: dict[str, Decoder] = field(default_factory=dict)
+    methods: dict[str, CompletionMethod] = field(default_factory=dict)
+    baselines: dict[str, CompletionMethod] = field(default_factory=dict)
     """Plain decoding where the methods leave it out, the other dtype too: speed-ups are told
     against the fastest of all plain decoding."""
     checks: dict[str, str | None] = field(default_factory=dict)

@@ -57,7 +57,7 @@ class Decoded:
     """The last prompt, where it is another than the task's."""
 
 
-class Decoder(Protocol):
+class CompletionMethod(Protocol):
     """A method on a loaded model."""
 
     def __call__(self, task: Task) -> Decoded:
@@ -128,7 +128,7 @@ class HfDecoder:
 
 def decode_cases(
     cases: list[CompletionCase],
-    decoders: Mapping[str, Decoder],
+    decoders: Mapping[str, CompletionMethod],
     datastores: CaseDatastores,
     engine: Engine,
     *,

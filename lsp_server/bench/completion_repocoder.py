@@ -8,11 +8,17 @@ from dataclasses import fields, replace
 
 from accel.engine import Engine
 from accel.statistics import Statistics
-from lsp_server.bench.completion_model import Decoded, Decoder, Task, prompt_budget, spelt_after
+from lsp_server.bench.completion_model import (
+    CompletionMethod,
+    Decoded,
+    Task,
+    prompt_budget,
+    spelt_after,
+)
 from lsp_server.bench.datastores import CaseDatastores, own_paths
 from lsp_server.completion.repocoder import iterated
 from lsp_server.completion.similar_windows import SimilarWindows
-from lsp_server.engine.jobs import Snippet
+from lsp_server.engine.jobs import ContextSnippet
 
 
 class Prompts:
@@ -37,7 +43,7 @@ class Prompts:
         )
         return replace(task, prompt=prompt, draft_request=request)
 
-    def similar(self, task: Task, query: str) -> Sequence[Snippet]:
+    def similar(self, task: Task, query: str) -> Sequence[ContextSnippet]:
         """Windows of the case's other files."""
         snapshot = self._datastores.snapshot(task.case, left_only=self.left_only)
         return self._windows.most_similar(snapshot, query, without=own_paths(task.case))
@@ -46,7 +52,7 @@ class Prompts:
 class RepoCoderDecoder:
     """A method behind the iterative prompt: times of both rounds are added up, as in the paper."""
 
-    def __init__(self, decode: Decoder, prompts: Prompts) -> None:
+    def __init__(self, decode: CompletionMethod, prompts: Prompts) -> None:
         self._decode = decode
         self._prompts = prompts
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from accel.verification.sampling import Sampling
     from lsp_server.bench.cases import CompletionCase
     from lsp_server.bench.completion_decoders import Decoders
-    from lsp_server.bench.completion_model import Decoder
+    from lsp_server.bench.completion_model import CompletionMethod
     from lsp_server.bench.datastores import CaseDatastores, TokenFiles
     from lsp_server.bench.measurement import Measurement
     from lsp_server.bench.methods import MakeDrafter
@@ -104,7 +104,7 @@ def measure_model(
     tolerance = Tolerance(args.skip.split(","))
     drafters, missing = _drafters(args, f"{PLAIN},{names}", setup, tolerance)
     decoders = make_decoders(args, engine, drafters, sampling)
-    every: dict[str, Decoder] = {**decoders.methods, **decoders.baselines}
+    every: dict[str, CompletionMethod] = {**decoders.methods, **decoders.baselines}
     if args.prompt == "repocoder":
         every = _iterated(every, args, engine, datastores)
     repeated = cases * args.repeat
@@ -162,7 +162,7 @@ def replayed(
 def decoded(
     args: argparse.Namespace,
     cases: list[CompletionCase],
-    decoders: Mapping[str, Decoder],
+    decoders: Mapping[str, CompletionMethod],
     datastores: CaseDatastores,
     engine: Engine,
     progress: Progress,
@@ -280,11 +280,11 @@ def _drafters(
 
 
 def _iterated(
-    decoders: dict[str, Decoder],
+    decoders: dict[str, CompletionMethod],
     args: argparse.Namespace,
     engine: Engine,
     datastores: CaseDatastores,
-) -> dict[str, Decoder]:
+) -> dict[str, CompletionMethod]:
     from lsp_server.bench.completion_repocoder import Prompts, RepoCoderDecoder
 
     prompts = Prompts(engine, datastores, left_only=args.left_only, max_tokens=args.max_tokens)

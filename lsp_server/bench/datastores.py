@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lsp_server.bench.cases import CompletionCase, read_repository
 from lsp_server.errors import BenchError
-from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Snapshot
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class CaseDatastores:
         files = {path: ids for path, ids in self._known(case).items() if path != case.path}
         return files | self._own_files(case, left_only=left_only)
 
-    def snapshot(self, case: CompletionCase, *, left_only: bool) -> Snapshot:
+    def snapshot(self, case: CompletionCase, *, left_only: bool) -> IndexSnapshot:
         """``files_of`` the case and the common datastore, ready for lookups."""
         self._known(case)
         parts: list[tuple[Segment, int, NDArray[np.bool_]]] = []
@@ -69,7 +69,7 @@ class CaseDatastores:
         parts.append((own, REPOSITORY, NO_FILES_DEAD))
         if self._common is not None:
             parts.append((self._common, COMMON, NO_FILES_DEAD))
-        return Snapshot(parts)
+        return IndexSnapshot(parts)
 
     def _known(self, case: CompletionCase) -> TokenFiles:
         """Token ids of the case's repository as it stands, its own file included."""

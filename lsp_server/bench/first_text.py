@@ -124,7 +124,7 @@ def _first_text_s(service: EngineService, job: CompletionJob) -> float:
 
 def _job(service: EngineService, args: argparse.Namespace) -> CompletionJob:
     """A completion within a text of so many tokens, beside another open file."""
-    from lsp_server.engine.jobs import CompletionJob, Snippet
+    from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 
     text = _text(args.file, service.engine.tokenizer.encode, args.tokens)
     cursor = text.rfind("\n", 0, int(CURSOR * len(text))) + 1
@@ -133,7 +133,9 @@ def _job(service: EngineService, args: argparse.Namespace) -> CompletionJob:
         "measured.py",
         text[:cursor],
         text[cursor:],
-        snippets=[Snippet("prices.py", "def price(count, each):\n    return count * each\n")],
+        snippets=[
+            ContextSnippet("prices.py", "def price(count, each):\n    return count * each\n")
+        ],
         context_tokens=-1,
         prompt_seconds=args.seconds,
         max_tokens=MOST_TOKENS,

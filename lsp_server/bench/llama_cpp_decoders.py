@@ -17,7 +17,7 @@ from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from accel.verification.sampling import Sampling
-    from lsp_server.bench.completion_model import Decoded, Decoder, Task
+    from lsp_server.bench.completion_model import CompletionMethod, Decoded, Task
     from lsp_server.bench.measurement import Measurement
 
 
@@ -40,7 +40,7 @@ class LlamaCppDecoder:
         return Decoded(result.tokens, result.statistics)
 
 
-def llama_cpp_decoders(engine: ChildProcess, name: str) -> dict[str, Decoder]:
+def llama_cpp_decoders(engine: ChildProcess, name: str) -> dict[str, CompletionMethod]:
     """The decoder of a method, or one for every chain that is tried for it."""
     if name == LLAMA_CPP:
         return {name: LlamaCppDecoder(engine, 0)}

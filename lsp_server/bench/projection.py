@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-    from lsp_server.bench.projection_texts import Texts
+    from lsp_server.bench.projection_texts import ProjectedTexts
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 OURS, PEER = "redraft", "llama-cpp"
@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def projections(texts: Texts, forwards: dict[str, Any], done: Any = lambda: None) -> dict[str, Any]:
+def projections(
+    texts: ProjectedTexts, forwards: dict[str, Any], done: Any = lambda: None
+) -> dict[str, Any]:
     """``tokens_per_forward`` by width, and what that comes to by each document of ``forwards``."""
     from accel.peers.llama_cpp import CHAINS
 
@@ -97,7 +99,10 @@ def projections(texts: Texts, forwards: dict[str, Any], done: Any = lambda: None
 
 
 def _projected(
-    texts: Texts, document: Any, by_width: dict[int, float], chains: dict[int, Counter[int]]
+    texts: ProjectedTexts,
+    document: Any,
+    by_width: dict[int, float],
+    chains: dict[int, Counter[int]],
 ) -> dict[str, Any]:
     from accel.planning.planner import Planner
 
@@ -160,7 +165,7 @@ def costs_of(document: Any, engine: str) -> Any:
     return ForwardCosts([int(document["context"])], rows, np.array(seconds, np.float64))
 
 
-def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, Texts]:
+def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, ProjectedTexts]:
     """By name of the file."""
     from accel.models.hub import find_folder
     from accel.text.tokenizer import Tokenizer
@@ -180,12 +185,12 @@ def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, Texts]:
         how = {"left_only": args.left_only, "max_tokens": args.max_tokens}
         texts = list(projection_texts.completions(cases, datastores, tokenizer, **how))
         make: Any = DRAFTERS[OURS](setup)
-        found[args.cases.stem] = projection_texts.Texts(texts, make, tokenizer)
+        found[args.cases.stem] = projection_texts.ProjectedTexts(texts, make, tokenizer)
     known = Datastore.from_token_files({}, datastores.common) if args.edits else None
     index: Any = known.snapshot() if known and datastores.common else None
     for file in args.edits:
         edits = load_edit_cases(file, args.limit)
         texts = list(projection_texts.edits(edits, index, tokenizer))
         make = edit_methods()[OURS](setup).make
-        found[file.stem] = projection_texts.Texts(texts, make, tokenizer)
+        found[file.stem] = projection_texts.ProjectedTexts(texts, make, tokenizer)
     return found

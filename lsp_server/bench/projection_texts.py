@@ -25,7 +25,7 @@ LOOKUP_LONGEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ProjectedText:
     """What a model would write, int32 [n], behind a prompt."""
 
     request: DraftRequest
@@ -33,10 +33,10 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class ProjectedTexts:
     """Texts of one kind, and how a drafter for them is made that has seen none."""
 
-    texts: list[Text]
+    texts: list[ProjectedText]
     make: Callable[[], Drafter]
     tokenizer: Tokenizer
 
@@ -95,7 +95,7 @@ def completions(
     *,
     left_only: bool,
     max_tokens: int,
-) -> Iterator[Text]:
+) -> Iterator[ProjectedText]:
     """The references of completion cases."""
     for case in cases:
         replayed = completion_replay.in_tokens(
@@ -103,12 +103,12 @@ def completions(
         )
         index = cast(ContinuationIndex, datastores.snapshot(case, left_only=left_only))
         request = DraftRequest(replayed.prompt, replayed.suffix, index=index, workspace=case.group)
-        yield Text(request, replayed.target)
+        yield ProjectedText(request, replayed.target)
 
 
 def edits(
     cases: list[EditCase], index: ContinuationIndex | None, tokenizer: Tokenizer
-) -> Iterator[Text]:
+) -> Iterator[ProjectedText]:
     """The texts behind edits, with their end tokens."""
     for case in cases:
         edit = edit_cases.in_tokens(tokenizer, case, case.instruction, None)
@@ -118,4 +118,4 @@ def edits(
             expected=edit.prompt.expected_tokens,
             index=index,
         )
-        yield Text(request, edit.target)
+        yield ProjectedText(request, edit.target)

@@ -21,7 +21,7 @@ from accel.infilling import LineSearch, is_between_lines
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.request import GenerationRequest
 from accel.text.prompts import Prompt
-from accel.training.quality import Tally, measure
+from accel.training.quality import ExactMatches, measure
 from lsp_server.bench.cases import load_completion_cases
 from lsp_server.bench.measurement import similarity
 from lsp_server.bench.pass_at_1 import infilling_tests, passes
@@ -56,12 +56,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def served_lines(engine: Engine, cases: Path, limit: int) -> tuple[Tally, Tally]:
+def served_lines(engine: Engine, cases: Path, limit: int) -> tuple[ExactMatches, ExactMatches]:
     """The single lines that editors get: how many are the reference's, and with how many of them
     the program passes its tests."""
     file = cases / "completion_infilling.jsonl"
     tests = infilling_tests(file)
-    exact, passing = Tally(), Tally()
+    exact, passing = ExactMatches(), ExactMatches()
     search, session, reading = LineSearch(engine), engine.session(), engine.session()
     for case in load_completion_cases(file, limit):
         # As in an editor: the line break after the line stands in the suffix.

@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.bench.typing_client import PrivateDaemon
-from lsp_server.bench.typing_person import Asked, Place, Tally, Typist, matches, typing_places
+from lsp_server.bench.typing_person import (
+    Asked,
+    TypedPassage,
+    TypingTally,
+    Typist,
+    matches,
+    typing_places,
+)
 from lsp_server.bench.typing_processes import long_file_figures, process_figures, soak
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.errors import RedraftError
@@ -81,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _figures(
-    daemon: PrivateDaemon, text: str, places: list[Place], args: argparse.Namespace
+    daemon: PrivateDaemon, text: str, places: list[TypedPassage], args: argparse.Namespace
 ) -> dict[str, Any]:
     slow, fast = (float(one) for one in args.words.split(":"))
     client = daemon.connect()
@@ -113,7 +120,7 @@ def _figures(
     }
 
 
-def typing_figures(tally: Tally, measured: dict[str, Any]) -> dict[str, Any]:
+def typing_figures(tally: TypingTally, measured: dict[str, Any]) -> dict[str, Any]:
     """Figures of one person's typing. Shares are of 1, times in milliseconds."""
     server_ms = {one["id"]: 1000 * one["seconds"] for one in measured["answers"]}
     known = {one["id"] for one in measured["answers"] if one["withoutModel"]}

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from lsp_server.demo.client import Client, ServerFailed, private_environment, serve_command
+from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
 
 READY_S = 600.0
 CAPABILITIES = {
@@ -67,7 +67,7 @@ class TypingClient:
         self._ready = threading.Event()
         self._failed = ""
         started = time.monotonic()
-        self._client = Client(serve_command(), daemon.environment, self._notified, log)
+        self._client = DemoClient(serve_command(), daemon.environment, self._notified, log)
         uri = daemon.workspace.as_uri()
         self._client.request(
             "initialize",
@@ -128,7 +128,7 @@ class TypingClient:
 class TypedDocument:
     """A document that is being typed into."""
 
-    def __init__(self, client: Client, uri: str, text: str) -> None:
+    def __init__(self, client: DemoClient, uri: str, text: str) -> None:
         self.text = text
         self._client = client
         self._uri = uri

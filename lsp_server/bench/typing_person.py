@@ -34,7 +34,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Tally:
+class TypingTally:
     """What happened. ``typed``: answered before the next key; ``cold`` and ``waited`` were waited
     for, the first at a place and after some keys."""
 
@@ -49,7 +49,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TypedPassage:
     """Where typing begins, and what is typed."""
 
     before: str
@@ -57,7 +57,7 @@ class Place:
     after: str
 
 
-def typing_places(text: str, count: int) -> list[Place]:
+def typing_places(text: str, count: int) -> list[TypedPassage]:
     """Bodies of functions, evenly spread over the file."""
     lines = text.splitlines(keepends=True)
     found = []
@@ -66,7 +66,9 @@ def typing_places(text: str, count: int) -> list[Place]:
             middle = node.body[len(node.body) // 2]
             end = node.end_lineno or middle.lineno
             before, typed = lines[: middle.lineno - 1], "".join(lines[middle.lineno - 1 : end])
-            found.append(Place("".join(before), typed.rstrip("\n"), "\n" + "".join(lines[end:])))
+            found.append(
+                TypedPassage("".join(before), typed.rstrip("\n"), "\n" + "".join(lines[end:]))
+            )
     step = max(1.0, len(found) / max(1, count))
     return [found[int(number * step)] for number in range(min(count, len(found)))]
 
@@ -89,13 +91,13 @@ class Typist:
     def __init__(
         self, client: TypingClient, uri: str, rng: random.Random, words: tuple[float, float]
     ) -> None:
-        self.tally = Tally()
+        self.tally = TypingTally()
         self._client = client
         self._uri = uri
         self._rng = rng
         self._words = words
 
-    def type_at(self, place: Place, keys: int) -> None:
+    def type_at(self, place: TypedPassage, keys: int) -> None:
         """Type at one place, as fast as this person types today."""
         document = self._client.open(self._uri, place.before + place.after)
         speed = self._rng.uniform(*self._words) * CHARACTERS_PER_WORD / 60
@@ -111,7 +113,7 @@ class Typist:
             time.sleep(max(0.0, due - time.monotonic()))
         document.close()
 
-    def wait_at(self, place: Place, count: int) -> None:
+    def wait_at(self, place: TypedPassage, count: int) -> None:
         """Ask after every few keys and wait for the answer, with the KV cache of the last one."""
         document = self._client.open(self._uri, place.before + place.after)
         start = self._indent(document, place)
@@ -127,7 +129,7 @@ class Typist:
                 self.tally.waited.append(Asked(msg_id, took_ms, text, "", False))
         document.close()
 
-    def cancel_at(self, places: list[Place], count: int) -> None:
+    def cancel_at(self, places: list[TypedPassage], count: int) -> None:
         """Requests that are cancelled after a moment, where nothing is known."""
         for number in range(count):
             place = places[number % len(places)]
@@ -158,7 +160,7 @@ class Typist:
         document.close()
         return pairs
 
-    def _indent(self, document: TypedDocument, place: Place) -> int:
+    def _indent(self, document: TypedDocument, place: TypedPassage) -> int:
         indent = len(place.typed) - len(place.typed.lstrip(" "))
         document.insert(len(place.before), place.typed[:indent])
         return indent
@@ -169,7 +171,12 @@ class Typist:
         return self._rng.uniform(0.5, 1.5) / speed
 
     def _ask(
-        self, document: TypedDocument, place: Place, typed: int, due: float | None, along: bool
+        self,
+        document: TypedDocument,
+        place: TypedPassage,
+        typed: int,
+        due: float | None,
+        along: bool,
     ) -> str | None:
         """What is shown before the next key is ``due``; None when nothing came in time."""
         started = time.monotonic()

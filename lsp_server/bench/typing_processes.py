@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lsp_server.bench.typing_client import PrivateDaemon, TypingClient
-from lsp_server.bench.typing_person import Place, Typist
+from lsp_server.bench.typing_person import TypedPassage, Typist
 from lsp_server.errors import BenchError
 
 STARTS = 7
@@ -68,7 +68,7 @@ def long_file_figures(daemon: PrivateDaemon, text: str, seed: int) -> dict[str, 
 
 
 def soak(
-    daemon: PrivateDaemon, places: list[Place], clients: int, minutes: float, seed: int
+    daemon: PrivateDaemon, places: list[TypedPassage], clients: int, minutes: float, seed: int
 ) -> dict[str, Any]:
     """So many people type for so long: errors, and how much memory grew."""
     until = time.monotonic() + minutes * 60
@@ -103,7 +103,7 @@ def soak(
 
 
 def _type_until(
-    client: TypingClient, daemon: PrivateDaemon, places: list[Place], until: float, seed: int
+    client: TypingClient, daemon: PrivateDaemon, places: list[TypedPassage], until: float, seed: int
 ) -> Typist:
     rng = random.Random(seed)
     uri = (daemon.workspace / f"soak_{seed}.py").as_uri()

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lsp_server.demo import show
-from lsp_server.demo.client import Client, ServerFailed, private_environment, serve_command
+from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetching import fetch_smollm2
@@ -112,7 +112,7 @@ def _show_repository(
 ) -> dict[str, Any]:
     console.rule(f"[bold]{name}")
     starting = _Starting()
-    client = Client(
+    client = DemoClient(
         serve_command(),
         private_environment(folder),
         starting.on_notification,
@@ -199,7 +199,7 @@ class _Starting:
             show()
 
 
-def _initialize(client: Client, root: Path, model: str) -> None:
+def _initialize(client: DemoClient, root: Path, model: str) -> None:
     client.request(
         "initialize",
         {
@@ -218,13 +218,13 @@ def _initialize(client: Client, root: Path, model: str) -> None:
     client.notify("initialized", {})
 
 
-def _open(client: Client, path: Path, text: str) -> dict[str, str]:
+def _open(client: DemoClient, path: Path, text: str) -> dict[str, str]:
     document = {"uri": path.as_uri(), "languageId": "python", "version": 1, "text": text}
     client.notify("textDocument/didOpen", {"textDocument": document})
     return {"uri": path.as_uri()}
 
 
-def _complete(console: Console, client: Client, place: TypingPlace) -> Row:
+def _complete(console: Console, client: DemoClient, place: TypingPlace) -> Row:
     """Type a line key by key as a person does, ask as an editor does, then ask where it is from."""
     document = _open(client, place.path, place.before + "\n" + place.after)
     position = {"line": place.before.count("\n"), "character": 0}
@@ -256,7 +256,7 @@ def _after(position: dict[str, int], character: str) -> dict[str, int]:
     return {"line": position["line"], "character": position["character"] + 1}
 
 
-def _edits(console: Console, client: Client, root: Path, count: int) -> list[Row]:
+def _edits(console: Console, client: DemoClient, root: Path, count: int) -> list[Row]:
     """Edit until ``count`` edits were offered, or enough were refused to give up."""
     rows: list[Row] = []
     for place in edit_places(root, EDIT_TRIES * count):
@@ -267,7 +267,7 @@ def _edits(console: Console, client: Client, root: Path, count: int) -> list[Row
     return rows
 
 
-def _edit(console: Console, client: Client, place: EditPlace) -> Row | None:
+def _edit(console: Console, client: DemoClient, place: EditPlace) -> Row | None:
     """Edit a selected function by an instruction, and show the diff.
 
     None when the server refuses: a small model's answer may not parse, and is then never offered.

@@ -16,7 +16,7 @@ from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
-from lsp_server.editing.renames import Where, rename_changes
+from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
     console = Console(stderr=True)
-    where = Where(text, start, end, job.language, job.path)
+    where = EditedPart(text, start, end, job.language, job.path)
     renamed = rename_changes(args.instruction, where, strict=not args.model)
     if renamed is not None and not args.model:
         result = kept(apply_hunks(where.code, renamed))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from repo_index.indexer import Progress as IndexProgress
+    from repo_index.indexer import IndexProgress
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CacheHit:
     """What is left of a known suggestion after what was typed of it."""
 
     text: str
@@ -59,7 +59,7 @@ class SuggestionCache:
         while len(self._documents) > DOCUMENTS:
             self._documents.popitem(last=False)
 
-    def find(self, document: str, prefix: str, suffix: str) -> Found | None:
+    def find(self, document: str, prefix: str, suffix: str) -> CacheHit | None:
         """The rest of a suggestion that fits here, None when nothing is known."""
         now = time.monotonic()
         window = prefix[-(TAIL + LOOK_BACK) :]
@@ -75,7 +75,7 @@ class SuggestionCache:
         self._documents.pop(document, None)
 
 
-def _rest(entry: Entry, window: str, whole: bool) -> Found | None:
+def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
     """What is left of ``entry`` at the end of ``window``; shortest typed text first."""
     for typed in range(min(LOOK_BACK, len(entry.text), len(window)) + 1):
         if not window.endswith(entry.text[:typed]):
@@ -88,9 +88,9 @@ def _rest(entry: Entry, window: str, whole: bool) -> Found | None:
             continue
         rest = entry.text[typed:]
         if entry.complete:
-            return Found(rest, True) if rest or not typed else None
+            return CacheHit(rest, True) if rest or not typed else None
         lines = rest[: max(0, rest.rfind("\n"))]
-        return Found(lines, False) if lines.strip() else None
+        return CacheHit(lines, False) if lines.strip() else None
     return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from lsp_server.completion.outline import outline
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.documents import Document, Documents
-from lsp_server.engine.jobs import Snippet
+from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.folders import Folders
 from lsp_server.settings import ContextSettings
 
@@ -34,19 +34,19 @@ class OpenFiles:
         self._counts_elsewhere = counts_elsewhere
         self._known: dict[str, tuple[Document, int, str]] = {}
 
-    def snippets(self, ask: CompletionRequest, settings: ContextSettings) -> list[Snippet]:
+    def snippets(self, ask: CompletionRequest, settings: ContextSettings) -> list[ContextSnippet]:
         """Other open documents of the language, by name, of those that count elsewhere."""
         if not settings.cross_file:
             return []
         self._forget_closed()
-        found: list[Snippet] = []
+        found: list[ContextSnippet] = []
         for document in sorted(self._documents, key=lambda document: document.uri):
             if document.uri == ask.document or document.language != ask.language:
                 continue
             if self._documents.notebook_of(document.uri) is not None:
                 continue
             if self._counts_elsewhere(document) and (text := self._outline(document)):
-                found.append(Snippet(self._folders.place(document.uri).path, text))
+                found.append(ContextSnippet(self._folders.place(document.uri).path, text))
             if len(found) == MOST_FILES:
                 break
         return found

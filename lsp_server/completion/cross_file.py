@@ -21,14 +21,14 @@ from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.completion.indexed_files import IndexedFiles
 from lsp_server.completion.outline import outline
 from lsp_server.completion.similar_places import similar_places
-from lsp_server.engine.jobs import CompletionJob, Snippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from repo_index.secrets import secret_content
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from repo_index.datastore import Snapshot
+    from repo_index.datastore import IndexSnapshot
 
 MOST_SNIPPETS = 6
 SMALLEST_TOKENS = 24
@@ -47,12 +47,12 @@ class Chosen:
     """What was chosen for a document, and what it was chosen for."""
 
     line: int
-    similar: list[Snippet]
+    similar: list[ContextSnippet]
     budget: int
     imports: str
     around: tuple[object, ...]
     """Of the other files, as they were."""
-    snippets: list[Snippet]
+    snippets: list[ContextSnippet]
 
 
 class CrossFile:
@@ -65,7 +65,9 @@ class CrossFile:
         self._judged: dict[str, tuple[str, bool]] = {}
         """Of open files: the text that was looked through last, and whether it holds secrets."""
 
-    def snippets(self, job: CompletionJob, snapshot: Snapshot | None, budget: int) -> list[Snippet]:
+    def snippets(
+        self, job: CompletionJob, snapshot: IndexSnapshot | None, budget: int
+    ) -> list[ContextSnippet]:
         """Snippets of at most ``budget`` tokens for a job, in the order of the prompt."""
         if budget < SMALLEST_TOKENS:
             return []
@@ -76,7 +78,9 @@ class CrossFile:
         self.use(job, known)
         return known.snippets
 
-    def fresh(self, job: CompletionJob, snapshot: Snapshot | None, budget: int) -> Chosen | None:
+    def fresh(
+        self, job: CompletionJob, snapshot: IndexSnapshot | None, budget: int
+    ) -> Chosen | None:
         """What would be chosen now, where that is something else than what is in use."""
         known = self._chosen.get((job.workspace, job.path))
         if known is None or budget < SMALLEST_TOKENS:
@@ -109,7 +113,7 @@ class CrossFile:
         if not told:
             return
         snippets, similar = (
-            [Snippet(str(one["path"]), str(one["text"])) for one in told[name]]
+            [ContextSnippet(str(one["path"]), str(one["text"])) for one in told[name]]
             for name in ("snippets", "similar")
         )
         line, budget, imports = int(told["line"]), int(told["budget"]), str(told["imports"])
@@ -133,9 +137,9 @@ class CrossFile:
             for one in known.snippets
         )
 
-    def _harmless(self, snippets: list[Snippet]) -> dict[str, Snippet]:
+    def _harmless(self, snippets: list[ContextSnippet]) -> dict[str, ContextSnippet]:
         """Open files without secrets, by path."""
-        harmless: dict[str, Snippet] = {}
+        harmless: dict[str, ContextSnippet] = {}
         for one in snippets:
             text, is_secret = self._judged.pop(one.path, (None, True))
             if text != one.text:
@@ -165,17 +169,21 @@ class CrossFile:
             self._within(budget, self._candidates(job, head, files, similar)),
         )
 
-    def _similar(self, job: CompletionJob, files: IndexedFiles) -> list[Snippet]:
+    def _similar(self, job: CompletionJob, files: IndexedFiles) -> list[ContextSnippet]:
         """Whole lines of the places most like the text around the cursor."""
         query = self._encode(job.prefix[-_QUERY:] + job.suffix[: _QUERY // 4])
         texts = (
             (path, self._decode(tokens)) for path, tokens in similar_places(files, query, job.path)
         )
-        return [Snippet(path, _whole_lines(text)) for path, text in texts]
+        return [ContextSnippet(path, _whole_lines(text)) for path, text in texts]
 
     def _candidates(
-        self, job: CompletionJob, head: str, files: IndexedFiles | None, similar: list[Snippet]
-    ) -> Iterator[tuple[Snippet, tuple[str, ...]]]:
+        self,
+        job: CompletionJob,
+        head: str,
+        files: IndexedFiles | None,
+        similar: list[ContextSnippet],
+    ) -> Iterator[tuple[ContextSnippet, tuple[str, ...]]]:
         """Snippets and the names that matter in them, the most helpful first, each path once."""
         opened = self._harmless(job.snippets)
         told = {job.path}
@@ -199,25 +207,25 @@ class CrossFile:
                 told.add(snippet.path)
                 yield snippet, ()
 
-    def _indexed(self, files: IndexedFiles | None, path: str) -> Snippet | None:
+    def _indexed(self, files: IndexedFiles | None, path: str) -> ContextSnippet | None:
         """A file of the workspace as the index holds it."""
         tokens = None if files is None else files.tokens(path)
-        return None if tokens is None else Snippet(path, self._decode(tokens))
+        return None if tokens is None else ContextSnippet(path, self._decode(tokens))
 
     def _within(
-        self, budget: int, candidates: Iterator[tuple[Snippet, tuple[str, ...]]]
-    ) -> list[Snippet]:
+        self, budget: int, candidates: Iterator[tuple[ContextSnippet, tuple[str, ...]]]
+    ) -> list[ContextSnippet]:
         """Outlines that fit: each gets at most half of what is left, the last all of it."""
-        chosen: list[Snippet] = []
+        chosen: list[ContextSnippet] = []
         for snippet, names in candidates:
             share = budget // 2 if len(chosen) + 1 < MOST_SNIPPETS else budget
             if share < SMALLEST_TOKENS:
                 break
             room = share * CHARACTERS_PER_TOKEN
-            fitting = Snippet(snippet.path, outline(snippet.text, room, names))
+            fitting = ContextSnippet(snippet.path, outline(snippet.text, room, names))
             while (cost := self._cost(fitting)) > share and room > _SHORTEST:
                 room = room * share // cost - 1
-                fitting = Snippet(snippet.path, outline(snippet.text, room, names))
+                fitting = ContextSnippet(snippet.path, outline(snippet.text, room, names))
             if cost > share or not fitting.text.strip():
                 continue
             budget -= cost
@@ -226,7 +234,7 @@ class CrossFile:
                 break
         return chosen
 
-    def _cost(self, snippet: Snippet) -> int:
+    def _cost(self, snippet: ContextSnippet) -> int:
         """Tokens in the prompt, as ``accel.text.prompts`` writes it."""
         return len(self._encode(f"{snippet.path}\n{snippet.text}")) + 1
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from repo_index.datastore import Snapshot
+    from repo_index.datastore import IndexSnapshot
 
 BUFFER: Final = 3
 REPOSITORY: Final = 4
@@ -18,7 +18,7 @@ REPOSITORY: Final = 4
 class IndexedFiles:
     """What one snapshot knows of the files of its workspace, open buffers before files."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: IndexSnapshot) -> None:
         self.snapshot = snapshot
         self._parts = [part for part in snapshot.parts if part.layer in (BUFFER, REPOSITORY)]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.completion.cache import Found, SuggestionCache
+from lsp_server.completion.cache import CacheHit, SuggestionCache
 from lsp_server.completion.imports import SCANNED_CHARACTERS
 from lsp_server.completion.kept_documents import KeptDocuments
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
@@ -26,7 +26,7 @@ from lsp_server.completion.request import (
 from lsp_server.completion.running import Running
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob, JobResult, Snippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.log import redacted
@@ -72,7 +72,7 @@ class CompletionProvider:
         client: str,
         settings: Callable[[], Settings],
         engine: Callable[[], EngineClient],
-        snippets: Callable[[CompletionRequest], list[Snippet]],
+        snippets: Callable[[CompletionRequest], list[ContextSnippet]],
         on_result: Callable[[JobResult], None] = lambda _: None,
         rates: AcceptanceRates | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class CompletionProvider:
         texts = [shown, *others] if shown else others
         return Answer(texts, "" if texts else "the model suggests nothing here")
 
-    def _known(self, ask: CompletionRequest, found: Found) -> Answer:
+    def _known(self, ask: CompletionRequest, found: CacheHit) -> Answer:
         shown = self._shown(found.text, ask)
         running = self._running.get(ask.document)
         if running is not None and running.typed_since(ask) is None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lsp_server.completion.similar_windows import STEP_LINES, Decode, Encode
-from lsp_server.engine.jobs import Snippet
+from lsp_server.engine.jobs import ContextSnippet
 
 MARGIN_TOKENS = 16
 
-Find = Callable[[str], Sequence[Snippet]]
+Find = Callable[[str], Sequence[ContextSnippet]]
 """From a text to the windows most like its last lines, the most similar first."""
 Generate = Callable[[str], str]
 """From the text before the cursor to what the model writes behind it."""
@@ -41,7 +41,7 @@ def iterated(
 
 
 def with_fragments(
-    snippets: Sequence[Snippet], prefix: str, encode: Encode, decode: Decode, budget: int
+    snippets: Sequence[ContextSnippet], prefix: str, encode: Encode, decode: Decode, budget: int
 ) -> str:
     """``snippets`` as comments before the end of ``prefix``, in ``budget`` tokens together: the
     best ones that fit into two thirds of them, the most similar next to the text."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lsp_server.engine.jobs import Snippet
+from lsp_server.engine.jobs import ContextSnippet
 
 if TYPE_CHECKING:
-    from repo_index.datastore import Snapshot
+    from repo_index.datastore import IndexSnapshot
     from repo_index.segment import Segment
 
 WINDOW_LINES, STEP_LINES = 20, 10
@@ -53,8 +53,8 @@ class SimilarWindows:
         self._known: list[tuple[Segment, _Windows]] = []
 
     def most_similar(
-        self, snapshot: Snapshot, query: str, without: Container[str] = ()
-    ) -> list[Snippet]:
+        self, snapshot: IndexSnapshot, query: str, without: Container[str] = ()
+    ) -> list[ContextSnippet]:
         """Windows like the last lines of ``query``, the most similar first, none overlapping.
 
         Files whose path is in ``without`` give none, nor does common code.
@@ -81,9 +81,9 @@ class SimilarWindows:
 
     def _apart(
         self, found: list[tuple[float, Segment, _Windows, int]], without: Container[str]
-    ) -> list[Snippet]:
+    ) -> list[ContextSnippet]:
         """The texts of the best windows that do not overlap a better one."""
-        snippets: list[Snippet] = []
+        snippets: list[ContextSnippet] = []
         taken: list[tuple[str, int, int]] = []
         for similarity, segment, windows, i in found:
             path = segment.paths[int(windows.files[i])]
@@ -94,7 +94,7 @@ class SimilarWindows:
                 continue
             taken.append((path, start, end))
             text = self._decode(segment.tokens[start:end].astype(np.int32))
-            snippets.append(Snippet(path, text.strip("\n")))
+            snippets.append(ContextSnippet(path, text.strip("\n")))
             if len(snippets) == MOST_WINDOWS:
                 break
         return snippets

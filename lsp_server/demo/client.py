@@ -22,7 +22,7 @@ class ServerFailed(RedraftError):
     """The server ended or answered with an error."""
 
 
-class Client:
+class DemoClient:
     """Sends requests and notifications; answers the server's own requests as an editor must.
 
     ``on_notification`` is called with (method, params) on the reading thread.

@@ -24,7 +24,7 @@ MAX_FIXES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ActionContext:
     """What the actions are about."""
 
     document: Document
@@ -34,7 +34,7 @@ class Where:
 
 
 def code_actions(
-    where: Where,
+    where: ActionContext,
     features: ClientFeatures,
     settings: EditSettings,
     *,
@@ -58,7 +58,7 @@ def code_actions(
     return actions
 
 
-def _allowance(where: Where, allowed: bool) -> types.CodeAction:
+def _allowance(where: ActionContext, allowed: bool) -> types.CodeAction:
     """Allows a document that is held back, or takes that back."""
     title = "Redraft: hold this file back again" if allowed else "Redraft: allow this file"
     command = HOLD_BACK_FILE if allowed else ALLOW_FILE
@@ -70,7 +70,7 @@ def _allowance(where: Where, allowed: bool) -> types.CodeAction:
 
 
 def _edits(
-    where: Where,
+    where: ActionContext,
     features: ClientFeatures,
     settings: EditSettings,
     *,
@@ -106,13 +106,13 @@ def _as_command(action: types.CodeAction) -> types.CodeAction:
     return action
 
 
-def _wanted(where: Where, kind: types.CodeActionKind) -> bool:
+def _wanted(where: ActionContext, kind: types.CodeActionKind) -> bool:
     return not where.only or any(
         kind.value == only or kind.value.startswith(only + ".") or only == "" for only in where.only
     )
 
 
-def _ask_for_instruction(where: Where) -> types.CodeAction:
+def _ask_for_instruction(where: ActionContext) -> types.CodeAction:
     document = where.document
     argument = {"uri": document.uri, "range": where.range, "version": document.version}
     title = "Edit with instruction…"
@@ -124,7 +124,7 @@ def _ask_for_instruction(where: Where) -> types.CodeAction:
 
 
 def _ready_made(
-    where: Where,
+    where: ActionContext,
     title: str,
     instruction: str,
     kind: types.CodeActionKind = types.CodeActionKind.RefactorRewrite,
@@ -142,7 +142,7 @@ def _ready_made(
     return types.CodeAction(title=title, kind=kind, data=data)
 
 
-def _fix(where: Where, diagnostic: types.Diagnostic) -> types.CodeAction:
+def _fix(where: ActionContext, diagnostic: types.Diagnostic) -> types.CodeAction:
     message = " ".join(str(diagnostic.message).split())[:200]
     action = _ready_made(
         where,
@@ -167,7 +167,7 @@ def _is_other_text(document: Document, line: int, comment: InstructionComment) -
     return tree is not None and tree.role_at(offset) is not Role.COMMENT
 
 
-def _comments(where: Where) -> list[types.CodeAction]:
+def _comments(where: ActionContext) -> list[types.CodeAction]:
     """Instruction comments on the lines of the range; each is about the block that it stands at."""
     lines = where.document.lines
     first, last = where.range.start.line, min(where.range.end.line, len(lines) - 1)

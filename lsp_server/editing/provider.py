@@ -19,7 +19,7 @@ from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
-from lsp_server.editing.renames import Where, rename_changes
+from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import EditJob, JobResult, Span, kept
@@ -193,7 +193,7 @@ class EditProvider:
     ) -> list[Hunk] | None:
         text = request.document.text
         text = text[:start] + code + text[start + length :]
-        where = Where(text, start, start + len(code), request.document.language, request.path)
+        where = EditedPart(text, start, start + len(code), request.document.language, request.path)
         return rename_changes(request.instruction, where, strict=self._embedded())
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:

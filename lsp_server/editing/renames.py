@@ -36,7 +36,7 @@ _NOT_OF_A_CLASS = {"function_definition", "lambda", "argument_list"}
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class EditedPart:
     """A document and the part of it that an edit is about."""
 
     text: str
@@ -56,7 +56,7 @@ def line_of(text: str, offset: int) -> int:
     return len(_LINE_END.findall(text, 0, offset)) + 1
 
 
-def rename_changes(instruction: str, where: Where, *, strict: bool) -> list[Hunk] | None:
+def rename_changes(instruction: str, where: EditedPart, *, strict: bool) -> list[Hunk] | None:
     """The changes of the part that an instruction's rename makes; None where it asks for another.
 
     strict: the model can do no more than this, so what makes no sense is refused; else it is left
@@ -103,7 +103,7 @@ def _refuse_names(old: str, new: str) -> None:
         raise EditRefused(f"{old[:40]} has that name already; nothing changes")
 
 
-def _code_places(wording: RenameWording, where: Where, tree: SyntaxTree | None) -> list[Span]:
+def _code_places(wording: RenameWording, where: EditedPart, tree: SyntaxTree | None) -> list[Span]:
     """Where the name stands in the code, in order. Raises EditRefused where that is not clear."""
     if tree is None:
         return _words(wording.old, where)
@@ -117,7 +117,7 @@ def _code_places(wording: RenameWording, where: Where, tree: SyntaxTree | None) 
 
 
 def _places_beside_code(
-    wording: RenameWording, where: Where, tree: SyntaxTree | None
+    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None
 ) -> list[Span]:
     """Where the name stands in comments and strings, as far as they are meant."""
     meant = {
@@ -135,13 +135,13 @@ def _places_beside_code(
     ]
 
 
-def _words(name: str, where: Where) -> list[Span]:
+def _words(name: str, where: EditedPart) -> list[Span]:
     """Where a name stands as a word in the part."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     return [found.span() for found in word.finditer(where.text, where.start, where.end)]
 
 
-def _identifiers(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
+def _identifiers(tree: SyntaxTree, name: str, where: EditedPart) -> list[Span]:
     """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
     names of other things, as are lifetimes in Rust, unless there is nothing else of that name or it
     is a class's own."""
@@ -160,7 +160,7 @@ def _identifiers(tree: SyntaxTree, name: str, where: Where) -> list[Span]:
     return sorted([*own, *called])
 
 
-def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: Where) -> None:
+def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: EditedPart) -> None:
     """Raises EditRefused where the grammar does not tell what a word in the code is."""
     if not tree.has_errors:
         return
@@ -251,7 +251,7 @@ def _is_key(tree: SyntaxTree, span: Span) -> bool:
 
 
 def _refuse_collision(
-    wording: RenameWording, code: list[Span], where: Where, tree: SyntaxTree | None
+    wording: RenameWording, code: list[Span], where: EditedPart, tree: SyntaxTree | None
 ) -> None:
     """Raises EditRefused with the line where the new name stands for something else already."""
     new = wording.new
@@ -307,7 +307,7 @@ def _meets(new: _Scopes, old: _Scopes, all_old: set[_Scopes], all_new: set[_Scop
 
 
 def _refuse_no_name(
-    wording: RenameWording, hunks: list[Hunk], code: list[Span], where: Where, tree: SyntaxTree
+    wording: RenameWording, hunks: list[Hunk], code: list[Span], where: EditedPart, tree: SyntaxTree
 ) -> None:
     """Raises EditRefused where the new name is no identifier of the language, as a keyword is."""
     refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")

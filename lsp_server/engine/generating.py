@@ -13,7 +13,7 @@ from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_st
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.editing.splice import spliced
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
 from lsp_server.engine.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.errors import NothingToContinue
@@ -68,7 +68,7 @@ def completion_budget(engine: Engine, job: CompletionJob, length: PromptLength) 
 
 
 def completion_prompt(
-    engine: Engine, job: CompletionJob, snippets: list[Snippet], budget: Budget
+    engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
 ) -> Prompt:
     """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
     (``accel.errors``)."""
@@ -79,7 +79,7 @@ def completion_prompt(
         sound(job.prefix),
         sound(job.suffix),
         path=job.path,
-        snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
+        snippets=[ContextSnippet(one.path, sound(one.text)) for one in snippets],
         budget=budget.prompt,
         snippet_budget=budget.others,
         order=engine.fim_order,
@@ -90,7 +90,7 @@ def completion_prompt(
 
 
 def completion_beginning(
-    engine: Engine, job: CompletionJob, snippets: list[Snippet], budget: Budget
+    engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
 ) -> Beginning:
     """What the prompts of a document begin with that was opened just now."""
     from accel.text.prompts import fim_beginning
@@ -99,7 +99,7 @@ def completion_beginning(
         engine.tokenizer,
         sound(job.prefix),
         path=job.path,
-        snippets=[Snippet(one.path, sound(one.text)) for one in snippets],
+        snippets=[ContextSnippet(one.path, sound(one.text)) for one in snippets],
         budget=budget.prompt,
         snippet_budget=budget.others,
         order=engine.fim_order,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Snippet:
+class ContextSnippet:
     """Text of another file that helps to complete this one."""
 
     path: str
@@ -24,7 +24,7 @@ class CompletionJob:
     prefix: str
     suffix: str
     language: str = ""
-    snippets: list[Snippet] = field(default_factory=list)
+    snippets: list[ContextSnippet] = field(default_factory=list)
     """Open files of the client. What the index adds to them is chosen by the engine."""
     context_tokens: int = 0
     """At most so many tokens of other files; -1: as many as are computed quickly."""

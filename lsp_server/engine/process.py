@@ -40,7 +40,7 @@ from lsp_server.engine.generating import (
     shown_job,
     sound,
 )
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, kept
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, kept
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.pool import Spares
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from accel.request import GenerationRequest
     from accel.session import Session
     from accel.text.prompts import Prompt
-    from repo_index.indexer import Progress
+    from repo_index.indexer import IndexProgress
 
 __all__ = ["EngineService", "tokenizer_of"]
 
@@ -177,7 +177,7 @@ class EngineService:
         self.indexes.datastore(folder)
 
     def index_workspace(
-        self, folder: str, progress: Callable[[Progress], None] | None = None
+        self, folder: str, progress: Callable[[IndexProgress], None] | None = None
     ) -> None:
         """Bring the datastore of a workspace in line in this process, and map it."""
         self.indexes.build(folder, progress)
@@ -282,7 +282,7 @@ class EngineService:
         budget = completion_budget(self.engine, job, self._prompt_length)
         return completion_prompt(self.engine, job, self._snippets(job, budget), budget)
 
-    def _snippets(self, job: CompletionJob, budget: Budget) -> list[Snippet]:
+    def _snippets(self, job: CompletionJob, budget: Budget) -> list[ContextSnippet]:
         """Text of other files for a completion."""
         if not budget.others:
             return []

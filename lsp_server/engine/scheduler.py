@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Snippet, Span
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
 from lsp_server.errors import RedraftError
 from lsp_server.protocol.framing import Frame
 
@@ -300,7 +300,7 @@ def _load_failure(error: Exception) -> Frame:
 
 def completion_job(payload: dict[str, Any]) -> CompletionJob:
     """A job from its JSON form."""
-    snippets = [Snippet(**one) for one in payload.get("snippets", [])]
+    snippets = [ContextSnippet(**one) for one in payload.get("snippets", [])]
     return CompletionJob(**{**payload, "snippets": snippets})
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lsp_server.folders import Place
+from lsp_server.folders import DocumentLocation
 from repo_index.files import FileRules
 from repo_index.source_tree import IGNORE_FILES
 
@@ -23,7 +23,7 @@ class IgnoredPaths:
         self._stamps: dict[str, tuple[int, int]] = {}
         self._next_look = 0.0
 
-    def reason(self, place: Place, exclude: list[str]) -> str:
+    def reason(self, place: DocumentLocation, exclude: list[str]) -> str:
         """Why a path is left out; empty when it counts. ``exclude``: the user's own patterns."""
         if not place.folder:
             return ""

@@ -23,7 +23,7 @@ from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.protocol.framing import Frame
 
 if TYPE_CHECKING:
-    from repo_index.indexer import Indexer, Progress
+    from repo_index.indexer import Indexer, IndexProgress
     from repo_index.source_tree import FolderTree
     from repo_index.watcher import Watcher
 
@@ -155,7 +155,7 @@ class IndexerLoop:
         self._tell("state", key, state="indexing", message="", store=str(workspace.indexer.folder))
         last = 0.0
 
-        def report(progress: Progress) -> None:
+        def report(progress: IndexProgress) -> None:
             nonlocal last
             if time.monotonic() - last >= REPORT_EVERY_S:
                 last = time.monotonic()

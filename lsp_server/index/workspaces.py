@@ -11,8 +11,8 @@ from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
-    from repo_index.datastore import Datastore, Snapshot
-    from repo_index.indexer import Progress
+    from repo_index.datastore import Datastore, IndexSnapshot
+    from repo_index.indexer import IndexProgress
     from repo_index.tokens import TextTokenizer
 
 
@@ -57,7 +57,7 @@ class WorkspaceIndexes:
         """Workspaces that are mapped."""
         return list(self._datastores)
 
-    def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> Snapshot | None:
+    def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> IndexSnapshot | None:
         """What can be looked up for a workspace; None for none.
 
         ``cursor``: path of the document to complete and characters before the cursor.
@@ -80,7 +80,7 @@ class WorkspaceIndexes:
             )
         return self._datastores[folder]
 
-    def build(self, folder: str, progress: Callable[[Progress], None] | None = None) -> None:
+    def build(self, folder: str, progress: Callable[[IndexProgress], None] | None = None) -> None:
         """Bring the datastore of a workspace in line in this process, and map it.
 
         Where a running server keeps it in line, it is mapped as it is.

@@ -13,7 +13,7 @@ from typing import Any
 from accel.errors import ModelError
 from accel.model_folder import check_folder
 from accel.models.gguf.file import GgufFile, is_gguf, parts_of
-from accel.models.gguf.metadata import Metadata, Texts
+from accel.models.gguf.metadata import Metadata, StringArray
 from accel.text.special_tokens import FILL_NAMES
 from accel.weights_file import read_header
 
@@ -89,7 +89,7 @@ def _number(about: Metadata, key: str) -> int:
 
 def _fills(about: Metadata) -> bool:
     tokens = about.value(_TOKENS)
-    return isinstance(tokens, Texts) and _has_fill_names(tokens.data)
+    return isinstance(tokens, StringArray) and _has_fill_names(tokens.data)
 
 
 def _has_fill_names(data: bytes) -> bool:

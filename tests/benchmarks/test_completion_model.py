@@ -18,8 +18,8 @@ from lsp_server.bench import completion
 from lsp_server.bench.cases import load_completion_cases
 from lsp_server.bench.completion_model import (
     WARM_UP_TOKENS,
+    CompletionMethod,
     Decoded,
-    Decoder,
     EngineDecoder,
     Task,
     decode_cases,
@@ -200,7 +200,7 @@ def test_each_decoder_begins_with_tokens_that_are_not_measured(cases: Path, mode
     plainly = EngineDecoder(engine, lambda: None, plan=False, max_nodes=0, sampling=Sampling())
     calls: list[tuple[str, int]] = []
 
-    def noting(name: str) -> Decoder:
+    def noting(name: str) -> CompletionMethod:
         def decode(task: Task) -> Decoded:
             calls.append((name, task.max_tokens))
             return plainly(task)

@@ -15,7 +15,7 @@ from accel.drafting.base import DraftRequest
 from accel.model_path import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from lsp_server.bench import projection
-from lsp_server.bench.projection_texts import Text, Texts
+from lsp_server.bench.projection_texts import ProjectedText, ProjectedTexts
 from lsp_server.errors import BenchError
 
 COUNT = 24
@@ -40,10 +40,10 @@ class Counting:
 
 
 @pytest.fixture(scope="module")
-def texts() -> Texts:
+def texts() -> ProjectedTexts:
     target = np.arange(COUNT, dtype=np.int32)
-    text = Text(DraftRequest(np.full(1, 99, np.int32)), target)
-    return Texts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
+    text = ProjectedText(DraftRequest(np.full(1, 99, np.int32)), target)
+    return ProjectedTexts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
 
 
 def document(ours: dict[int, float], theirs: dict[int, float]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def document(ours: dict[int, float], theirs: dict[int, float]) -> dict[str, Any]
     }
 
 
-def test_the_bound_is_the_best_width_over_one_row_of_llama_cpp(texts: Texts) -> None:
+def test_the_bound_is_the_best_width_over_one_row_of_llama_cpp(texts: ProjectedTexts) -> None:
     ours = {1: 10.0, 2: 10.0, 4: 12.5, 8: 50.0, 64: 500.0}
     theirs = {1: 20.0, 4: 40.0, 64: 640.0}
     found = projection.projections(texts, {"shape": document(ours, theirs)})
@@ -82,8 +82,8 @@ def test_the_bound_is_the_best_width_over_one_row_of_llama_cpp(texts: Texts) -> 
 
 def test_a_lookup_that_finds_its_chain_is_paid_by_rows() -> None:
     period = np.tile(np.arange(8, dtype=np.int32), 4)
-    text = Text(DraftRequest(period), np.tile(np.arange(8, dtype=np.int32), 2))
-    texts = Texts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
+    text = ProjectedText(DraftRequest(period), np.tile(np.arange(8, dtype=np.int32), 2))
+    texts = ProjectedTexts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
     assert texts.looked_up_rows(0) == {1: 16}
     # Four forwards of the pending token and three that are right.
     assert texts.looked_up_rows(3) == {4: 4}

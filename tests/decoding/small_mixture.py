@@ -6,13 +6,13 @@ import numpy as np
 
 from accel.draft_tree import Source
 from accel.drafting.base import DraftRequest
-from accel.drafting.retrieval.acceptance_model import PRIOR, Weights
+from accel.drafting.retrieval.acceptance_model import PRIOR, AcceptanceWeights
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 
 WORDS = [b"", *(f"{mark}w{i}".encode() for i in range(12) for mark in (" ", "(", ".", ""))]
-WEIGHTS = Weights.load(PRIOR)
+WEIGHTS = AcceptanceWeights.load(PRIOR)
 
 
 class IndexOfText:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.drafting.base import DraftRequest
-from accel.drafting.retrieval.acceptance_model import NODE_INPUTS, Weights
+from accel.drafting.retrieval.acceptance_model import NODE_INPUTS, AcceptanceWeights
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
@@ -25,7 +25,7 @@ def examples():
         text = np.concatenate([phrase, random.integers(0, 40, 10), phrase[5:25]]).astype(np.int32)
         texts.append((DraftRequest(text[:36]), text[36:]))
     room = Examples.room(150, 150 * 80, 150 * 80 * 10)
-    drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=Weights.random(1))
+    drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=AcceptanceWeights.random(1))
     return room, observe(drafter, texts, 16, room)
 
 
@@ -40,14 +40,14 @@ def test_examples_name_the_right_candidate(examples):
 
 def test_slopes_equal_differences(examples):
     room, count = examples
-    weights, slopes = Weights.random(2), Weights.random(3)
+    weights, slopes = AcceptanceWeights.random(2), AcceptanceWeights.random(3)
     for part in slopes:
         part.fill(0)
     chosen = np.arange(min(count, 20))
     _learn_from(room, chosen, weights, slopes)
     random = np.random.default_rng(4)
-    ignored = Weights(*(np.zeros_like(part) for part in weights))
-    for name in Weights._fields:
+    ignored = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
+    for name in AcceptanceWeights._fields:
         part, slope = getattr(weights, name), getattr(slopes, name)
         direction = random.standard_normal(part.shape).astype(np.float32)
         step = 2e-3
@@ -62,7 +62,7 @@ def test_slopes_equal_differences(examples):
 
 def test_fitting_lowers_the_loss(examples):
     room, count = examples
-    weights = Weights.random(5)
+    weights = AcceptanceWeights.random(5)
     before = loss_of(weights, room, count)
     fit(weights, room, count, epochs=20, rate=1e-2)
     assert loss_of(weights, room, count) < 0.6 * before

@@ -10,7 +10,14 @@ import pytest
 
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.kernels import best_rows
-from accel.drafting.copy.tree_search import Fitted, Rows, Standing, Tree, Worth, expand_rows
+from accel.drafting.copy.tree_search import (
+    CandidateRows,
+    CopyTree,
+    Fitted,
+    Standing,
+    Worth,
+    expand_rows,
+)
 
 
 def slow_match(text: list[int], row: int, context: list[int]) -> int:
@@ -181,9 +188,9 @@ def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0)
     """Tokens, parents and probabilities of the compiled tree, and its rows and kinds."""
     pool, match, offsets, _, stop, *state, classes, weights = text
     rows, kinds, _ = rows_of.gather_rows(*text, 64)
-    tree = Tree(*(np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)))
+    tree = CopyTree(*(np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)))
     count = expand_rows(
-        Rows(rows, kinds, pool, match, offsets, places, classes, stop, leading),
+        CandidateRows(rows, kinds, pool, match, offsets, places, classes, stop, leading),
         Standing(*state),
         Fitted(weights, slips),
         Worth(nodes, 0.0, *prices, trust, rate),

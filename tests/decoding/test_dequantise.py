@@ -8,7 +8,7 @@ from gguf_writer import stored
 from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
-from accel.models.gguf.block_types import BLOCK_TYPES, BlockType
+from accel.models.gguf.block_types import BLOCK_TYPES, GgmlType
 from accel.models.gguf.dequantise import can_be_read, dequantise
 
 TYPES = {kind.name: (number, kind) for number, kind in BLOCK_TYPES.items()}
@@ -102,6 +102,6 @@ def test_what_is_written_is_read_again(name: str) -> None:
 
 
 def test_other_types_are_refused() -> None:
-    kind = BlockType("IQ1_S", 256, 50)
+    kind = GgmlType("IQ1_S", 256, 50)
     with pytest.raises(UnsupportedModel, match=r"IQ1_S are not known; take a file in"):
         dequantise(np.zeros((1, 50), np.uint8), kind)

@@ -9,7 +9,7 @@ import pytest
 
 from accel.draft_tree import Source
 from accel.drafting.retrieval import candidate_features as kinds
-from accel.drafting.retrieval.candidate_features import LEVELS, Evidence, Rows, forget, gather
+from accel.drafting.retrieval.candidate_features import LEVELS, Evidence, MatchRows, forget, gather
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes, shape_of
@@ -120,7 +120,7 @@ def test_equals_the_slow_form(seed):
     spelling_path = np.flatnonzero((tokens[:, : len(path)] == path).all(axis=1))
     following = np.full(20, -1, np.int32)
     following[spelling_path[:-1]] = spelling_path[1:]
-    rows = Rows(tokens, lengths, counts, sources, following)
+    rows = MatchRows(tokens, lengths, counts, sources, following)
     first = int(spelling_path[0]) if len(spelling_path) else -1
 
     found = Evidence.room(len(text.newest))

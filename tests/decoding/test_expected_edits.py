@@ -17,12 +17,12 @@ from accel.text.edit_rules.recognition import as_trained
 from accel.text.edit_rules.source_region import apply
 from accel.text.prompts import edit_prompt
 from accel.text.tokenizer import Tokenizer
-from accel.training.edits import EXACT_KINDS, Edit
+from accel.training.edits import EXACT_KINDS, EditExample
 
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
 
 
-def edits(kind: str) -> list[Edit]:
+def edits(kind: str) -> list[EditExample]:
     return edits_of(kind, FUNCTION, BARE, METHOD, seeds=20)
 
 
@@ -70,7 +70,7 @@ def test_a_version_stands_where_its_text_stands() -> None:
     assert version.offsets[-5:].tolist() == list(range(len(original) - 5, len(original)))
 
 
-def answer(edit: Edit) -> TokenArray:
+def answer(edit: EditExample) -> TokenArray:
     """Tokens of the answer to a prompt with marks: what was put in begins with its own."""
     values = as_trained(edit.instruction, edit.before)[0][1::2]
     pieces = [

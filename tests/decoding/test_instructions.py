@@ -11,10 +11,10 @@ from edit_examples import BARE, FUNCTION, edits_of
 from accel.text.edit_rules.phrases import PHRASES
 from accel.text.edit_rules.recognition import as_trained, recognise
 from accel.text.edit_rules.wordings import TRAINED, WORDINGS
-from accel.training.edits import EXACT_KINDS, Edit
+from accel.training.edits import EXACT_KINDS, EditExample
 
 
-def edits(kind: str) -> list[Edit]:
+def edits(kind: str) -> list[EditExample]:
     return edits_of(kind, FUNCTION, BARE, seeds=60)
 
 

@@ -14,7 +14,11 @@ from accel.drafting.base import Continuations, DraftRequest, Prices
 from accel.drafting.history import History
 from accel.drafting.retrieval import acceptance_model as acceptance
 from accel.drafting.retrieval import drafter as mixture
-from accel.drafting.retrieval.acceptance_model import Scratch, hidden_of_near, probabilities_of
+from accel.drafting.retrieval.acceptance_model import (
+    AcceptanceBuffers,
+    hidden_of_near,
+    probabilities_of,
+)
 from accel.drafting.retrieval.candidate_features import (
     GROUPS,
     LEVELS,
@@ -67,7 +71,7 @@ def test_probabilities_equal_the_dense_form(seed):
     shapes = random.integers(0, SHAPES, count).astype(np.int8)
     state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
     corrections = np.zeros((11, 18), np.float32)
-    written, scratch = np.empty(count, np.float32), Scratch.room()
+    written, scratch = np.empty(count, np.float32), AcceptanceBuffers.room()
     hidden_of_near(WEIGHTS, found, 4, scratch)
     probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, scratch, written)
     expected = slow_probabilities(counts, found.totals, state, shapes, 4)
@@ -85,7 +89,7 @@ def test_corrections_raise_what_they_name():
     corrections = np.zeros((11, 18), np.float32)
     state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
     before, after = np.empty(2, np.float32), np.empty(2, np.float32)
-    arguments = (found, 2, shapes, 0, state, Scratch.room())
+    arguments = (found, 2, shapes, 0, state, AcceptanceBuffers.room())
     probabilities_of(WEIGHTS, corrections, *arguments, before)
     corrections[4, 2] = 1.0
     probabilities_of(WEIGHTS, corrections, *arguments, after)
@@ -97,7 +101,7 @@ def slow_tree(view, weights, max_nodes):
     """Best-first growth with a heap of paths, evidence gathered from the root for each."""
     text, rows, shapes, accepted, found = view
     corrections = np.zeros((11, 18), np.float32)
-    scratch, chances = Scratch.room(), np.empty(MAX_CANDIDATES, np.float32)
+    scratch, chances = AcceptanceBuffers.room(), np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(acceptance.STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, found)
     hidden_of_near(weights, found, surroundings, scratch)

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from accel.models import autotune
-from accel.models.autotune import Settings, profile
+from accel.models.autotune import RunSettings, profile
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 
 ONCE = ForwardCosts([64, 256], [1, 8, 16], np.array([[1.0, 2, 4], [2.0, 3, 5]]) * 1e-4)
-SETTINGS = Settings(torch.bfloat16, 1, may_share=True)
+SETTINGS = RunSettings(torch.bfloat16, 1, may_share=True)
 
 
 def two_threaded() -> Any:

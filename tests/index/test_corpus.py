@@ -11,7 +11,7 @@ import pytest
 from repo_index import indexer as indexer_module
 from repo_index.corpus import Corpus, build_common, package_folders, workspace_environments
 from repo_index.datastore import Datastore
-from repo_index.merging import Scratch, merge_segments
+from repo_index.merging import MergeBuffers, merge_segments
 from repo_index.ordering import sort_positions
 from repo_index.segment import Segment
 from repo_index.store import common_store
@@ -140,7 +140,7 @@ def test_merged_segments_equal_one_made_afresh(
 ) -> None:
     """Also when the working arrays lie in files."""
     rng = np.random.default_rng(9)
-    for scratch in (Scratch(), Scratch(tmp_path, in_memory=10)):
+    for scratch in (MergeBuffers(), MergeBuffers(tmp_path, in_memory=10)):
         parts = []
         living = {}
         for part, count in enumerate((30, 4, 1, 50)):

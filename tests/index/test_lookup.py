@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from repo_index import lookup, ordering, residence
-from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, Snapshot
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, IndexSnapshot
 from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, sort_positions
 from repo_index.segment import Segment, join_files
@@ -46,7 +46,7 @@ def occurrences(files: Files, context: NDArray[np.int32], depth: int) -> Counter
 
 
 def rows_of(
-    snapshot: Snapshot, context: NDArray[np.int32], layer: int, **options: int
+    snapshot: IndexSnapshot, context: NDArray[np.int32], layer: int, **options: int
 ) -> Counter[object]:
     matches = snapshot.lookup(context, **options)
     assert list(matches.lengths) == sorted(matches.lengths, reverse=True)
@@ -149,8 +149,8 @@ def test_what_is_read_from_a_file_is_what_is_in_memory(
     write_segment(FileLayer(), tmp_path / "a.segment", made, "hash")
     read = read_segment(tmp_path / "a.segment", "hash")
     dead = rng.random(len(files)) < 0.2
-    in_memory = Snapshot([(made, REPOSITORY, dead)])
-    in_file = Snapshot([(read, REPOSITORY, dead)])
+    in_memory = IndexSnapshot([(made, REPOSITORY, dead)])
+    in_file = IndexSnapshot([(read, REPOSITORY, dead)])
     assert [offset >= 0 for offset in in_file.parts[0].source[1:]] == [True, not mapped]
     for limit in (5, 64, 5000):
         for _ in range(60):
@@ -171,7 +171,7 @@ def test_a_file_that_somebody_cut_short_kills_nobody(
     path = tmp_path / "a.segment"
     files = random_files(np.random.default_rng(1), 40, 3, 400)
     write_segment(FileLayer(), path, Segment.from_files(files), "hash")
-    snapshot = Snapshot([(read_segment(path, "hash"), REPOSITORY, NO_FILES_DEAD)])
+    snapshot = IndexSnapshot([(read_segment(path, "hash"), REPOSITORY, NO_FILES_DEAD)])
     for size in range(path.stat().st_size, -1, -997):
         os.truncate(path, size)
         for ids in files.values():
@@ -240,7 +240,7 @@ def test_a_sample_over_segments_favours_nothing_and_leaves_out_the_dead() -> Non
                 living += [first + i for i in range(0, 10, 2)]
         dead = np.arange(30) % 3 == 0
         parts.append((Segment.from_files(files), REPOSITORY, dead))
-    snapshot = Snapshot(parts)
+    snapshot = IndexSnapshot(parts)
     drawn: Counter[int] = Counter()
     totals = []
     rounds = 3000
@@ -264,7 +264,7 @@ def test_a_sample_stands_for_all_places_of_every_match_length(seed: int) -> None
     groups = [random_files(rng, 8, 3, 200) for _ in range(3)]
     renamed = [{f"{i}/{path}": ids for path, ids in g.items()} for i, g in enumerate(groups)]
     files = {path: ids for group in renamed for path, ids in group.items()}
-    snapshot = Snapshot([(Segment.from_files(g), COMMON, NO_FILES_DEAD) for g in renamed])
+    snapshot = IndexSnapshot([(Segment.from_files(g), COMMON, NO_FILES_DEAD) for g in renamed])
     for _ in range(40):
         own = list(files.values())[rng.integers(len(files))]
         context = np.concatenate([rng.integers(0, 3, 8), own[:9]]).astype(np.int32)

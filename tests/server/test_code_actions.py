@@ -8,7 +8,7 @@ import pytest
 from lsprotocol import types
 
 from lsp_server.documents import Document
-from lsp_server.editing.code_actions import Where, code_actions
+from lsp_server.editing.code_actions import ActionContext, code_actions
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import EditSettings
 
@@ -33,7 +33,7 @@ def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.
     settings = EditSettings(preset_instructions=more.pop("own", []))
     document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
-    where = Where(document, span, more.pop("diagnostics", []), more.pop("only", []))
+    where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
     told = {name: more.pop(name, False) for name in ("held_back", "allowed")}
     return code_actions(where, ClientFeatures(**more), settings, embedded=embedded, **told)
 

@@ -24,7 +24,7 @@ from lsp_server.completion.request import (
     windowed_suffix,
 )
 from lsp_server.documents import Documents
-from lsp_server.engine.jobs import CompletionJob, Snippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
 from lsp_server.settings import ContextSettings, read_settings
@@ -97,7 +97,7 @@ class Engine:
         self.snapshot = Datastore.from_token_files(encoded).snapshot()
         self.cross_file = CrossFile(self.words.encode, self.words.decode)
 
-    def snippets(self, budget: int = 800, **changes: Any) -> list[Snippet]:
+    def snippets(self, budget: int = 800, **changes: Any) -> list[ContextSnippet]:
         return self.cross_file.snippets(replace(JOB, **changes), self.snapshot, budget)
 
     def fresh(self, budget: int = 800, **changes: Any) -> Chosen | None:
@@ -111,14 +111,17 @@ class Engine:
 
 
 def test_imported_files_come_first_then_open_ones_then_similar_places() -> None:
-    opened = [Snippet("shop/apple.py", "APPLE = 1"), Snippet("shop/zebra.py", "ZEBRA = 1")]
+    opened = [
+        ContextSnippet("shop/apple.py", "APPLE = 1"),
+        ContextSnippet("shop/zebra.py", "ZEBRA = 1"),
+    ]
     paths = Engine().paths(snippets=opened)
     assert paths == ["shop/shapes.py", "shop/prices.py", "shop/apple.py", "shop/zebra.py",
                      "far/report.py"]  # fmt: skip
 
 
 def test_an_open_file_that_is_imported_stands_once_as_it_is_in_the_editor() -> None:
-    opened = [Snippet("shop/prices.py", "def price_of(shape, discount): ...")]
+    opened = [ContextSnippet("shop/prices.py", "def price_of(shape, discount): ...")]
     found = {one.path: one.text for one in Engine().snippets(snippets=opened)}
     assert found["shop/prices.py"] == opened[0].text
 
@@ -166,7 +169,10 @@ def test_typing_changes_nothing_until_the_cursor_is_elsewhere(
 
 def test_a_change_of_another_file_changes_the_prompt_when_nobody_waits() -> None:
     engine = Engine()
-    before, after = Snippet("shop/prices.py", "A = 1"), Snippet("shop/prices.py", "B = 2")
+    before, after = (
+        ContextSnippet("shop/prices.py", "A = 1"),
+        ContextSnippet("shop/prices.py", "B = 2"),
+    )
     first = engine.snippets(snippets=[before])
     assert engine.fresh(snippets=[before]) is None
     assert engine.snippets(snippets=[after]) is first
@@ -194,24 +200,27 @@ def test_a_file_indexed_anew_stays_in_the_prompt_as_it_was() -> None:
 @pytest.mark.parametrize("by", ["a secret", "being held back"])
 def test_what_may_stand_in_no_prompt_any_more_is_left_out_at_once(by: str) -> None:
     engine = Engine()
-    opened = Snippet("apple.py", "APPLE = 1")
+    opened = ContextSnippet("apple.py", "APPLE = 1")
     assert "apple.py" in engine.paths(snippets=[opened])
-    secret = Snippet("apple.py", SECRET)
+    secret = ContextSnippet("apple.py", SECRET)
     assert "apple.py" not in engine.paths(snippets=[secret] if by == "a secret" else [])
 
 
 def test_secrets_are_left_out_however_many_files_were_looked_through() -> None:
     engine = Engine()
     for number in range(2 * cross_file.DOCUMENTS):
-        others = [Snippet(f"other{number}.py", f"X = {number}"), Snippet("apple.py", SECRET)]
+        others = [
+            ContextSnippet(f"other{number}.py", f"X = {number}"),
+            ContextSnippet("apple.py", SECRET),
+        ]
         assert "apple.py" not in engine.paths(snippets=others)
 
 
 def test_a_document_that_is_opened_again_has_its_context_chosen_anew() -> None:
     engine = Engine()
-    first = engine.snippets(snippets=[Snippet("apple.py", "A = 1")])
+    first = engine.snippets(snippets=[ContextSnippet("apple.py", "A = 1")])
     engine.cross_file.forget("/w", "shop/other.py")
-    later = [Snippet("apple.py", "B = 2")]
+    later = [ContextSnippet("apple.py", "B = 2")]
     assert engine.snippets(snippets=later) is first
     engine.cross_file.forget("/w", "shop/basket.py")
     assert "B = 2" in [one.text for one in engine.snippets(snippets=later)]
@@ -228,7 +237,7 @@ def test_a_new_import_and_a_file_indexed_anew_change_the_choice() -> None:
 
 def test_without_an_index_the_open_files_remain() -> None:
     engine = Engine()
-    job = CompletionJob("", "basket.py", PREFIX, "", snippets=[Snippet("a.py", "A = 1")])
+    job = CompletionJob("", "basket.py", PREFIX, "", snippets=[ContextSnippet("a.py", "A = 1")])
     assert [one.path for one in engine.cross_file.snippets(job, None, 400)] == ["a.py"]
 
 
@@ -297,7 +306,7 @@ def test_open_files_of_the_language_by_name_and_no_secrets() -> None:
     texts = {"zebra": "Z = 1\n", "apple": "A = 1\n", "here": "H = 1\n", "id_rsa": "I = 1\n"}
     documents, files = opened(**texts)
     documents.open("file:///w/.env", "python", 1, "E = 1\n")
-    snippets = [Snippet("hidden.py", key), Snippet("shown.py", "S = 1")]
+    snippets = [ContextSnippet("hidden.py", key), ContextSnippet("shown.py", "S = 1")]
     paths = Engine().paths(snippets=snippets)
     assert "shown.py" in paths
     assert "hidden.py" not in paths

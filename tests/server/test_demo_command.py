@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lsp_server.cli import demo as demo_command
 from lsp_server.cli.demo import _Starting
-from lsp_server.demo.client import Client, ServerFailed
+from lsp_server.demo.client import DemoClient, ServerFailed
 from lsp_server.errors import RedraftError
 
 INDEXED = "$/progress", {"value": {"kind": "end", "message": "14 files"}}
@@ -56,7 +56,9 @@ def test_what_is_missing_is_said(
 
 def test_the_end_of_the_log_is_told(tmp_path: Path) -> None:
     program = "import sys; print('out of cheese', file=sys.stderr)"
-    client = Client([sys.executable, "-c", program], {}, lambda *_: None, tmp_path / "server.log")
+    client = DemoClient(
+        [sys.executable, "-c", program], {}, lambda *_: None, tmp_path / "server.log"
+    )
     with pytest.raises(ServerFailed, match="the server ended; its log ends with: out of cheese"):
         client.request("initialize", {})
     client.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
-from accel.training.edits import EXACT_KINDS, Edit
+from accel.training.edits import EXACT_KINDS, EditExample
 from lsp_server.editing.checks import checked_text
 from lsp_server.editing.rules import broken_rule
 from lsp_server.engine.jobs import JobResult
@@ -16,7 +16,7 @@ FREE = ("to_fstring", "add_guard", "wrap_try", "invert_if")
 RULED = [kind for kind in EXACT_KINDS if kind not in FREE]
 
 
-def edits(kind: str) -> list[Edit]:
+def edits(kind: str) -> list[EditExample]:
     return edits_of(kind, FUNCTION, BARE, METHOD, seeds=30)
 
 

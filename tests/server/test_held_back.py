@@ -11,7 +11,7 @@ from planted_secrets import SECRET_PATHS, innocent_paths, schemes_of, token
 
 from lsp_server.allowed_files import AllowedFiles
 from lsp_server.documents import Document
-from lsp_server.folders import Place
+from lsp_server.folders import DocumentLocation
 from lsp_server.held_back import HeldBack, path_reason
 from lsp_server.index.ignored_paths import IgnoredPaths
 from lsp_server.uri_paths import paths_in
@@ -122,11 +122,11 @@ def test_a_damaged_list_allows_nothing(tmp_path: Path, damage: str) -> None:
 
 def test_ignore_files_are_read_again_when_told(tmp_path: Path) -> None:
     ignored = IgnoredPaths()
-    place = Place(str(tmp_path), "build/a.py", str(tmp_path / "build/a.py"))
+    place = DocumentLocation(str(tmp_path), "build/a.py", str(tmp_path / "build/a.py"))
     assert ignored.reason(place, []) == ""
     assert "build" in ignored.reason(place, ["build/"])
     (tmp_path / ".gitignore").write_text("build/\n")
     assert ignored.reason(place, []) == ""
     ignored.forget()
     assert ".gitignore" in ignored.reason(place, [])
-    assert ignored.reason(Place("", "a.py", "/a.py"), ["*"]) == ""
+    assert ignored.reason(DocumentLocation("", "a.py", "/a.py"), ["*"]) == ""

@@ -14,13 +14,13 @@ import pytest
 
 from accel.batch import chain_batch
 from lsp_server.engine import kv_folder
-from lsp_server.engine.jobs import CompletionJob, Snippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.kept_caches import kept_caches_of
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.process import EngineService
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(40))
-OTHER = Snippet("prices.py", "def price_of(shape):\n    return 1\n")
+OTHER = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
 JOB = CompletionJob("", "a.py", TEXT, "", snippets=[OTHER], context_tokens=128, max_tokens=8)
 SECRET = f"key = '{'ghp_' + 'aB3dE6gH9k' * 3 + 'Zx4Yw7'}'\n"
 

@@ -9,7 +9,7 @@ import pytest
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
 
 from lsp_server.editing.hunks import apply_hunks
-from lsp_server.editing.renames import Where, rename_changes
+from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.errors import EditRefused
 
 
@@ -19,7 +19,7 @@ def renamed(
     """The text after the rename of a part, of all of it where no part is given."""
     start = text.index(part)
     end = start + len(part) if part else len(text)
-    where = Where(text, start, end, language)
+    where = EditedPart(text, start, end, language)
     hunks = rename_changes(instruction, where, strict=strict)
     if hunks is None:
         return None

@@ -14,8 +14,8 @@ from accel.text.tokenizer import Tokenizer
 from lsp_server.cli.complete import complete_retrieving
 from lsp_server.completion.repocoder import iterated, with_fragments
 from lsp_server.completion.similar_windows import STEP_LINES, WINDOW_LINES, SimilarWindows
-from lsp_server.engine.jobs import CompletionJob, JobResult, Snippet
-from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Snapshot
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 
 TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
@@ -30,12 +30,12 @@ def written(chance: random.Random, lines: int) -> str:
     )
 
 
-def snapshot_of(files: dict[str, str], dead: str = "", common: str = "x = 1\n") -> Snapshot:
+def snapshot_of(files: dict[str, str], dead: str = "", common: str = "x = 1\n") -> IndexSnapshot:
     tokens = {path: TOKENIZER.encode(text) for path, text in files.items()}
     repository = Segment.from_files(tokens)
     gone = np.array([path == dead for path in files], np.bool_)
     shared = Segment.from_files({"common.py": TOKENIZER.encode(common)})
-    return Snapshot([(repository, REPOSITORY, gone), (shared, COMMON, NO_FILES_DEAD)])
+    return IndexSnapshot([(repository, REPOSITORY, gone), (shared, COMMON, NO_FILES_DEAD)])
 
 
 def finder() -> SimilarWindows:
@@ -94,7 +94,10 @@ def test_dead_own_and_common_files_give_no_window() -> None:
 
 def test_fragments_are_comments_in_their_budget() -> None:
     prefix = "".join(f"line_{n} = {n}\n" for n in range(200)) + "def last():\n    return "
-    snippets = [Snippet("best.py", "def best():\n    pass"), Snippet("huge.py", "x = 1\n" * 5000)]
+    snippets = [
+        ContextSnippet("best.py", "def best():\n    pass"),
+        ContextSnippet("huge.py", "x = 1\n" * 5000),
+    ]
     text = with_fragments(snippets, prefix, TOKENIZER.encode, TOKENIZER.decode, 400)
     assert len(TOKENIZER.encode(text)) <= 400
     assert "# best.py\n" in text
@@ -111,9 +114,9 @@ def test_the_second_round_asks_with_what_was_written() -> None:
     queries: list[str] = []
     prompts: list[str] = []
 
-    def find(query: str) -> list[Snippet]:
+    def find(query: str) -> list[ContextSnippet]:
         queries.append(query)
-        return [Snippet("a.py", f"found_{len(queries)}")]
+        return [ContextSnippet("a.py", f"found_{len(queries)}")]
 
     def generate(prefix: str) -> str:
         prompts.append(prefix)

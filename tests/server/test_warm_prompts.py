@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from accel.text.special_tokens import Order
-from lsp_server.engine.jobs import CompletionJob, Snippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.process import EngineService
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(9))
-BEFORE = Snippet("prices.py", "def price_of(shape):\n    return 1\n")
-AFTER = Snippet("prices.py", "def price_of(shape, discount):\n    return 2\n")
+BEFORE = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
+AFTER = ContextSnippet("prices.py", "def price_of(shape, discount):\n    return 2\n")
 JOB = CompletionJob("", "a.py", TEXT, "", snippets=[BEFORE], context_tokens=128, max_tokens=4)
 CHANGED = replace(JOB, snippets=[AFTER])
 

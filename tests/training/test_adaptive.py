@@ -17,8 +17,8 @@ from accel.models.hf_loading import load_module
 from accel.text.tokenizer import Tokenizer
 from accel.training import adaptive
 from accel.training.adaptive_published import (
+    AdaptiveTrainingPlan,
     Mixed,
-    Plan,
     PublishedTrainer,
     basic_loss,
     draw_windows,
@@ -113,7 +113,7 @@ def test_a_resumed_published_run_ends_where_an_unbroken_one_does(rank: int, tmp_
     tokenizer = Tokenizer.from_folder(folder)
     maker = PromptMaker([p.read_text() for p in sources(tmp_path / "code").iterdir()], tokenizer)
     held_out = torch.randint(0, VOCABULARY, (2, 24), generator=random_state(1))
-    plan = Plan(steps=4, rows=2, row_length=24, rank=rank, learning_rate=1e-3)
+    plan = AdaptiveTrainingPlan(steps=4, rows=2, row_length=24, rank=rank, learning_rate=1e-3)
 
     class Interrupted(Exception):
         pass

@@ -9,7 +9,7 @@ import pytest
 
 from accel.training.corpus import (
     NEVER_TRAIN_ON,
-    Corpus,
+    TrainingCorpus,
     collect,
     is_excluded_path,
     permissive_licence,
@@ -46,7 +46,7 @@ def _package(root: Path, name: str, licence: str, files: dict[str, str]) -> None
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> TrainingCorpus:
     root = tmp_path_factory.mktemp("packages")
     mit, gpl = "License-Expression: MIT", "License-Expression: GPL-3.0-only"
     _package(
@@ -74,20 +74,20 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         return collect([root], [root / "avoid.py"], most_per_package=200_000, workers=1)
 
 
-def test_only_permissive_files_that_are_new_and_our_own(corpus: Corpus) -> None:
+def test_only_permissive_files_that_are_new_and_our_own(corpus: TrainingCorpus) -> None:
     kept = {f"{f.package}:{f.path}" for f in corpus.training if f.package != "python"}
     assert len(kept) == 1
     assert kept <= {f"good:good/{name}.py" for name in ("a", "copy_of_a", "nearly_a")}
     assert {p.name for p in corpus.packages} == {"good", "python"}
 
 
-def test_the_reasons_are_counted(corpus: Corpus) -> None:
+def test_the_reasons_are_counted(corpus: TrainingCorpus) -> None:
     for reason in ("duplicate", "near duplicate", "overlap with measuring data", "unparsable"):
         assert corpus.left_out.get(reason, 0) >= 1, reason
     assert corpus.left_out["generated"] >= 1
 
 
-def test_the_standard_library_is_there_without_its_tests(corpus: Corpus) -> None:
+def test_the_standard_library_is_there_without_its_tests(corpus: TrainingCorpus) -> None:
     paths = [file.path for file in corpus.training if file.package == "python"]
     assert len(paths) > 10
     everywhere = [inside for _, inside, _ in standard_library()]
@@ -95,9 +95,9 @@ def test_the_standard_library_is_there_without_its_tests(corpus: Corpus) -> None
     assert not [path for path in everywhere if "test" in path.parts]
 
 
-def test_saved_and_loaded(corpus: Corpus, tmp_path: Path) -> None:
+def test_saved_and_loaded(corpus: TrainingCorpus, tmp_path: Path) -> None:
     corpus.save(tmp_path / "corpus.jsonl")
-    assert Corpus.load(tmp_path / "corpus.jsonl") == corpus
+    assert TrainingCorpus.load(tmp_path / "corpus.jsonl") == corpus
 
 
 @pytest.mark.parametrize(

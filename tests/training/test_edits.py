@@ -14,7 +14,7 @@ import pytest
 
 from accel.text.edit_rules.phrases import PHRASES, wordings
 from accel.text.edit_rules.source_region import Region, Replacement, apply
-from accel.training.edits import EXACT_KINDS, KINDS, Edit, make_edit
+from accel.training.edits import EXACT_KINDS, KINDS, EditExample, make_edit
 
 _EXTRA = '''
 @cached
@@ -61,7 +61,7 @@ def _functions() -> Iterator[str]:
 FUNCTIONS = list(_functions())
 
 
-def _edits(kind: str, most: int = 150) -> list[Edit]:
+def _edits(kind: str, most: int = 150) -> list[EditExample]:
     found = [make_edit(source, kind, seed) for seed, source in enumerate(FUNCTIONS)]
     return [edit for edit in found if edit is not None][:most]
 
@@ -80,7 +80,7 @@ def _first(tree: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef:
     )
 
 
-def _target(edit: Edit) -> str | None:
+def _target(edit: EditExample) -> str | None:
     match = re.search(r" (?:in|of) (\w+)$", edit.instruction)
     return match[1] if match else None
 

@@ -23,7 +23,7 @@ from accel.training.errors import TrainingError
 from accel.training.forward import TrainingForward
 from accel.training.optimizer import MatchedMuon, orthogonalised
 from accel.training.tokenizer import load_tokenizer
-from accel.training.trainer import Plan, Shape, Trainer, learning_rate
+from accel.training.trainer import TrainedShape, Trainer, TrainingPlan, learning_rate
 from accel.training.units import UnitMaker
 
 
@@ -51,8 +51,10 @@ def test_loss_and_gradients_equal_the_stock_model(kv_heads: int) -> None:
 
 def test_fresh_weights_copy_and_replace_before_any_training(tmp_path: Path) -> None:
     maker = UnitMaker(load_tokenizer(tiny.run_folder(tmp_path)))
-    forward = TrainingForward(Shape(vocabulary=700, layers=4).model(0), compiled=False)
-    plain = TrainingForward(Shape(vocabulary=700, layers=4, copying=False).model(0), compiled=False)
+    forward = TrainingForward(TrainedShape(vocabulary=700, layers=4).model(0), compiled=False)
+    plain = TrainingForward(
+        TrainedShape(vocabulary=700, layers=4, copying=False).model(0), compiled=False
+    )
     rng = random.Random(0)
     right = {forward: 0, plain: 0}
     total = 0
@@ -88,7 +90,7 @@ def test_muon_steps_are_orthogonal_and_the_loss_falls() -> None:
 
 
 def test_rate_warms_up_stays_and_falls_to_the_end() -> None:
-    plan = Plan(steps=100, warm_up_steps=10)
+    plan = TrainingPlan(steps=100, warm_up_steps=10)
     rates = [learning_rate(plan, step, step / 100) for step in range(101)]
     assert rates[0] < rates[9] == pytest.approx(plan.learning_rate)
     assert rates[30] == pytest.approx(plan.learning_rate)

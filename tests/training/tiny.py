@@ -6,11 +6,11 @@ from pathlib import Path
 
 import frozen_corpus
 
-from accel.training.corpus import Corpus, Package, SourceFile
+from accel.training.corpus import Package, SourceFile, TrainingCorpus
 from accel.training.tokenizer import save_tokenizer, train_tokenizer
-from accel.training.trainer import Plan, Shape
+from accel.training.trainer import TrainedShape, TrainingPlan
 
-SHAPE = Shape(
+SHAPE = TrainedShape(
     vocabulary=700,
     width=32,
     layers=2,
@@ -20,7 +20,7 @@ SHAPE = Shape(
     context=512,
     copying=False,
 )
-PLAN = Plan(
+PLAN = TrainingPlan(
     steps=6,
     batch_tokens=512,
     row_length=128,
@@ -31,13 +31,13 @@ PLAN = Plan(
 )
 
 
-def corpus() -> Corpus:
+def corpus() -> TrainingCorpus:
     """The frozen corpus; two of its files held out."""
     files = [
         SourceFile("redraft", path.name, path.read_text(encoding="utf-8"))
         for path in frozen_corpus.files()
     ]
-    return Corpus(files[3:], files[1:3], [Package("redraft", "0", "Apache-2.0")], {})
+    return TrainingCorpus(files[3:], files[1:3], [Package("redraft", "0", "Apache-2.0")], {})
 
 
 def sources(folder: Path) -> Path:

@@ -20,7 +20,14 @@ from accel.drafting.copy import tree_search as copy_tree
 from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, follow
 from accel.drafting.copy.candidates import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
 from accel.drafting.copy.deviation_rate import FOLLOWING, odds
-from accel.drafting.copy.tree_search import Fitted, Rows, Standing, Tree, Worth, expand_rows
+from accel.drafting.copy.tree_search import (
+    CandidateRows,
+    CopyTree,
+    Fitted,
+    Standing,
+    Worth,
+    expand_rows,
+)
 from accel.native.numba_cache import FieldsType, compiled_with
 
 ROW_LIMIT = 64
@@ -206,14 +213,14 @@ def draft_in(
     leads = goes_as_instructed(room.spans, cursor, room.slips)
     leading = np.int64(cursor[AT]) if leads else -1
     nodes = expand_rows(
-        Rows(
+        CandidateRows(
             *(room.rows[:count], room.kinds[:count], pool, room.match, room.offsets),
             *(room.places, classes, stop, leading),
         ),
         Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
         Fitted(room.weights, room.slips),
         Worth(max_nodes, LEAST_PROBABILITY, seconds, slopes, trust, rate),
-        Tree(room.tokens, room.parents, room.probabilities, room.sources),
+        CopyTree(room.tokens, room.parents, room.probabilities, room.sources),
     )
     expected = 0.0
     for node in range(nodes):

@@ -71,7 +71,7 @@ def _pop(heap: TokenArray, size: int, chance: NDArray[np.float64]) -> int:
     return int(top)
 
 
-class Rows(NamedTuple):
+class CandidateRows(NamedTuple):
     """The rows that a tree is grown from.
 
     rows, kinds: int32 and int8 [rows], where they stand in the pool, best first; pool, match,
@@ -126,7 +126,7 @@ class Worth(NamedTuple):
     rate: float
 
 
-class Tree(NamedTuple):
+class CopyTree(NamedTuple):
     """Nodes that are written: tokens, parents, path probabilities and kinds of rows."""
 
     tokens: TokenArray
@@ -198,7 +198,7 @@ def _room_for(count: int) -> _Candidates:
 
 @compiled_with(copy_rows, forceinline=True, borrows=True, inner=True)
 def _vote(
-    given: Rows,
+    given: CandidateRows,
     weights: NDArray[np.float64],
     boost: float,
     first_row: int,
@@ -251,7 +251,7 @@ def _vote(
 
 @compiled_with(copy_rows, forceinline=True, borrows=True)
 def _keep(
-    given: Rows,
+    given: CandidateRows,
     votes: _Votes,
     entry: int,
     node: int,
@@ -301,7 +301,9 @@ def _least_of(worth: Worth) -> float:
 
 
 @compiled_with(copy_rows, slips_of, forceinline=True)
-def expand_rows(given: Rows, root: Standing, fitted: Fitted, worth: Worth, tree: Tree) -> int:
+def expand_rows(
+    given: CandidateRows, root: Standing, fitted: Fitted, worth: Worth, tree: CopyTree
+) -> int:
     """Write the likeliest nodes, best first; returns how many of them are the best tree."""
     slips, rows = fitted.slips, len(given.rows)
     seconds, trust, rate = worth.seconds, worth.trust, worth.rate
@@ -347,4 +349,4 @@ def expand_rows(given: Rows, root: Standing, fitted: Fitted, worth: Worth, tree:
         here = _behind(root, found.anchors[item], found.off_tracks[item], last_class)
 
 
-__all__ = ["Fitted", "Rows", "Standing", "Tree", "Worth", "expand_rows"]
+__all__ = ["CandidateRows", "CopyTree", "Fitted", "Standing", "Worth", "expand_rows"]

@@ -58,7 +58,7 @@ PRIOR = Path(__file__).with_name("acceptance_prior.npz")
 _LOGARITHMS = (np.log1p(np.arange(4096)) / 3).astype(np.float32)
 
 
-class Weights(NamedTuple):
+class AcceptanceWeights(NamedTuple):
     """float32 all. The first index of a matrix is the input."""
 
     candidate: Floats
@@ -75,13 +75,13 @@ class Weights(NamedTuple):
 
     @classmethod
     @cache
-    def load(cls, file: Path = PRIOR) -> Weights:
+    def load(cls, file: Path = PRIOR) -> AcceptanceWeights:
         """The weights in ``file``, read once."""
         with np.load(file) as stored:
             return cls(*(stored[name].astype(np.float32) for name in cls._fields))
 
     @classmethod
-    def random(cls, seed: int) -> Weights:
+    def random(cls, seed: int) -> AcceptanceWeights:
         """Where learning begins."""
         random = np.random.default_rng(seed)
 
@@ -103,7 +103,7 @@ class Weights(NamedTuple):
         )
 
 
-class Scratch(NamedTuple):
+class AcceptanceBuffers(NamedTuple):
     """Room for scoring one node, float32 all; near_hidden lasts for a tree."""
 
     inputs: Floats
@@ -116,7 +116,7 @@ class Scratch(NamedTuple):
     probabilities: Floats
 
     @classmethod
-    def room(cls) -> Scratch:
+    def room(cls) -> AcceptanceBuffers:
         """New room."""
         return cls(
             np.empty(NODE_INPUTS, np.float32),
@@ -186,7 +186,9 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
 
 
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
-def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scratch) -> None:
+def hidden_of_near(
+    weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
+) -> None:
     """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
 
     The inputs are those of ``near_inputs``, without writing them down.
@@ -205,7 +207,9 @@ def hidden_of_near(weights: Weights, evidence: Evidence, near: int, scratch: Scr
 
 
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
-def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> None:
+def hidden_of_node(
+    weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
+) -> None:
     """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
     matrix = weights.node
     summed = load(weights.bias, 0) + load(weights.last_shape, last_shape * HIDDEN)
@@ -216,7 +220,9 @@ def hidden_of_node(weights: Weights, inputs: Floats, last_shape: int, hidden: Fl
 
 
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
-def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Floats) -> float:
+def score_of_none(
+    weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
+) -> float:
     """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
     matrix, zero = weights.escape_node, everywhere(np.float32(0))
     summed = load(weights.escape_bias, 0)
@@ -229,7 +235,7 @@ def score_of_none(weights: Weights, inputs: Floats, last_shape: int, hidden: Flo
 
 
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
-def fetch_weights(weights: Weights) -> None:
+def fetch_weights(weights: AcceptanceWeights) -> None:
     """Have what scoring reads come from memory."""
     fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
     fetch_all(weights.node, NODE_INPUTS * HIDDEN)
@@ -240,7 +246,7 @@ def fetch_weights(weights: Weights) -> None:
 
 @compiled_with(evidence_of, fastmath=True, borrows=True)
 def score_of(
-    weights: Weights,
+    weights: AcceptanceWeights,
     start: Floats,
     last_shape: int,
     shape: int,
@@ -268,13 +274,13 @@ def score_of(
 
 @compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
-    weights: Weights,
+    weights: AcceptanceWeights,
     corrections: Floats,
     evidence: Evidence,
     count: int,
     shapes: NDArray[np.int8],
     last_shape: int,
-    scratch: Scratch,
+    scratch: AcceptanceBuffers,
 ) -> float:
     """Write the scores of the candidates and return the highest. As ``matched_inputs`` and
     ``score_of``, a candidate's hidden layer in one register."""
@@ -312,14 +318,14 @@ def _scores_of(
 
 @compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
 def probabilities_of(
-    weights: Weights,
+    weights: AcceptanceWeights,
     corrections: Floats,
     evidence: Evidence,
     count: int,
     shapes: NDArray[np.int8],
     last_shape: int,
     state: Floats,
-    scratch: Scratch,
+    scratch: AcceptanceBuffers,
     probabilities: Floats,
 ) -> None:
     """Write the probability of each of the ``count`` candidates, given that the path is right.

@@ -41,7 +41,7 @@ _PROMPT_SOURCE, _SUFFIX_SOURCE = np.int8(Source.PROMPT), np.int8(Source.SUFFIX)
 _COMMON_SOURCE = np.int8(Source.COMMON)
 
 
-class Text(NamedTuple):
+class TextView(NamedTuple):
     """The dynamic index: text after the cursor, a separator, prompt and output (``prompt``).
 
     tokens: int32, with room behind the end for a path of the tree; previous: int32, the position
@@ -57,7 +57,7 @@ class Text(NamedTuple):
     spelt: NDArray[np.int8]
 
 
-class Rows(NamedTuple):
+class MatchRows(NamedTuple):
     """Continuations that an index gave for the context, as in ``protocol.Continuations``.
 
     following: int32 [n], for linked lists of rows, -1 ends one.
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
     following: TokenArray
 
     @classmethod
-    def room(cls, rows: int, depth: int) -> Rows:
+    def room(cls, rows: int, depth: int) -> MatchRows:
         """Room for so many."""
         return cls(
             np.full((rows, depth), -1, np.int32),
@@ -80,9 +80,9 @@ class Rows(NamedTuple):
             np.empty(rows, np.int32),
         )
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> MatchRows:
         """The first ``count``."""
-        return Rows(
+        return MatchRows(
             self.tokens[:count],
             self.lengths[:count],
             self.counts[:count],
@@ -91,7 +91,7 @@ class Rows(NamedTuple):
         )
 
 
-def places_of(rows: Rows, first: int = 0) -> NDArray[np.int64]:
+def places_of(rows: MatchRows, first: int = 0) -> NDArray[np.int64]:
     """Where an index writes rows from ``first`` on, see ``protocol.DirectIndex``. Whoever keeps it
     keeps ``rows``."""
     arrays = rows.tokens[first:], rows.lengths[first:], rows.counts[first:], rows.sources[first:]
@@ -164,9 +164,9 @@ def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
 
 @compiled_with(forceinline=True, borrows=True)
 def gather(
-    text: Text,
+    text: TextView,
     depth: int,
-    rows: Rows,
+    rows: MatchRows,
     first_row: int,
     shapes: TokenShapes,
     near: int,
@@ -194,7 +194,7 @@ def gather(
 
 
 @compiled_with(forceinline=True, borrows=True)
-def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> int:
+def _count_rows(rows: MatchRows, first_row: int, depth: int, evidence: Evidence) -> int:
     """Count what the rows of a list say at ``depth`` and hand them to their candidates."""
     tokens, lengths, row_counts, row_sources, next_row = rows
     slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
@@ -229,7 +229,9 @@ def _count_rows(rows: Rows, first_row: int, depth: int, evidence: Evidence) -> i
 
 
 @compiled_with(forceinline=True, borrows=True)
-def _count_occurrences(text: Text, stop: int, count: int, least: int, evidence: Evidence) -> int:
+def _count_occurrences(
+    text: TextView, stop: int, count: int, least: int, evidence: Evidence
+) -> int:
     """Count what followed earlier occurrences of the last token before ``stop``, newest first.
 
     Those that match ``least`` tokens bring candidates. Returns the number of candidates.
@@ -302,7 +304,7 @@ def _add_near(evidence: Evidence, count: int, near: int) -> int:
 
 @compiled_with(forceinline=True, borrows=True, inner=True)
 def _match_shapes(
-    text: Text, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
+    text: TextView, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
 ) -> None:
     """Count occurrences near the cursor whose left context has the shapes of the node's."""
     tokens, start, spelt = text.tokens, text.start, text.spelt

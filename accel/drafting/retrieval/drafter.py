@@ -10,14 +10,14 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, DirectIndex, DraftRequest, Prices
 from accel.drafting.history import History
 from accel.drafting.retrieval import prompt_index as prompt
-from accel.drafting.retrieval.acceptance_model import Scratch, Weights
-from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, Rows, places_of
+from accel.drafting.retrieval.acceptance_model import AcceptanceBuffers, AcceptanceWeights
+from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, places_of
 from accel.drafting.retrieval.kernels import (
     HANDED_NODES,
     NOT_COMMITTED,
     Committed,
+    DraftingState,
     Handed,
-    Room,
     View,
     commit_in,
     draft_in,
@@ -26,7 +26,7 @@ from accel.drafting.retrieval.kernels import (
 from accel.drafting.retrieval.lookups import found_beside, write_rows
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, Tree
+from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
 from accel.planning import calibration
 from accel.planning.calibration import Calibration
 from accel.planning.overheads import DRAFTED_STEP_S
@@ -64,14 +64,14 @@ class RetrievalDrafter:
         self,
         shapes: TokenShapes | None = None,
         *,
-        weights: Weights | None = None,
+        weights: AcceptanceWeights | None = None,
         learnt: Calibration | None = None,
         history: History | None = None,
     ) -> None:
         """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
         self._calibration = learnt or Calibration()
         self._shapes = shapes or TokenShapes.unknown()
-        self.weights = weights or Weights.load()
+        self.weights = weights or AcceptanceWeights.load()
         self._prompt = PromptIndex(self._shapes.shapes)
         self._index: ContinuationIndex | None = None
         self._history = history
@@ -79,16 +79,16 @@ class RetrievalDrafter:
         self._accepted = 0
         self._direct: DirectIndex | None = None
         self._entry = np.zeros(2, np.int64)
-        self._rows = Rows.room(0, ROW_DEPTH)
+        self._rows = MatchRows.room(0, ROW_DEPTH)
         self._places = np.empty(0, np.int64)
         self._evidence = Evidence.room(1)
-        self.scratch = Scratch.room()
+        self.scratch = AcceptanceBuffers.room()
         self.frontier = Frontier.room()
         self.matches = np.empty(0, np.int32)
-        self._tree = Tree.room(0)
+        self._tree = TreeBuffers.room(0)
         self._prices = self._free = Prices.free(0)
         self._seconds, self._slopes = np.empty(USUAL_PRICES), np.empty(USUAL_PRICES)
-        self._room: Room | None = None
+        self._room: DraftingState | None = None
         self._room_text = np.empty(0, np.int32)
         self._read_for = self._free.seconds
         self._reads_few = False
@@ -186,11 +186,11 @@ class RetrievalDrafter:
             self._evidence = Evidence.room(self._prompt.vocabulary)
             self._room = None
 
-    def _room_for(self, nodes: int, prices: Prices) -> Room:
+    def _room_for(self, nodes: int, prices: Prices) -> DraftingState:
         """What lasts from tree to tree, with room for so many nodes."""
         if len(self._tree.tokens) < nodes:
             self._settle()  # what is learnt is read from the tree that is
-            self._tree, self._room = Tree.room(nodes), None
+            self._tree, self._room = TreeBuffers.room(nodes), None
         coming = 0 if self._committed is None else len(self._committed.tokens)
         text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
         if self._handed_nodes + nodes > len(self._handed.tokens):
@@ -312,7 +312,7 @@ class RetrievalDrafter:
     def _reserve_rows(self, count: int, kept: int = 0) -> None:
         """Room for so many rows, of which the first are ``kept``."""
         if count > len(self._rows.lengths):
-            rows, known = Rows.room(2 * count, ROW_DEPTH), self._rows
+            rows, known = MatchRows.room(2 * count, ROW_DEPTH), self._rows
             rows.tokens[:kept], rows.lengths[:kept] = known.tokens[:kept], known.lengths[:kept]
             rows.counts[:kept], rows.sources[:kept] = known.counts[:kept], known.sources[:kept]
             self._rows, self._places = rows, places_of(rows)
@@ -323,7 +323,7 @@ def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
     prompt.warm_up()
     calibration.warm_up()
-    drafter = RetrievalDrafter(weights=Weights.random(0))
+    drafter = RetrievalDrafter(weights=AcceptanceWeights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)
     drafter.commit(tree, [], np.array([2], np.int32))

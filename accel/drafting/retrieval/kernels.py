@@ -16,13 +16,18 @@ from accel.drafting.retrieval import native_call as entry
 from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval import prompt_index as prompt_of
 from accel.drafting.retrieval import tree_search as best_first
-from accel.drafting.retrieval.acceptance_model import Floats, Scratch, Weights, fetch_weights
-from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, Rows, Text
+from accel.drafting.retrieval.acceptance_model import (
+    AcceptanceBuffers,
+    AcceptanceWeights,
+    Floats,
+    fetch_weights,
+)
+from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, TextView
 from accel.drafting.retrieval.native_call import call_entry
 from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
 from accel.drafting.retrieval.prompt_index import link
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.drafting.retrieval.tree_search import Frontier, Ground, Tree, grow
+from accel.drafting.retrieval.tree_search import Frontier, Ground, TreeBuffers, grow
 from accel.native import simd as lanes
 from accel.native.numba_cache import FieldsType, compiled_with
 from accel.planning import calibration
@@ -37,8 +42,8 @@ NOT_COMMITTED = -1
 class View(NamedTuple):
     """What a tree is grown from. ``accepted``: tokens that the last step brought."""
 
-    text: Text
-    rows: Rows
+    text: TextView
+    rows: MatchRows
     shapes: TokenShapes
     accepted: int
     evidence: Evidence
@@ -79,10 +84,10 @@ class Handed(NamedTuple):
 
 @structref.register
 class _RoomType(FieldsType):
-    """Compiled form of ``Room``."""
+    """Compiled form of ``DraftingState``."""
 
 
-class Room(structref.StructRefProxy):
+class DraftingState(structref.StructRefProxy):
     """What growing reads and writes that lasts from tree to tree, as one argument.
 
     Handing fifty arrays over takes longer than growing a small tree.
@@ -93,31 +98,31 @@ _FIELDS = (
     *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
     *("information", "text", "rows", "seconds", "slopes", "saved", "handed", "entry", "places"),
 )
-structref.define_proxy(Room, _RoomType, list(_FIELDS))
+structref.define_proxy(DraftingState, _RoomType, list(_FIELDS))
 
 
 @compiled_with()
 def room_of(
     shapes: TokenShapes,
     evidence: Evidence,
-    weights: Weights,
+    weights: AcceptanceWeights,
     corrections: Floats,
-    scratch: Scratch,
+    scratch: AcceptanceBuffers,
     frontier: Frontier,
-    tree: Tree,
+    tree: TreeBuffers,
     information: Floats,
-    text: Text,
-    rows: Rows,
+    text: TextView,
+    rows: MatchRows,
     seconds: NDArray[np.float64],
     slopes: NDArray[np.float64],
     saved: NDArray[np.float64],
     handed: Handed,
     entry: NDArray[np.int64],
     places: NDArray[np.int64],
-) -> Room:
+) -> DraftingState:
     """A room that holds these. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
     ``protocol.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
-    return Room(
+    return DraftingState(
         shapes,
         evidence,
         weights,
@@ -242,7 +247,7 @@ def draft_in(
         if stop < 0:
             return NOT_COMMITTED
     tokens, previous, newest, _, _, spelt = room.text
-    text, tree = Text(tokens, previous, newest, start, stop, spelt), room.tree
+    text, tree = TextView(tokens, previous, newest, start, stop, spelt), room.tree
     # Behind a forward all this is out of the caches: it comes while the index is looked up.
     fetch_surroundings(text, room.evidence)
     fetch_weights(room.weights)

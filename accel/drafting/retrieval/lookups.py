@@ -5,7 +5,7 @@ from __future__ import annotations
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, Continuations
 from accel.drafting.history import History
-from accel.drafting.retrieval.candidate_features import Rows
+from accel.drafting.retrieval.candidate_features import MatchRows
 
 
 def found_beside(
@@ -30,7 +30,7 @@ def found_beside(
     return found
 
 
-def write_rows(rows: Rows, found: list[Continuations], depth: int) -> int:
+def write_rows(rows: MatchRows, found: list[Continuations], depth: int) -> int:
     """Write continuations of ``depth`` tokens into rows that have room; returns how many."""
     first = 0
     for each in found:

@@ -14,7 +14,7 @@ from accel.drafting.retrieval.candidate_features import (
     LEVELS,
     VARIANT,
     Evidence,
-    Text,
+    TextView,
 )
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.native import simd as lanes
@@ -34,7 +34,7 @@ FIRST_REACH = 4
 
 
 @compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
-def fetch_surroundings(text: Text, evidence: Evidence) -> None:
+def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
     first = max(text.start, text.stop - NEAR)
     fetch_all(text.tokens[first : text.stop], NEAR)
@@ -44,7 +44,7 @@ def fetch_surroundings(text: Text, evidence: Evidence) -> None:
 
 
 @compiled_with(evidence_of, borrows=True)
-def note_surroundings(text: Text, shapes: TokenShapes, evidence: Evidence) -> int:
+def note_surroundings(text: TextView, shapes: TokenShapes, evidence: Evidence) -> int:
     """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
     tokens, stop = text.tokens, text.stop
     before, after = min(NEAR, stop - text.start), min(NEAR, text.start - 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Continuations
-from accel.drafting.retrieval.candidate_features import Text
+from accel.drafting.retrieval.candidate_features import TextView
 from accel.native.numba_cache import compiled_with
 
 SEPARATOR = -1
@@ -190,10 +190,10 @@ class PromptIndex:
             self._reserve(self._stop + room)
         return self._tokens
 
-    def text(self, *, room: int) -> Text:
+    def text(self, *, room: int) -> TextView:
         """The index for compiled code, with ``room`` tokens behind the end that it may write."""
         self._reserve(self._stop + room)
-        return Text(
+        return TextView(
             self._tokens, self._previous, self._newest, self._start, self._stop, self._spelt
         )
 

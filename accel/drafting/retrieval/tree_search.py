@@ -14,16 +14,16 @@ from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval import heap
 from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval.acceptance_model import (
+    AcceptanceBuffers,
+    AcceptanceWeights,
     Floats,
-    Scratch,
-    Weights,
     hidden_of_near,
     probabilities_of,
 )
 from accel.drafting.retrieval.candidate_features import (
     Evidence,
-    Rows,
-    Text,
+    MatchRows,
+    TextView,
     forget,
     gather,
 )
@@ -73,7 +73,7 @@ class Frontier(NamedTuple):
         )
 
 
-class Tree(NamedTuple):
+class TreeBuffers(NamedTuple):
     """The nodes of a tree as they come out: arrays of ``DraftTree``, and matches: int32."""
 
     tokens: TokenArray
@@ -83,7 +83,7 @@ class Tree(NamedTuple):
     matches: TokenArray
 
     @classmethod
-    def room(cls, nodes: int) -> Tree:
+    def room(cls, nodes: int) -> TreeBuffers:
         """Room for ``nodes``."""
         return cls(
             np.empty(nodes, np.int32),
@@ -98,19 +98,19 @@ class Ground(NamedTuple):
     """What a tree is grown from, and in. accepted: tokens that the last tree brought; corrections:
     see ``calibration``."""
 
-    text: Text
-    rows: Rows
+    text: TextView
+    rows: MatchRows
     shapes: TokenShapes
     accepted: int
     evidence: Evidence
-    weights: Weights
+    weights: AcceptanceWeights
     corrections: Floats
-    scratch: Scratch
+    scratch: AcceptanceBuffers
     frontier: Frontier
-    tree: Tree
+    tree: TreeBuffers
 
 
-class Place(NamedTuple):
+class NodeContext(NamedTuple):
     """Where a tree is grown: a node, -1 for the root; its depth; the probability of its path, as it
     is and as retrieval alone has it, and of its last token; and the first row that spells it, -1
     where none does."""
@@ -138,7 +138,9 @@ def describe(
 
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
-def write_path(text: Text, tokens: TokenArray, parents: TokenArray, node: int, depth: int) -> None:
+def write_path(
+    text: TextView, tokens: TokenArray, parents: TokenArray, node: int, depth: int
+) -> None:
     """Write the tokens from the root to ``node`` behind the text."""
     place = text.stop + depth - 1
     while node >= 0:
@@ -173,7 +175,7 @@ def least_of(slopes: NDArray[np.float64], nodes: int, worth_s: float) -> float:
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
-def find_at(ground: Ground, at: Place, near: int) -> int:
+def find_at(ground: Ground, at: NodeContext, near: int) -> int:
     """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
     returns how many tokens that are, which stand in the ground's evidence until it forgets them."""
     text, tree, shapes, scratch = ground.text, ground.tree, ground.shapes, ground.scratch
@@ -200,7 +202,9 @@ def find_at(ground: Ground, at: Place, near: int) -> int:
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
-def _offer(ground: Ground, at: Place, count: int, least: float, waiting: int, kept: int) -> int:
+def _offer(
+    ground: Ground, at: NodeContext, count: int, least: float, waiting: int, kept: int
+) -> int:
     """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
     how many were."""
     frontier, evidence, added = ground.frontier, ground.evidence, 0
@@ -250,7 +254,7 @@ def grow(
     least = least_of(slopes, max_nodes, trust / best_rate)
     near = begin(ground, row_count)
     kept = waiting = nodes = 0
-    at = Place(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
+    at = NodeContext(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
     while nodes < max_nodes:
         if at.depth < MAX_DEPTH:
             count = find_at(ground, at, near)
@@ -271,7 +275,7 @@ def grow(
         tree.probabilities[nodes], tree.sources[nodes] = path, frontier.sources[best]
         tree.matches[nodes] = frontier.matches[best]
         depth, first_row = frontier.depths[best], frontier.rows[best]
-        at = Place(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
+        at = NodeContext(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
         nodes += 1
         expected += trust * path
         if expected > best_rate * seconds[nodes]:

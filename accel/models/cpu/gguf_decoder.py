@@ -24,7 +24,7 @@ from accel.models.gguf.file import GgufFile
 from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rotation import Rotation, read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
-from accel.models.gguf.weights import EMBEDDING, HEAD, Weights
+from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.native.cpu_features import cores
 from accel.native.deterministic_sum import MOST_SUMMED
 
@@ -40,7 +40,7 @@ def read_decoder(path: Path) -> Decoder | None:
     ``gguf.module`` has them. Raises BrokenModel or UnsupportedModel."""
     with GgufFile(path) as file:
         found = read_architecture(file)
-        weights = Weights(file, found)
+        weights = GgufWeights(file, found)
         if not _has_all_parts(found, weights):
             return None
         ends = read_vocabulary(file.metadata).end_tokens
@@ -51,10 +51,10 @@ def can_be_computed(path: Path) -> bool:
     """Whether ``read_decoder`` has a decoder for a file. Raises BrokenModel or UnsupportedModel."""
     with GgufFile(path) as file:
         found = read_architecture(file)
-        return _has_all_parts(found, Weights(file, found))
+        return _has_all_parts(found, GgufWeights(file, found))
 
 
-def _has_all_parts(found: Architecture, weights: Weights) -> bool:
+def _has_all_parts(found: Architecture, weights: GgufWeights) -> bool:
     biased = [f"model.layers.0.{name}.bias" for name in (*_OTHERS, *_GATED)]
     sizes = found.depth, found.width, found.inner, found.heads * found.depth
     return not any(size % BLOCK for size in sizes) and not any(name in weights for name in biased)
@@ -63,7 +63,7 @@ def _has_all_parts(found: Architecture, weights: Weights) -> bool:
 class _Reader:
     """The weights of one file, matrix by matrix."""
 
-    def __init__(self, path: Path, found: Architecture, weights: Weights) -> None:
+    def __init__(self, path: Path, found: Architecture, weights: GgufWeights) -> None:
         self._path, self._found, self._weights = path, found, weights
         self._rounded: set[str] = set()
         """Types whose weights were rounded to eight bits."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class BlockType:
+class GgmlType:
     """One way to store values. A row is a whole number of blocks."""
 
     name: str
@@ -20,7 +20,7 @@ class BlockType:
 
 
 BLOCK_TYPES = {
-    number: BlockType(name, values, nbytes)
+    number: GgmlType(name, values, nbytes)
     for number, name, values, nbytes in (
         (0, "F32", 1, 4),
         (1, "F16", 1, 2),

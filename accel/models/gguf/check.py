@@ -10,7 +10,7 @@ from accel.models.gguf.file import GgufFile
 from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rotation import read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
-from accel.models.gguf.weights import Weights
+from accel.models.gguf.weights import GgufWeights
 from accel.weights_file import check_not_stand_in
 
 
@@ -20,7 +20,7 @@ def is_known(path: Path) -> bool:
     with GgufFile(path) as file:
         try:
             architecture = read_architecture(file)
-            Weights(file, architecture)
+            GgufWeights(file, architecture)
             read_rotation(file, architecture)
         except UnsupportedModel:
             return False
@@ -45,7 +45,7 @@ def check_file(path: Path) -> None:
         )
     with GgufFile(path) as file:
         architecture = read_architecture(file)
-        Weights(file, architecture)
+        GgufWeights(file, architecture)
         read_rotation(file, architecture)
         tokens = len(read_vocabulary(file.metadata).tokens)
     if tokens > architecture.vocabulary:

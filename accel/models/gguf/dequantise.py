@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
-from accel.models.gguf.block_types import BlockType
+from accel.models.gguf.block_types import GgmlType
 from accel.models.gguf.metadata import OTHER_TYPE
 
 Blocks: TypeAlias = NDArray[np.uint8]
@@ -30,12 +30,12 @@ _LEVELS = np.array(
 """The sixteen values of IQ4, which do not lie at equal distances."""
 
 
-def can_be_read(kind: BlockType) -> bool:
+def can_be_read(kind: GgmlType) -> bool:
     """Whether ``dequantise`` knows this type."""
     return kind.name in _READERS
 
 
-def dequantise(data: NDArray[np.uint8], kind: BlockType) -> Values:
+def dequantise(data: NDArray[np.uint8], kind: GgmlType) -> Values:
     """Values float32 [rows, columns] of rows of bytes uint8 [rows, row_bytes].
 
     Raises UnsupportedModel for a type that is not known.

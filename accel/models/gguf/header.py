@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.block_types import BLOCK_TYPES, BlockType
-from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, Texts, Value
+from accel.models.gguf.block_types import BLOCK_TYPES, GgmlType
+from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, StringArray, Value
 
 MOST_HEADER = 1 << 27
 """Bytes of a header. One with 260,000 tokens has 20 MB."""
@@ -57,7 +57,7 @@ class Tensor:
     """Where a tensor lies and what it is."""
 
     name: str
-    type: BlockType
+    type: GgmlType
     shape: tuple[int, ...]
     """As numpy has it: the last dimension is the one whose values lie side by side."""
     place: int
@@ -173,7 +173,7 @@ class _Header:
             self._refuse("it has a truth value that is neither true nor false")
         return np.frombuffer(bytes(data), dtype)
 
-    def _texts(self, count: int) -> Texts:
+    def _texts(self, count: int) -> StringArray:
         """Strings one behind another: the loop that a vocabulary of 150,000 tokens is read in."""
         data, start, place = self._bytes, self._place, self._place
         for _ in range(count):
@@ -183,7 +183,7 @@ class _Header:
             if place > len(data):
                 self._read_to(place)
         self._place = place
-        return Texts(count, bytes(data[start:place]))
+        return StringArray(count, bytes(data[start:place]))
 
     def _text(self, most: int) -> str:
         length = int.from_bytes(self._take(8), "little")

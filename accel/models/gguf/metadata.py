@@ -18,13 +18,13 @@ OTHER_TYPE = "take a file in Q8_0, Q4_0 or Q4_K_M"
 OTHER_MODEL = "use another model, or run it with llama.cpp"
 """What to do about a file, as messages say it."""
 
-Value: TypeAlias = "bool | int | float | str | NDArray[Any] | Texts"
+Value: TypeAlias = "bool | int | float | str | NDArray[Any] | StringArray"
 
 _LENGTH = Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class StringArray:
     """A list of strings as it is stored: most readers of a header need none of a vocabulary's."""
 
     count: int
@@ -98,7 +98,9 @@ class Metadata:
         if value is None:
             return None
         return (
-            value.decoded() if isinstance(value, Texts) else self._refuse(key, "a list of strings")
+            value.decoded()
+            if isinstance(value, StringArray)
+            else self._refuse(key, "a list of strings")
         )
 
     def numbers(self, key: str) -> NDArray[Any] | None:
@@ -116,7 +118,7 @@ class Metadata:
             if isinstance(value, np.ndarray):
                 data = value.tobytes()
             else:
-                data = value.data if isinstance(value, Texts) else repr(value).encode()
+                data = value.data if isinstance(value, StringArray) else repr(value).encode()
             digest.update(f"{key} {type(value).__name__} {len(data)} ".encode())
             digest.update(data)
         return digest.hexdigest()

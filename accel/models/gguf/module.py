@@ -15,7 +15,7 @@ from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.rotation import Rotation, read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
-from accel.models.gguf.weights import EMBEDDING, HEAD, Weights
+from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 
 
 def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
@@ -23,14 +23,14 @@ def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
     with GgufFile(path) as file:
         architecture = read_architecture(file)
         vocabulary = read_vocabulary(file.metadata)
-        weights = Weights(file, architecture)
+        weights = GgufWeights(file, architecture)
         rotation = read_rotation(file, architecture)
-        module = Decoder(architecture, rotation, weights, dtype)
+        module = GgufDecoder(architecture, rotation, weights, dtype)
     module.config.eos_token_id = sorted(vocabulary.end_tokens)
     return module
 
 
-class Decoder(nn.Module):
+class GgufDecoder(nn.Module):
     """Parts by the names of transformers. Its own forward is for comparison alone: without a cache,
     in float32, one operation after another."""
 
@@ -38,7 +38,7 @@ class Decoder(nn.Module):
         self,
         architecture: Architecture,
         rotation: Rotation,
-        weights: Weights,
+        weights: GgufWeights,
         dtype: torch.dtype,
     ) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class _Config(SimpleNamespace):
 class _Reader:
     """Weights as tensors of one dtype."""
 
-    def __init__(self, weights: Weights, dtype: torch.dtype) -> None:
+    def __init__(self, weights: GgufWeights, dtype: torch.dtype) -> None:
         self._weights = weights
         self._dtype = dtype
 

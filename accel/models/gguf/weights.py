@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.architecture import ADVICE, Architecture
-from accel.models.gguf.block_types import BlockType
+from accel.models.gguf.block_types import GgmlType
 from accel.models.gguf.dequantise import can_be_read, dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
@@ -22,7 +22,7 @@ EMBEDDING = "model.embed_tokens.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorSource:
     """A weight of our forward and where it comes from."""
 
     tensor: str
@@ -35,14 +35,14 @@ class Part:
     is_needed: bool = True
 
 
-class Weights:
+class GgufWeights:
     """The weights of one file, by the names of transformers (``model.layers.0.mlp.up_proj``)."""
 
     def __init__(self, file: GgufFile, architecture: Architecture) -> None:
         """Raises BrokenModel for weights that are missing or of another size, UnsupportedModel for
         such that our forward has no place for."""
         self._file = file
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, TensorSource] = {}
         for name, part in _parts(architecture):
             tensor = file.tensors.get(part.tensor)
             if tensor is None and not part.is_needed:
@@ -71,12 +71,12 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self.parts
 
-    def stored_as(self, name: str) -> tuple[BlockType, int]:
+    def stored_as(self, name: str) -> tuple[GgmlType, int]:
         """The type of a part's blocks, and the bytes of all."""
         tensor = self._file.tensors[self.parts[name].tensor]
         return tensor.type, tensor.nbytes
 
-    def rows(self, name: str) -> tuple[NDArray[np.uint8], BlockType]:
+    def rows(self, name: str) -> tuple[NDArray[np.uint8], GgmlType]:
         """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
         not in them. Raises BrokenModel when the file has become shorter."""
         part, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
@@ -103,18 +103,21 @@ class Weights:
         return found.reshape(part.shape)
 
 
-def _parts(found: Architecture) -> Iterator[tuple[str, Part]]:
+def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
     """Everything that a decoder of this architecture may have."""
     width, scale = found.width, found.added_scale
-    yield EMBEDDING, Part("token_embd.weight", (found.vocabulary, width))
-    yield "model.norm.weight", Part("output_norm.weight", (width,), found.logit_scale)
-    yield HEAD, Part("output.weight", (found.vocabulary, width), is_needed=False)
+    yield EMBEDDING, TensorSource("token_embd.weight", (found.vocabulary, width))
+    yield "model.norm.weight", TensorSource("output_norm.weight", (width,), found.logit_scale)
+    yield HEAD, TensorSource("output.weight", (found.vocabulary, width), is_needed=False)
     queries, keys = found.heads * found.depth, found.kv_heads * found.depth
     turned = (found.heads, found.kv_heads) if found.family.turns_neighbours else (0, 0)
     for layer in range(found.layers):
         ours, theirs = f"model.layers.{layer}", f"blk.{layer}"
-        yield f"{ours}.input_layernorm.weight", Part(f"{theirs}.attn_norm.weight", (width,))
-        yield f"{ours}.post_attention_layernorm.weight", Part(f"{theirs}.ffn_norm.weight", (width,))
+        yield f"{ours}.input_layernorm.weight", TensorSource(f"{theirs}.attn_norm.weight", (width,))
+        yield (
+            f"{ours}.post_attention_layernorm.weight",
+            TensorSource(f"{theirs}.ffn_norm.weight", (width,)),
+        )
         for name, tensor, rows, columns, factor, heads in (
             ("self_attn.q_proj", "attn_q", queries, width, 1.0, turned[0]),
             ("self_attn.k_proj", "attn_k", keys, width, 1.0, turned[1]),
@@ -124,13 +127,13 @@ def _parts(found: Architecture) -> Iterator[tuple[str, Part]]:
             ("mlp.up_proj", "ffn_up", found.inner, width, 1.0, 0),
             ("mlp.down_proj", "ffn_down", width, found.inner, scale, 0),
         ):
-            matrix = Part(f"{theirs}.{tensor}.weight", (rows, columns), factor, heads)
+            matrix = TensorSource(f"{theirs}.{tensor}.weight", (rows, columns), factor, heads)
             yield f"{ours}.{name}.weight", matrix
-            bias = Part(f"{theirs}.{tensor}.bias", (rows,), factor, heads, is_needed=False)
+            bias = TensorSource(f"{theirs}.{tensor}.bias", (rows,), factor, heads, is_needed=False)
             yield f"{ours}.{name}.bias", bias
         if found.family.norms_heads:
             for name, tensor in (("q_norm", "attn_q_norm"), ("k_norm", "attn_k_norm")):
-                part = Part(f"{theirs}.{tensor}.weight", (found.depth,))
+                part = TensorSource(f"{theirs}.{tensor}.weight", (found.depth,))
                 yield f"{ours}.self_attn.{name}.weight", part
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accel.models.autotune import Settings, profile
+from accel.models.autotune import RunSettings, profile
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.native.cpu_features import cores
@@ -19,12 +19,12 @@ FORM = "llama.cpp"
 
 def open_by_llama_cpp(
     path: Path, *, threads: int | None, device: str
-) -> tuple[LlamaCppModel, Settings, ForwardCosts, ProfileStore]:
+) -> tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]:
     """The model, what it runs with, what forwards of its width cost, and what is kept about it.
 
     Raises UnsupportedModel or OutOfMemory.
     """
-    settings = Settings("gguf", threads or cores())
+    settings = RunSettings("gguf", threads or cores())
     model = LlamaCppModel(path, settings.threads, layers=0 if device == "cpu" else -1)
     model.fingerprint = fingerprint(path, f"{FORM} {model.system}")
     store = ProfileStore(model.fingerprint)
