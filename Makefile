@@ -14,7 +14,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/redraft demo
 
+# Every core compiles what models and drafters run before the tests need it, each on one core.
 test: $(READY)
+	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService().load(print)"
 	$(BIN)/python -m pytest -m "not long and not editors"
 
 test-long: $(READY)
