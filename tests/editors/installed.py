@@ -169,10 +169,14 @@ class Server:
             over.set()
             worker.join()
 
+    def engine(self) -> dict[str, Any]:
+        """The engine of the model that editors have unless a test chooses another."""
+        (found,) = (one for one in self.status()["engines"] if one["model"] == "embedded")
+        return dict(found)
+
     def engine_process(self) -> int:
-        """Process of the one engine."""
-        (engine,) = self.status()["engines"]
-        return int(engine["pid"])
+        """Its process."""
+        return int(self.engine()["pid"])
 
     def fronts(self) -> set[int]:
         """Processes that editors have started."""

@@ -107,7 +107,7 @@ def test_status_menu_pauses_and_resumes(window: Window, media: Path) -> None:
 
 def test_status_tells_model_and_speed(window: Window, server: Server) -> None:
     suggested(window, server, "speed.py")
-    (engine,) = server.status()["engines"]
+    engine = server.engine()
     window.wait(lambda: engine["model"] in window.summary(), "name of the model")
     window.wait(lambda: "times faster" in window.summary(), "speed-up")
     window.command("Redraft: Show Status")
