@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import importlib.util
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest, PeerUnavailable
+from accel.models.llama_cpp.library import DISTRIBUTION, INSTALL, is_installed
 from accel.peers.judged import Judged, judge
 from accel.statistics import Statistics
 
-PACKAGE = "llama-cpp-python"
 CHAINS = (3, 7, 15)
 """Tokens of its n-gram lookup: with the pending one they fill 4, 8 or 16 rows."""
 BATCH_ROWS = 512
@@ -43,8 +42,8 @@ class LlamaCppAnswer:
 
 def check_installed() -> None:
     """Raises PeerUnavailable where the package is missing; nothing is loaded."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise PeerUnavailable(f"llama-cpp needs the package {PACKAGE}; install redraft[llama-cpp]")
+    if not is_installed():
+        raise PeerUnavailable(f"llama-cpp needs the package {DISTRIBUTION}; {INSTALL}")
 
 
 class LlamaCpp:

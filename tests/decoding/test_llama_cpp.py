@@ -137,6 +137,37 @@ def test_a_killed_library_costs_the_running_request_alone(file: Path) -> None:
 
 
 @installed
+@pytest.mark.parametrize("is_running", [True, False], ids=["while it writes", "between requests"])
+def test_a_session_goes_on_after_a_killed_library(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    engine = Engine.load(file, backend="llama-cpp", threads=1)
+    assert isinstance(engine.model, LlamaCppModel)
+    session, prompt = engine.session(), np.arange(30, dtype=np.int32)
+    request = GenerationRequest(prompt, max_tokens=20, drafter=None)
+
+    def text() -> list[int]:
+        return [token for chunk in engine.generate(request, session) for token in chunk.tokens]
+
+    expected = text()
+    process = engine.model._worker._process
+    assert process is not None
+    if is_running:
+        generation = iter(engine.generate(request, session))
+        next(generation)
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(BackendDied):
+            list(generation)
+    else:
+        # It is gone before anybody asks: a call finds that out, and costs its request.
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(BackendDied):
+            text()
+    assert text() == expected
+
+
+@installed
 def test_a_file_that_the_library_refuses_says_why(tmp_path: Path, file: Path) -> None:
     broken = tmp_path / "m.gguf"
     broken.write_bytes(file.read_bytes()[:4000])

@@ -78,10 +78,8 @@ class LlamaCppCache(Cache):
         self.length += len(path)
 
     def trim(self, length: int) -> None:
-        if length < self.length or length:
-            self._open()
-            length = min(length, self.length)
-            self.length = self._worker.call("trim", self._number, length)
+        self._open()
+        self.length = self._worker.call("trim", self._number, min(length, self.length))
 
     def pretend(self, length: int) -> None:
         assert not self.length, "a cache that holds text need not pretend"
@@ -94,8 +92,10 @@ class LlamaCppCache(Cache):
 
     def forward(self, batch: ForwardBatch) -> Logits:
         """See ``base.Model.forward``."""
-        self._open()
+        held = self.length
         self.reserve(len(batch))
+        if self.length < held:
+            raise BackendDied("llama.cpp was started again; the text so far is computed anew")
         found = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
         return _RemoteLogits(found, self)
 
@@ -114,15 +114,12 @@ class LlamaCppCache(Cache):
         return found
 
     def _open(self) -> None:
-        """Make the context in the worker that runs now. Raises BackendDied where this one's text
-        went with an earlier worker: the cache is empty then."""
-        if self._generation == self._worker.generation:
-            return
-        lost, self.length = self.length, 0
-        self._worker.call("open", self._number, self._capacity)
-        self._generation, self._nbytes = self._worker.generation, 0
-        if lost:
-            raise BackendDied("llama.cpp was started again; the text so far is computed anew")
+        """Make the context in the worker that runs now. What an earlier one held is gone: the cache
+        is empty then."""
+        if self._generation != self._worker.generation:
+            self.length = self._nbytes = 0
+            self._worker.call("open", self._number, self._capacity)
+            self._generation = self._worker.generation
 
 
 class _RemoteLogits:
