@@ -188,7 +188,7 @@ def test_a_missing_peer_says_how_to_install_it(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "llama_cpp" else find(name)
     )
-    with pytest.raises(PeerUnavailable, match=r"install redraft\[llama-cpp\]"):
+    with pytest.raises(PeerUnavailable, match=r"pip install 'redraft\[llama-cpp\]'"):
         bench(forward, "--model", str(file), "--peer", "llama-cpp")
     with pytest.raises(PeerUnavailable, match="llama-cpp-python"):
         bench(fidelity, "--model", str(file), "--text", str(text), "--window", str(WINDOW))
