@@ -55,7 +55,7 @@ def read_content(root: Path, path: str, limit: int) -> Content:
     digest = hashlib.blake2b(data, digest_size=16).digest()
     key = (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little"))
     reason = f"larger than {limit >> 10} KiB" if len(data) > limit else ""
-    text = "" if reason else _decoded(data)
+    text = "" if reason else decoded(data)
     if text is None:
         text, reason = "", "binary or not UTF-8 text"
     elif path.casefold().endswith(".ipynb") and not reason:
@@ -120,7 +120,7 @@ def _open_inside(root: Path, path: str) -> int:
         os.close(folder)
 
 
-def _decoded(data: bytes) -> str | None:
+def decoded(data: bytes) -> str | None:
     """Text of a file with ``\\n`` as its line end; None for what is no text."""
     try:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):

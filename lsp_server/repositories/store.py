@@ -1,0 +1,301 @@
+"""The repositories that clients keep at the server: who may do what, and the files on the disk.
+
+A repository is a folder ``ID/files`` that the indexer reads like a workspace, and ``ID/blobs``,
+which its files are links to. Both are written from what clients send alone. A content is known by
+its SHA-256 within one repository: nothing is shared between two, so nobody learns what others have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock
+
+from lsp_server.repositories.audit import AuditLog
+from lsp_server.repositories.catalogue import Catalogue, RepositoryRecord
+from lsp_server.repositories.errors import (
+    InvalidUpload,
+    NoSuchRepository,
+    OwnerOnly,
+    QuotaExceeded,
+    RefusedContent,
+    TooLarge,
+)
+from lsp_server.repositories.limits import RepositoryLimits
+from lsp_server.repositories.paths import colliding, path_problem
+from repo_index.reading import decoded
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[\w .+@-]{1,100}")
+_TOUCH_AFTER_S = 3600.0
+"""A use is noted at most so often."""
+
+
+@dataclass(slots=True)
+class UploadState:
+    """What a repository lacks, and what of a list was not taken."""
+
+    missing: list[str]
+    """SHA-256 of the contents to send."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a path does not count, by path."""
+    changed: list[str] = field(default_factory=list)
+    """Paths whose files on the disk changed."""
+
+
+class RepositoryStore:
+    """Repositories below one folder. Any thread or process may call, on the same folder, too."""
+
+    def __init__(
+        self,
+        folder: Path,
+        limits: RepositoryLimits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``clock``: seconds since 1970. Raises OSError when the folder cannot be made."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.limits = limits or RepositoryLimits()
+        self._folder = folder.resolve()
+        self._clock = clock
+        self._catalogue = Catalogue(self._folder / "repositories.sqlite")
+        self._audit = AuditLog(self._folder / "audit.jsonl")
+
+    # Whole repositories
+
+    def register(self, key: str, name: str) -> RepositoryRecord:
+        """A new, empty repository of a key. Raises InvalidUpload and QuotaExceeded."""
+        if not _NAME.fullmatch(name) or not name.strip(" ."):
+            raise InvalidUpload("a name has 1 to 100 letters, digits, spaces and . _ - + @")
+        now = self._clock()
+        record = RepositoryRecord(secrets.token_hex(16), name, key, (), now, now, 0, 0)
+        if not self._catalogue.add(record, self.limits.repositories):
+            raise QuotaExceeded(
+                f"this key has {self.limits.repositories} repositories; delete one first"
+            )
+        for part in ("", "files", "blobs"):
+            (self._folder / record.id / part).mkdir(mode=0o700)
+        self._audit.write(now, "register", key, record.id, name=name)
+        return record
+
+    def readable(self, key: str) -> list[RepositoryRecord]:
+        """The repositories that a key may read."""
+        return self._catalogue.readable(key)
+
+    def read(self, key: str, repository: str) -> RepositoryRecord:
+        """A repository that a key uses now. Raises NoSuchRepository."""
+        record = self._catalogue.find(repository) if _ID.fullmatch(repository) else None
+        if record is None or (key != record.owner and key not in record.readers):
+            raise NoSuchRepository
+        if self._clock() - record.used > _TOUCH_AFTER_S:
+            self._catalogue.touch(repository, self._clock())
+        return record
+
+    def _own(self, key: str, repository: str) -> RepositoryRecord:
+        """A repository that a key may change. Raises NoSuchRepository and OwnerOnly."""
+        record = self.read(key, repository)
+        if record.owner != key:
+            raise OwnerOnly
+        return record
+
+    def grant(self, key: str, repository: str, readers: list[str]) -> RepositoryRecord:
+        """Let these keys read a repository, and no others. Raises RepositoryError."""
+        self._own(key, repository)
+        if len(readers) > self.limits.readers or not all(map(_NAME.fullmatch, readers)):
+            raise InvalidUpload(f"give names of at most {self.limits.readers} keys")
+        names = sorted(set(readers) - {key})
+        self._catalogue.set_readers(repository, names)
+        self._audit.write(self._clock(), "grant", key, repository, readers=names)
+        return self.read(key, repository)
+
+    def delete(self, key: str, repository: str) -> None:
+        """Delete a repository and its files. Raises NoSuchRepository and OwnerOnly."""
+        self._own(key, repository)
+        self._delete(repository, key, "delete")
+
+    def delete_unused(self) -> list[str]:
+        """Delete what nobody used for long, and what is left of others; ids of the former."""
+        old = self._catalogue.unused_since(self._clock() - self.limits.unused_s)
+        for record in old:
+            self._delete(record.id, "", "expire")
+        known = self._catalogue.ids()
+        for folder in self._folder.iterdir():
+            if _ID.fullmatch(folder.name) and folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
+        return [record.id for record in old]
+
+    def _delete(self, repository: str, key: str, event: str) -> None:
+        with self._locked(repository):
+            self._catalogue.delete(repository)
+        self._audit.write(self._clock(), event, key, repository)
+        shutil.rmtree(self._folder / repository, ignore_errors=True)
+
+    def files_folder(self, repository: str) -> Path:
+        """Where the files of a repository lie."""
+        assert _ID.fullmatch(repository)
+        return self._folder / repository / "files"
+
+    # Files
+
+    def set_files(self, key: str, repository: str, files: dict[str, str]) -> UploadState:
+        """The repository consists of these files, SHA-256 by path. Raises RepositoryError."""
+        self._own(key, repository)
+        taken, refused = self._taken(files)
+        with self._locked(repository):
+            self._catalogue.set_files(repository, taken)
+            return self._brought_in_line(repository, refused)
+
+    def change_files(self, key: str, repository: str, files: dict[str, str | None]) -> UploadState:
+        """Some files changed, came or went (None). Raises RepositoryError."""
+        self._own(key, repository)
+        with self._locked(repository):
+            known = self._catalogue.files(repository)
+            whole = {path: one for path, one in known.items() if path not in files}
+            whole.update({path: one for path, one in files.items() if one is not None})
+            taken, refused = self._taken(whole)
+            changes = {path: taken.get(path) for path in files}
+            self._catalogue.change_files(repository, changes)
+            return self._brought_in_line(repository, refused, sorted(files))
+
+    def add_content(self, key: str, repository: str, digest: str, data: bytes) -> None:
+        """A content that files are to hold: they do then. Raises RepositoryError.
+
+        Nothing happens where no file is to hold it, so nothing else can be kept here.
+        """
+        self._own(key, repository)
+        if not _HASH.fullmatch(digest) or hashlib.sha256(data).hexdigest() != digest:
+            raise InvalidUpload("the content does not have this SHA-256")
+        if len(data) > self.limits.file_bytes:
+            raise TooLarge(f"a file has at most {self.limits.file_bytes} bytes")
+        text = decoded(data)
+        if text is None:
+            raise RefusedContent("the content is no text")
+        if secret_content(text, compiled=False):
+            raise RefusedContent("the content seems to hold a credential")
+        with self._locked(repository):
+            if not self._catalogue.wanted(repository, digest):
+                return
+            if not self._catalogue.add_blob(repository, digest, len(data), self.limits.bytes):
+                raise QuotaExceeded(f"this key keeps {self.limits.bytes} bytes; delete something")
+            blob = self._blob(repository, digest)
+            _write(blob, data)
+            for path in self._catalogue.paths_of(repository, digest):
+                _linked(blob, self.files_folder(repository) / path)
+
+    def _taken(self, files: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """The files that count, and why others do not."""
+        if len(files) > self.limits.files:
+            raise TooLarge(f"a repository has at most {self.limits.files} files")
+        if not all(map(_HASH.fullmatch, files.values())):
+            raise InvalidUpload("a hash is the SHA-256 of a content, in small hexadecimal digits")
+        refused = {path: problem for path in files if (problem := _refusal(path))}
+        clash = colliding([path for path in files if path not in refused])
+        refused.update(dict.fromkeys(clash, "another path leaves no room for it"))
+        return {path: one for path, one in files.items() if path not in refused}, refused
+
+    def _brought_in_line(
+        self, repository: str, refused: dict[str, str], paths: list[str] | None = None
+    ) -> UploadState:
+        """Have the files on the disk hold what they are to; ``paths``: what alone may differ."""
+        files = self._catalogue.files(repository)
+        missing = self._catalogue.missing(repository)
+        lacking = frozenset(missing)
+        root = self.files_folder(repository)
+        there = _files_below(root) if paths is None else paths
+        changed = [path for path in there if path not in files and _removed(root, path)]
+        for path in files if paths is None else paths:
+            digest = files.get(path)
+            if digest is None or digest in lacking:
+                continue
+            if _linked(self._blob(repository, digest), root / path):
+                changed.append(path)
+        # A file is a link of its own: it holds its former content until the new one is there.
+        self._drop_unwanted(repository)
+        return UploadState(missing, refused, changed)
+
+    def _drop_unwanted(self, repository: str) -> None:
+        unwanted = self._catalogue.unwanted(repository)
+        self._catalogue.drop_blobs(repository, unwanted)
+        for digest in unwanted:
+            self._blob(repository, digest).unlink(missing_ok=True)
+
+    def _blob(self, repository: str, digest: str) -> Path:
+        return self._folder / repository / "blobs" / digest
+
+    @contextlib.contextmanager
+    def _locked(self, repository: str) -> Iterator[None]:
+        """One writer at a time. Raises NoSuchRepository when it was deleted meanwhile."""
+        folder = self._folder / repository
+        if not folder.is_dir():
+            raise NoSuchRepository
+        with FileLock(folder / "lock", mode=0o600):
+            if self._catalogue.find(repository) is None:
+                raise NoSuchRepository
+            yield
+
+
+def _refusal(path: str) -> str:
+    return path_problem(path) or secret_path(path)
+
+
+def _files_below(root: Path) -> list[str]:
+    return [
+        (Path(folder) / name).relative_to(root).as_posix()
+        for folder, _, names in os.walk(root)
+        for name in names
+    ]
+
+
+def _removed(root: Path, path: str) -> bool:
+    """Remove a file and the folders that are empty then; whether there was one."""
+    place = root / path
+    try:
+        place.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    for folder in place.parents:
+        if folder == root:
+            break
+        try:
+            folder.rmdir()
+        except OSError:
+            break
+    return True
+
+
+def _linked(blob: Path, place: Path) -> bool:
+    """Have ``place`` hold what ``blob`` does; False when it did."""
+    try:
+        if os.path.samefile(blob, place):
+            return False
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = blob.with_name("link")
+    unfinished.unlink(missing_ok=True)
+    try:
+        os.link(blob, unfinished)
+    except OSError:
+        # A file system without hard links.
+        shutil.copyfile(blob, unfinished)
+    os.replace(unfinished, place)
+    return True
+
+
+def _write(place: Path, data: bytes) -> None:
+    unfinished = place.with_suffix(".new")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as out:
+        out.write(data)
+    os.replace(unfinished, place)
