@@ -11,8 +11,7 @@ from typing import Any
 import conformance
 import numpy as np
 import pytest
-from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
-from gguf_writer import write_gguf
+from quantised_by_llama_cpp import saved
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
@@ -29,17 +28,6 @@ from accel.text.tokenizer import Tokenizer
 
 installed = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
 WIDTH = 8
-
-
-def saved(path: Path, kind: str = "qwen2", matrices: str = "F16") -> Path:
-    """A small file that the library takes: it wants at least one merge."""
-    module = random_module(kind)
-    about = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
-    tokens = about["tokenizer.ggml.tokens"]
-    place = next(i for i, token in enumerate(tokens) if token.startswith("[PAD"))
-    tokens[place], about["tokenizer.ggml.token_type"][place] = "ab", 1
-    about["tokenizer.ggml.merges"] = ["a b"]
-    return write_gguf(path, about, gguf_tensors(module, matrices))
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,10 @@
 
 Every row of committed text belongs to all leaves; a node belongs to the leaves below it, so that a
 row attends what stands on its own path. Accepting a path moves no row: sequences are renamed. Rows
-that were rejected go to a sequence of their own until the next request: were they freed, later rows
+that were rejected go to a sequence of their own: were they freed, later rows
 would fill their places, attention would add values in another order, and the same text would not
-get the same numbers to the last bit.
+get the same numbers to the last bit. Where their places are needed, the text is moved together in
+its order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PIECE = 64
 MOST_ROWS = 320
 """Rows of a forward, and of logits, at most."""
 SLACK = 512
-"""Rows that may be rejected before the places of earlier ones have to be used again."""
+"""Rows that may be rejected before the text has to be moved together."""
 _FLASH_ATTENTION = 1
 
 
@@ -43,7 +44,8 @@ class Context:
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
         """Committed tokens."""
-        self._rejected = 0
+        self._rejected = self._first_rejected = 0
+        """Rows that hold places, and the length of the text that the first of them stood behind."""
         self._last: list[list[int]] = []
         """Of every row of the last forward that means something: its leaves."""
         self._outputs = 0
@@ -91,12 +93,22 @@ class Context:
         if self.length + rows <= self._capacity:
             return
         library, old, old_batch = self._library, self._context, self._batch
-        size = library.llama_state_seq_get_size(old, 0)
-        state = (ctypes.c_uint8 * size)()
-        library.llama_state_seq_get_data(old, state, size, 0)
+        state = self._text()
         self._open(max(self.length + rows, self._capacity + self._capacity // 2))
         library.llama_batch_free(old_batch)
         library.llama_free(old)
+        self._hold(state)
+
+    def _text(self) -> Any:
+        """What the library keeps of the committed text, as bytes of its own form."""
+        size = self._library.llama_state_seq_get_size(self._context, 0)
+        state = (ctypes.c_uint8 * size)()
+        self._library.llama_state_seq_get_data(self._context, state, size, 0)
+        return state
+
+    def _hold(self, state: Any) -> None:
+        """Keep ``_text`` in an empty context, its rows one behind the other."""
+        library, size = self._library, len(state)
         self._rejected = 0
         if self.length and not library.llama_state_seq_set_data(self._context, state, size, 0):
             raise LibraryFailed("llama.cpp did not take its own state back")
@@ -115,7 +127,7 @@ class Context:
         if self._last:
             self._remove_behind()
         if self.length + self._rejected + count > self._capacity + SLACK:
-            self._forget_rejected()
+            self._move_together()
         leaves, depths = _leaves(parents[:meant]), _depths(parents[:meant])
         assert count <= MOST_ROWS or first >= count - MOST_ROWS, "logits of too many rows"
         for start in range(0, count, MOST_ROWS):
@@ -123,8 +135,8 @@ class Context:
             if code := self._decode(tokens, leaves, depths, rows, first, meant):
                 self._remove_behind()
                 raise LibraryFailed(f"llama_decode ended with {code}: {last_complaints()}")
-        self._last, self._outputs = leaves, max(0, meant - first)
-        return self._logits().argmax(-1).tolist() if self._outputs else []
+        self._last, self._outputs = leaves, max(0, count - first)
+        return self._logits()[: meant - first].argmax(-1).tolist() if self._outputs else []
 
     def _decode(
         self,
@@ -146,7 +158,8 @@ class Context:
             batch.n_seq_id[place] = len(ids)
             for number, leaf in enumerate(ids):
                 batch.seq_id[place][number] = leaf
-            batch.logits[place] = is_meant and row >= first
+            # Rows without meaning, too: the head's kernels, like all others, go by their number.
+            batch.logits[place] = row >= first
         code: int = self._library.llama_decode(self._context, batch)
         if rows[-1] >= meant:
             self._remove(_PADDING, 0)
@@ -169,23 +182,31 @@ class Context:
         if len(path) < len(rows):
             kept = set(rows[path[-1]]) if path else set()
             for leaf in range(LEAVES):
-                behind = keep if leaf in kept else past
-                self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, behind, -1)
-                self._remove(leaf, behind)
+                self._reject(leaf, keep if leaf in kept else past)
             for leaf in range(LEAVES):
                 if kept and leaf not in kept:
                     self._library.llama_memory_seq_cp(self._memory, min(kept), leaf, past, keep)
+            if not self._rejected:
+                self._first_rejected = past
             self._rejected += len(rows) - len(path)
         self.length, self._last = keep, []
 
+    def _reject(self, leaf: int, first: int) -> None:
+        """Take rows from a leaf, which keep their places."""
+        self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, first, -1)
+        self._remove(leaf, first)
+
     def trim(self, length: int) -> int:
-        """Forget what is behind ``length`` tokens, and all that was rejected; what is left."""
-        self._forget_rejected()
+        """Forget what is behind ``length`` tokens; what is left."""
         self._last = []
+        if self._rejected and length <= self._first_rejected:
+            # All of the text that is left stands before them.
+            self._remove(_REJECTED, -1)
+            self._rejected = 0
         for leaf in range(LEAVES):
             if not self._remove(leaf, length):
                 self._library.llama_memory_clear(self._memory, True)
-                self.length = 0
+                self.length = self._rejected = 0
                 return 0
         self.length = length
         return length
@@ -200,10 +221,12 @@ class Context:
         removed: bool = self._library.llama_memory_seq_rm(self._memory, sequence, first, -1)
         return removed
 
-    def _forget_rejected(self) -> None:
+    def _move_together(self) -> None:
+        """Free the places of rejected rows, without a change of the order of the others."""
         if self._rejected:
-            self._remove(_REJECTED, -1)
-            self._rejected = 0
+            state = self._text()
+            self._library.llama_memory_clear(self._memory, False)
+            self._hold(state)
 
 
 def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:

@@ -13,6 +13,8 @@ from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
 from accel.models.llama_cpp.library import INSTALL, is_installed
 from accel.models.llama_cpp.worker import read_frame, write_frame
 
+COMMAND = (sys.executable, "-m", "accel.models.llama_cpp.worker")
+
 
 class WorkerProcess:
     """Calls into the worker of one model. Used by one thread at a time."""
@@ -36,7 +38,7 @@ class WorkerProcess:
         self.end()
         # Its standard error is ours: the last words of the library stand in the log.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "accel.models.llama_cpp.worker"],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -1,0 +1,205 @@
+"""Drafts change no bit of what llama.cpp computes: the numbers and the text are those of the same
+request without drafts, by forwards of the same number of rows behind the same history.
+
+Skipped where llama-cpp-python is not installed. ``REDRAFT_TEST_GGUF`` names more files, with colons
+between them, for the long forms.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from quantised_by_llama_cpp import TYPES, quantised
+from tiny_models import Oracle, shuffled
+
+from accel.batch import tree_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest
+from accel.engine import Engine
+from accel.models.base import Cache
+from accel.models.llama_cpp import process
+from accel.models.llama_cpp.library import is_installed
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.text.tokenizer import Tokenizer
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+
+WITHOUT_REJECTED_ROWS = """
+from accel.models.llama_cpp.context import Context
+from accel.models.llama_cpp.worker import main
+Context._reject = lambda self, leaf, first: self._remove(leaf, first)
+main()
+"""
+"""A worker that frees the places of rejected rows at once."""
+
+MORE = [Path(name) for name in os.environ.get("REDRAFT_TEST_GGUF", "").split(":") if name]
+FILES = [*TYPES, *(pytest.param(path, id=path.name) for path in MORE)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {kind: quantised(tmp_path_factory.mktemp(kind), kind) for kind in TYPES}
+
+
+def opened(file: Path, threads: int, width: int) -> LlamaCppModel:
+    model = LlamaCppModel(file, threads)
+    model.computes_rows_of(width)
+    return model
+
+
+def step(model: LlamaCppModel, cache: Cache, token: int, tree: DraftTree, width: int) -> Any:
+    """Logits of a forward of ``width`` rows, float32 [1 + nodes, vocabulary]."""
+    batch = tree_batch(np.array([token], np.int32), tree, width - 1 - len(tree))
+    logits = model.forward(batch, [cache])
+    return np.array([logits.row(row) for row in range(1 + len(tree))])
+
+
+def adversarial(
+    ahead: TokenArray, nodes: int, draw: np.random.Generator
+) -> tuple[DraftTree, list[int]]:
+    """A tree and its right path: the right nodes stand among and behind wrong ones."""
+    right = int(draw.integers(0, min(nodes, len(ahead)) + 1))
+    tokens = np.concatenate([ahead[:right], draw.integers(0, 256, nodes - right)])
+    parents = [
+        *range(-1, right - 1),
+        *(int(draw.integers(-1, node)) for node in range(right, nodes)),
+    ]
+    tree = DraftTree.chain(tokens.astype(np.int32), Source.PROMPT, 0.9)
+    tree.parents = np.array(parents, np.int32)
+    path_tokens = ahead[:right].tolist()
+    mixed = shuffled(tree, draw)
+    return mixed, right_path(mixed, path_tokens)
+
+
+def right_path(tree: DraftTree, tokens: list[int]) -> list[int]:
+    """The nodes that say ``tokens`` from the root on: the last of those that do."""
+    path: list[int] = []
+    for token in tokens:
+        above = path[-1] if path else -1
+        nodes = zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True)
+        found = [node for node, each in enumerate(nodes) if each == (token, above)]
+        if not found:
+            break
+        path.append(found[-1])
+    return path
+
+
+def largest_difference(file: Path, threads: int, trees: int, seed: int, rounds: int = 4) -> float:
+    """Of logits along the paths of that many adversarial trees, against forwards of as many rows
+    that draft nothing. Between rounds both texts are trimmed and go on otherwise."""
+    draw = np.random.default_rng(seed)
+    width = int(draw.choice([4, 8]))
+    model = opened(file, threads, width)
+    plain, drafted = model.new_cache(64), model.new_cache(64)
+    text = draw.integers(0, 256, 90).astype(np.int32)
+    for cache in (plain, drafted):
+        model.forward(tree_batch(text, DraftTree.empty()), [cache])
+        cache.commit(range(len(text)))
+    worst, none = 0.0, DraftTree.empty()
+    for _ in range(rounds):
+        ahead = draw.integers(0, 256, width * trees // rounds + 1).astype(np.int32)
+        expected, place, start = [], 0, drafted.length
+        for _ in range(trees // rounds):
+            tree, path = adversarial(ahead[place + 1 :], width - 1, draw)
+            while len(expected) <= place + len(path):
+                expected.append(step(model, plain, int(ahead[len(expected)]), none, width)[0])
+                plain.commit([0])
+            found = step(model, drafted, int(ahead[place]), tree, width)
+            rows = [0, *(node + 1 for node in path)]
+            wanted = np.array(expected[place : place + len(rows)])
+            worst = max(worst, float(np.abs(found[rows] - wanted).max()))
+            drafted.commit(rows)
+            place += len(rows)
+        length = int(draw.integers(start, start + place))
+        for cache in (plain, drafted):
+            cache.trim(length)
+    return worst
+
+
+def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
+    """Completions and edits by turns, each with drafts and without, each history with its own
+    session: the texts are equal, and drafts were accepted."""
+    width = 8
+    engine = Engine(
+        opened(file, threads, width),
+        Tokenizer.from_folder(file),
+        Planner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
+        name=file.name,
+        threads=threads,
+    )
+    draw, accepted = np.random.default_rng(seed), 0
+    source = engine.tokenizer.encode(Path(__file__).read_text("utf-8"))
+    sessions = engine.session(), engine.session()
+    for number in range(count):
+        start = int(draw.integers(0, len(source) - 400))
+        prompt = source[start : start + int(draw.integers(20, 300))]
+        is_edit = number % 2 == 1
+        told = DraftRequest(prompt, original=prompt if is_edit else None)
+        if number % 5 == 0:
+            sessions = engine.session(), engine.session()
+
+        def written(drafter: Any, session: Any, prompt: Any = prompt, told: Any = told) -> Any:
+            request = GenerationRequest(
+                prompt, 48, drafter, told, ignore_end=True, plan=False, max_nodes=64
+            )
+            return engine.generate(request, session).finish()
+
+        plain = written(None, sessions[0])
+        # What was already written of a text is not right for another: wrong drafts, too.
+        oracle = Oracle(plain.tokens, seed + number, 256, depth=6)
+        drafted = written(oracle, sessions[1])
+        assert drafted.tokens.tolist() == plain.tokens.tolist(), f"seed {seed}, text {number}"
+        accepted += sum(drafted.statistics.accepted)
+    assert accepted > count
+
+
+def seed_of_a_test() -> int:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    return seed
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_trees_change_no_bit(files: dict[str, Path], kind: str) -> None:
+    assert largest_difference(files[kind], 1, 24, seed_of_a_test()) == 0
+
+
+def test_drafts_change_no_text(files: dict[str, Path]) -> None:
+    check_texts(files["Q4_0"], 1, 6, seed_of_a_test())
+
+
+def test_freed_places_of_rejected_rows_would_change_numbers(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why rejected rows keep their places."""
+    assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) == 0
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", WITHOUT_REJECTED_ROWS))
+    assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", FILES)
+def test_two_hundred_trees_change_no_bit(
+    files: dict[str, Path], kind: str | Path, threads: int
+) -> None:
+    file = kind if isinstance(kind, Path) else files[kind]
+    assert largest_difference(file, threads, 200, seed_of_a_test()) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", FILES)
+def test_drafts_change_none_of_fifty_texts(
+    files: dict[str, Path], kind: str | Path, threads: int
+) -> None:
+    check_texts(kind if isinstance(kind, Path) else files[kind], threads, 50, seed_of_a_test())
