@@ -55,6 +55,8 @@ class EngineClient:
         self.dtype = key.dtype
         self.fills = True
         """Whether the model reads the text after the cursor."""
+        self.max_tokens = 0
+        """Tokens that the model reads and writes at most, once it is ready."""
         self.prompt_length = PromptLength([])
         """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
@@ -331,6 +333,7 @@ class EngineClient:
             self.model = frame.get("model", self.model)
             self.dtype = frame.get("dtype", self.dtype)
             self.fills = frame.get("fills", self.fills)
+            self.max_tokens = frame.get("max_tokens", self.max_tokens)
             self.prompt_length = PromptLength(
                 frame.get("prompt_seconds", self.prompt_length.seconds)
             )

@@ -44,6 +44,13 @@ class CompletionJob:
     seed: int = 0
     plain: bool = False
     """Decode without drafts, for comparison."""
+    owner: str = ""
+    """Whose job it is, on a server with several users: they share no caches and no outputs."""
+
+    @property
+    def scope(self) -> str:
+        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        return scope_of(self.owner, self.workspace)
 
 
 @dataclass(slots=True)
@@ -65,6 +72,13 @@ class EditJob:
     entropy_top_k: int = 0
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's lossy verification."""
+    owner: str = ""
+    """Whose job it is, on a server with several users: they share no caches and no outputs."""
+
+    @property
+    def scope(self) -> str:
+        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        return scope_of(self.owner, self.workspace)
 
 
 @dataclass(slots=True)
@@ -93,6 +107,11 @@ class JobResult:
     plain_seconds: float = 0.0
     """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
     where that is not known."""
+
+
+def scope_of(owner: str, workspace: str) -> str:
+    """A workspace alone where there is one user."""
+    return f"{owner}\0{workspace}" if owner else workspace
 
 
 def kept(text: str) -> JobResult:

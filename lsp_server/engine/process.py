@@ -70,11 +70,15 @@ PIECE_TOKENS = 512
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
-EDIT_KEY: tuple[str, ...] = ("edit",)
 
 
 def _never() -> bool:
     return False
+
+
+def edit_key(job: EditJob) -> tuple[str, ...]:
+    """What shares the caches of edits: all of one owner."""
+    return ("edit", job.owner)
 
 
 class EngineService:
@@ -229,7 +233,7 @@ class EngineService:
             yield fitted.spans
             return fitted
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
-        key = ("complete", job.workspace, job.path)
+        key = ("complete", job.scope, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
         request.stop_rule = rule
         result = yield from self._generate(key, request, job.plain, self._mixture)
@@ -241,7 +245,7 @@ class EngineService:
         """Know of a document what is on disk, when a job of it comes first."""
         if self._kept_caches is None:
             return
-        document = job.workspace, job.path
+        document = job.scope, job.path
         self._kept_caches.note(document, job.secret)
         if document in self._begun:
             return
@@ -303,7 +307,7 @@ class EngineService:
             request.max_tokens = answer_tokens(self.engine, job, prompt)
             request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
             request.entropy_top_k = job.entropy_top_k
-            steps = self._generate(EDIT_KEY, request, job.plain, self._reuse)
+            steps = self._generate(edit_key(job), request, job.plain, self._reuse)
             result = yield from watch.over(steps)
             results.append(answer(result, prompt.fence, text))
             if result.stopped_by in CUT:
@@ -320,11 +324,11 @@ class EngineService:
         """Compute the prompt of a request that may come. Returns the tokens held."""
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
-            return self._prefill(EDIT_KEY, prompt.tokens, cancelled)
+            return self._prefill(edit_key(job), prompt.tokens, cancelled)
         self._begin(job)
         if job.opening:
             return self._read_opened(job, cancelled)
-        key = ("complete", job.workspace, job.path)
+        key = ("complete", job.scope, job.path)
         prompt = self._completion_prompt(job)
         held = self._prefill(key, prompt.tokens, cancelled)
         if held == len(prompt.tokens) - 1:
@@ -340,7 +344,7 @@ class EngineService:
         """Compute what the prompts of a document begin with that was opened."""
         budget = completion_budget(self.engine, job, self._prompt_length)
         beginning = completion_beginning(self.engine, job, self._snippets(job, budget), budget)
-        key = ("complete", job.workspace, job.path)
+        key = ("complete", job.scope, job.path)
         with self._sessions.lend(key, self.engine.session) as session:
             # What is held may be of the place where the cursor was when the document was closed.
             if not beginning.others <= session.common(beginning.tokens) < session.length:
@@ -387,7 +391,7 @@ class EngineService:
                 expected=prompt.expected_tokens,
                 closing=prompt.closing_tokens,
                 index=index,
-                workspace=job.workspace,
+                workspace=job.scope,
                 given=prompt.tokens,
             ),
             sampling=Sampling(temperature=job.temperature, top_p=job.top_p, seed=job.seed),
@@ -479,6 +483,7 @@ class EngineService:
             "kv_bytes": sum(session.nbytes for session in self._sessions),
             "tokenizer": engine.tokenizer.sha256,
             "fills": engine.fim_order is not None,
+            "max_tokens": engine.max_positions,
             "prompt_seconds": self._prompt_length.seconds,
             "workspaces": self.indexes.folders,
         }

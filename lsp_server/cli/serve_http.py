@@ -1,0 +1,111 @@
+"""``redraft serve-http``: the engine behind HTTP, for a team."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import ipaddress
+import sys
+from pathlib import Path
+
+from platformdirs import user_state_path
+
+from lsp_server.engine.key import EngineKey
+from lsp_server.errors import RedraftError
+
+EXTRA = ("starlette", "uvicorn")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="port; 0: any that is free")
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="a host name that clients use for this server, as code.example.org",
+    )
+    parser.add_argument("--certificate", help="PEM file, for https")
+    parser.add_argument("--private-key", help="PEM file, for https")
+    parser.add_argument(
+        "--keys", type=Path, help="file with who may ask; none: one key is made and kept"
+    )
+    parser.add_argument(
+        "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
+    )
+    parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
+    add_engine_arguments(parser)
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the engine."""
+    parser.add_argument("--model", default="", help="folder or GGUF file; none: the embedded model")
+    parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
+    parser.add_argument("--backend", default="auto", help="auto, own or llama-cpp")
+
+
+def engine_key(args: argparse.Namespace) -> EngineKey:
+    """The engine that the options ask for. Nothing of it is kept on disk."""
+    return EngineKey(
+        args.model, args.dtype, args.device, args.threads, common=True, backend=args.backend
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. Raises RedraftError, OSError."""
+    for module in EXTRA:
+        if importlib.util.find_spec(module) is None:
+            raise RedraftError("serve-http needs more packages; pip install 'redraft[server]'")
+    if bool(args.certificate) != bool(args.private_key):
+        raise RedraftError("--certificate and --private-key go together; give both")
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.model_paths import check_model
+    from lsp_server.http_server.application import app
+    from lsp_server.http_server.keys import Keys
+    from lsp_server.http_server.limits import RequestLimits
+    from lsp_server.http_server.serving import serve
+    from lsp_server.log import log_folder, start_log
+
+    keys = Keys(args.keys or _own_keys())
+    check_model(args.model)
+    start_log("http-server")
+    _warn_of_plain_http(args)
+    engine = EngineClient(engine_key(args), lambda: None)
+    application = app(
+        engine,
+        keys,
+        RequestLimits(args.requests_per_minute, args.concurrent),
+        host_names=[name.lower() for name in args.name],
+    )
+    if serve(application, args.host, args.port, args.certificate, args.private_key):
+        return 0
+    raise RedraftError(engine.message or f"the server did not come up; see {log_folder()}")
+
+
+def _own_keys() -> Path:
+    """The file with the one key that is made where none is given."""
+    from lsp_server.http_server.keys import own_keys_file
+
+    file = user_state_path("redraft", appauthor=False) / "http-server.keys"
+    key = own_keys_file(file)
+    if key is None:
+        print(f"redraft: the key is the one in {file}", file=sys.stderr)
+    else:
+        print(f"redraft: the key is {key}\nredraft: it is kept in {file}", file=sys.stderr)
+    return file
+
+
+def _warn_of_plain_http(args: argparse.Namespace) -> None:
+    try:
+        is_loopback = ipaddress.ip_address(args.host).is_loopback
+    except ValueError:
+        is_loopback = args.host == "localhost"
+    if not is_loopback and not args.certificate:
+        print(
+            "redraft: keys and code travel unencrypted; put https before this server or give "
+            "--certificate and --private-key",
+            file=sys.stderr,
+        )

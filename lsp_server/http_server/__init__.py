@@ -1,0 +1,1 @@
+"""The team's server: the engine behind HTTP. Needs the extra ``server``."""

@@ -1,0 +1,106 @@
+"""The ASGI application: one engine, its routes, and what stands before them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from lsp_server.engine.client import EngineClient
+from lsp_server.errors import EngineUnavailable, ModelUnavailable
+from lsp_server.http_server.editor_routes import EditorRoutes, Repositories
+from lsp_server.http_server.errors import RequestRefused, not_found, refusal_of
+from lsp_server.http_server.guard import HEALTH, Guard
+from lsp_server.http_server.keys import Keys
+from lsp_server.http_server.limits import RequestLimits, UsageByKey
+
+WATCH_S = 0.1
+
+
+def app(
+    engine: EngineClient,
+    keys: Keys,
+    limits: RequestLimits | None = None,
+    *,
+    host_names: Collection[str] | None = None,
+    repositories: Repositories | None = None,
+    more_routes: Sequence[BaseRoute] = (),
+) -> ASGIApp:
+    """The server around an engine, whose process it starts and ends.
+
+    ``host_names``: by which names it may be called, besides numbers; None: by any.
+    ``repositories``: who answers for repository ids; ``more_routes``: behind the same guard.
+    """
+    limits = limits or RequestLimits()
+
+    async def health(_request: Request) -> Response:
+        ready = engine.state == "ready"
+        return JSONResponse({"status": "ok" if ready else "unavailable"}, 200 if ready else 503)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await until_loaded(engine)
+        watching = asyncio.ensure_future(_watch(engine))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await engine.close()
+
+    inner = Starlette(
+        routes=[
+            Route(HEALTH, health, methods=["GET"]),
+            *EditorRoutes(engine, limits, repositories).routes,
+            *more_routes,
+        ],
+        exception_handlers={
+            RequestRefused: _told,
+            HTTPException: _told,
+            ClientDisconnect: _told,
+            Exception: _told,
+        },
+        lifespan=lifespan,
+    )
+    return Guard(inner, keys, UsageByKey(limits), host_names)
+
+
+async def until_loaded(engine: EngineClient) -> None:
+    """Start the engine, and wait until it has its model. Raises EngineUnavailable."""
+    await engine.start()
+    while engine.state != "ready":
+        if engine.failure is not None:
+            raise engine.failure.error
+        if engine.state == "idle":
+            raise EngineUnavailable("the engine ended while it started; its log says why")
+        await asyncio.sleep(WATCH_S)
+
+
+async def _watch(engine: EngineClient) -> None:
+    """End an engine that hangs; start one that ended, before the next request needs it."""
+    while True:
+        await asyncio.sleep(WATCH_S)
+        if engine.hung:
+            engine.restart()
+        if engine.state == "idle" and not engine.refused:
+            try:
+                await engine.start()
+            except (ModelUnavailable, OSError):
+                continue
+
+
+def _told(_request: Request, error: Exception) -> Response:
+    """Every error in one shape."""
+    if isinstance(error, HTTPException):
+        if error.status_code == 405:
+            return RequestRefused(405, "this path has another method", "wrong_method").response
+        return not_found("there is nothing at this path").response
+    if isinstance(error, ClientDisconnect):
+        return RequestRefused(400, "the request broke off", "broken_off").response
+    return refusal_of(error).response

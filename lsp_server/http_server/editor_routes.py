@@ -1,0 +1,126 @@
+"""Redraft's own routes, for the daemon of an editor. Protocol version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.engine.scheduler import PREFILL
+from lsp_server.http_server.bodies import read_json
+from lsp_server.http_server.editor_jobs import URGENCIES, completion_job, edit_job
+from lsp_server.http_server.errors import invalid, not_found
+from lsp_server.http_server.fields import Fields
+from lsp_server.http_server.keys import KeyHolder
+from lsp_server.http_server.limits import RequestLimits
+from lsp_server.http_server.streaming import Events, StreamedCall, answered
+
+PROTOCOL = 1
+
+
+class Repositories(Protocol):
+    """Registered repositories, as far as a request needs them."""
+
+    def workspace(self, repository: str, holder: KeyHolder) -> str | None:
+        """The workspace that the engine knows a repository by; None where the key may not read
+        it, or where there is none."""
+
+
+class EditorRoutes:
+    """The routes of one engine."""
+
+    def __init__(
+        self, engine: EngineClient, limits: RequestLimits, repositories: Repositories | None
+    ) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._repositories = repositories
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """All of them."""
+        return [
+            Route("/redraft/v1/model", self.model, methods=["GET"]),
+            Route("/redraft/v1/complete", self.complete, methods=["POST"]),
+            Route("/redraft/v1/edit", self.edit, methods=["POST"]),
+            Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
+        ]
+
+    async def model(self, _request: Request) -> Response:
+        """What the daemon must know to make prompts."""
+        return JSONResponse(
+            {
+                "protocol": PROTOCOL,
+                "model": model_name(self._engine),
+                "dtype": self._engine.dtype,
+                "fills": self._engine.fills,
+                "prompt_seconds": self._engine.prompt_length.seconds,
+                "max_tokens": self._engine.max_tokens,
+            }
+        )
+
+    async def complete(self, request: Request) -> ASGIApp:
+        """Complete; the answer streams."""
+        fields, urgency = await self._asked(request)
+        job = self._owned(completion_job(fields.object("job")), request)
+        _end(fields)
+        return StreamedCall(
+            lambda on_spans: self._engine.complete(job, job.owner, on_spans, urgency), Events()
+        )
+
+    async def edit(self, request: Request) -> ASGIApp:
+        """Edit; the answer streams."""
+        fields, urgency = await self._asked(request)
+        job = self._owned(edit_job(fields.object("job")), request)
+        _end(fields)
+        return StreamedCall(
+            lambda on_spans: self._engine.edit(job, job.owner, on_spans, urgency), Events()
+        )
+
+    async def prefill(self, request: Request) -> Response:
+        """Compute the prompt of what may be asked next."""
+        fields, urgency = await self._asked(request, PREFILL)
+        operation = fields.text("operation")
+        if operation not in ("complete", "edit"):
+            raise invalid("operation is complete or edit")
+        read: Callable[[Fields], CompletionJob | EditJob]
+        read = completion_job if operation == "complete" else edit_job
+        job = self._owned(read(fields.object("job")), request)
+        _end(fields)
+        await answered(self._engine.prefill(job, job.owner, urgency), request.receive)
+        return JSONResponse({})
+
+    async def _asked(self, request: Request, urgency: int = 0) -> tuple[Fields, int]:
+        fields = Fields(await read_json(request, self._limits.body_bytes))
+        if fields.whole("protocol", 0, 0, 1 << 30) != PROTOCOL:
+            raise invalid(f"this server speaks protocol {PROTOCOL}")
+        fields.text("document", "")
+        return fields, fields.whole("urgency", urgency, URGENCIES[0], URGENCIES[-1])
+
+    def _owned(self, job: Any, request: Request) -> Any:
+        """The job with its owner and, in place of the repository's id, the engine's workspace."""
+        holder: KeyHolder = request.scope["holder"]
+        job.owner = holder.name
+        if job.workspace:
+            known = self._repositories and self._repositories.workspace(job.workspace, holder)
+            if not known:
+                raise not_found("there is no such repository for this key")
+            job.workspace = known
+        return job
+
+
+def model_name(engine: EngineClient) -> str:
+    """The model by name: where it lies is nobody's business."""
+    path = PurePath(engine.model)
+    return path.stem if path.suffix == ".gguf" else path.name
+
+
+def _end(fields: Fields) -> None:
+    fields.end()

@@ -1,0 +1,102 @@
+"""Answers that come while the engine works. A client that leaves cancels its request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from lsp_server.engine.call import Call, OnSpans
+from lsp_server.engine.jobs import JobResult, Span
+from lsp_server.http_server.errors import RequestRefused, refusal_of
+
+HEAD = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+Begin = Callable[[OnSpans], Call]
+"""Starts a request to the engine."""
+
+
+class Events:
+    """How the progress and the end of a request are written. This is the editor's form."""
+
+    def spans(self, spans: list[Span]) -> bytes:
+        """New text; nothing for nothing."""
+        return event("spans", [asdict(span) for span in spans]) if spans else b""
+
+    def result(self, result: Any) -> bytes:
+        """The end."""
+        return event("result", asdict(result) if isinstance(result, JobResult) else result)
+
+    def error(self, refused: RequestRefused) -> bytes:
+        """The end of a request that failed."""
+        return event("error", {"kind": refused.code, "message": refused.message})
+
+
+class StreamedCall:
+    """An ASGI response: server-sent events of one request to the engine."""
+
+    def __init__(self, begin: Begin, events: Events) -> None:
+        self._begin = begin
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the engine has answered or the client has left."""
+        news: asyncio.Queue[list[Span] | None] = asyncio.Queue()
+        call = self._begin(news.put_nowait)
+        call.future.add_done_callback(lambda _: news.put_nowait(None))
+        async with cancelled_by_leaving(call, receive):
+            await send({"type": "http.response.start", "status": 200, "headers": HEAD})
+            while (spans := await news.get()) is not None:
+                if data := self._events.spans(spans):
+                    await send(_piece(data))
+            error = call.future.exception()
+            if error is None:
+                end = self._events.result(call.future.result())
+            else:
+                end = self._events.error(refusal_of(error))
+            await send({**_piece(end), "more_body": False})
+
+
+async def answered(call: Call, receive: Receive) -> Any:
+    """What the engine answers in one piece. Raises RequestRefused."""
+    async with cancelled_by_leaving(call, receive):
+        try:
+            return await call.future
+        except Exception as error:
+            raise refusal_of(error) from error
+
+
+@asynccontextmanager
+async def cancelled_by_leaving(call: Call, receive: Receive) -> AsyncIterator[None]:
+    """Stop the call when the client closes the connection, or when its answer is given up."""
+    leaving = asyncio.ensure_future(_left(receive))
+    leaving.add_done_callback(lambda task: None if task.cancelled() else call.cancel())
+    try:
+        yield
+    finally:
+        leaving.cancel()
+        if not call.future.done():
+            call.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def event(name: str, data: Any) -> bytes:
+    """A server-sent event. Lone surrogates travel as escapes."""
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")
+
+
+def _piece(data: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": True}
