@@ -62,7 +62,7 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
         check_model(path)
     write_choice("completion", path)
     ls.hub.choices_changed()
-    return {"path": ls.settings.model.path}
+    return {"path": ls.settings.completion_model}
 
 
 def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:

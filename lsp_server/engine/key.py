@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from lsp_server.settings import Settings
+
+Purpose = Literal["completion", "edits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +25,18 @@ class EngineKey:
     backend: str = "auto"
 
     @classmethod
-    def of(cls, settings: Settings) -> EngineKey:
-        """The engine that these settings ask for."""
+    def of(cls, settings: Settings, purpose: Purpose = "completion") -> EngineKey:
+        """The engine that these settings ask for. Two purposes with one model share one engine."""
         model = settings.model
+        path = settings.completion_model if purpose == "completion" else settings.edit_model
         return cls(
-            model.path,
+            path,
             model.dtype,
             model.device,
             model.threads,
             settings.index.common != "none",
-            model.adaptive_tokens,
-            settings.edit.draft_model,
+            model.adaptive_tokens and path == settings.completion_model,
+            settings.edit.draft_model if path == settings.edit_model else "",
             model.disk_cache_megabytes,
             model.backend,
         )

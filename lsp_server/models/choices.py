@@ -1,4 +1,4 @@
-"""Which model a user chose for what, in one file. An editor's own setting goes before."""
+"""Which model a user chose for what, in one file. ``used`` says what comes of it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 from lsp_server.errors import RedraftError
-from lsp_server.settings import Settings
 
-PURPOSES = ("completion", "drafts")
+PURPOSES = ("completion", "edits", "drafts")
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Paths of models; empty where none is chosen. completion: for suggestions and edits; drafts:
-    a small one that proposes the new text of edits."""
+    """Paths of models; empty where none is chosen. completion: for suggestions, and for edits where
+    ``edits`` is empty; drafts: a small one that proposes the new text of edits."""
 
     completion: str = ""
+    edits: str = ""
     drafts: str = ""
 
 
@@ -56,14 +56,3 @@ def write_choice(purpose: str, path: str) -> None:
         raise RedraftError(
             f"{file} cannot be written ({error.strerror}); set redraft.model.path in your editor"
         ) from error
-
-
-def with_choices(settings: Settings, choices: Choices) -> Settings:
-    """Settings in which what an editor left open is as the user chose."""
-    model, edit = settings.model, settings.edit
-    if not model.path and choices.completion:
-        model = replace(model, path=choices.completion)
-        # A draft model shares the tokenizer of the model that it was chosen with.
-        if not edit.draft_model:
-            edit = replace(edit, draft_model=choices.drafts)
-    return replace(settings, model=model, edit=edit)

@@ -25,7 +25,9 @@ def test_untrusted_folders_choose_no_paths() -> None:
     restricted = manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     properties = manifest["contributes"]["configuration"]["properties"]
     assert set(restricted) <= set(properties)
-    assert {"redraft.serverPath", "redraft.model.path"} <= set(restricted)
+    models = {name for name in properties if name.endswith((".path", ".model", ".draftModel"))}
+    assert len(models) == 4
+    assert {"redraft.serverPath", *models} <= set(restricted)
     assert properties["redraft.serverPath"]["scope"] == "machine"
     assert properties["redraft.serverPackage"]["scope"] == "machine"
 

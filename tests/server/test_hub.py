@@ -21,13 +21,13 @@ class Recorder:
     """Stands for the indexer and notes what it is told."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.told: list[tuple[str, ...]] = []
         self.workspaces: dict[tuple[str, str], Any] = {}
         self.pid = None
         self.busy = False
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
-        self.told.append(("open", folder))
+        self.told.append(("open", folder, model))
 
     def close_workspace(self, folder: str) -> None:
         self.told.append(("close", folder))
@@ -44,8 +44,8 @@ class Client:
     def __init__(self, engine: EngineClient) -> None:
         self._engine = engine
 
-    def engine(self) -> EngineClient:
-        return self._engine
+    def engines(self) -> set[EngineClient]:
+        return {self._engine}
 
 
 def made() -> tuple[Hub, Recorder]:
@@ -65,6 +65,26 @@ def test_windows_share_an_engine_only_when_they_want_the_same() -> None:
     assert hub.engine(settings(model={"path": "/other"})) is not first
     assert hub.engine(settings(model={"dtype": "fp32"})) is not first
     assert hub.engine(settings(index={"common": "none"})) is not first
+
+
+def test_two_purposes_share_an_engine_when_they_have_one_model() -> None:
+    hub, _ = made()
+    same = settings(model={"path": "/one", "adaptiveTokens": True}, edit={"draftModel": "/small"})
+    assert hub.engine(same) is hub.engine(same, "edits")
+    other = settings(
+        model={"path": "/one", "adaptiveTokens": True},
+        edit={"draftModel": "/small", "model": "/other"},
+    )
+    completion, edits = hub.engine(other), hub.engine(other, "edits")
+    assert completion is not edits
+    assert (completion.key.models, edits.key.models) == (["/one"], ["/other", "/small"])
+    assert (completion.key.adaptive_tokens, edits.key.adaptive_tokens) == (True, False)
+
+
+def test_a_workspace_is_indexed_for_both_models() -> None:
+    hub, recorder = made()
+    hub.use_workspace("/w", settings(edit={"model": "/other"}))
+    assert recorder.told == [("open", "/w", ""), ("open", "/w", "/other")]
 
 
 def test_a_folder_is_closed_with_its_last_client() -> None:
@@ -132,7 +152,7 @@ class Answering:
 
 
 def test_the_indexer_is_told_at_once_when_requests_begin_and_end() -> None:
-    async def scene() -> list[tuple[str, str]]:
+    async def scene() -> list[tuple[str, ...]]:
         hub, recorder = made()
         engines = [hub.engine(settings()), hub.engine(settings(model={"path": "/other"}))]
         job = CompletionJob("", "a.py", "a = ", "")

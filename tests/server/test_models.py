@@ -27,10 +27,8 @@ from lsp_server.models.choices import (
     Choices,
     choices_file,
     read_choices,
-    with_choices,
     write_choice,
 )
-from lsp_server.settings import read_settings
 
 VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
 
@@ -224,22 +222,16 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     assert main(["models", "use", "small"]) == 0
     assert read_choices() == Choices(completion=str(path))
     assert main(["models", "use", "small", "--for", "drafts"]) == 0
-    assert read_choices() == Choices(str(path), str(path))
+    assert read_choices() == Choices(completion=str(path), drafts=str(path))
     assert main(["models", "use", "embedded"]) == 0
     assert read_choices() == Choices(drafts=str(path))
+    assert main(["models", "use", "small", "--for", "edits"]) == 0
+    assert read_choices() == Choices(edits=str(path), drafts=str(path))
 
 
 def test_a_model_outside_of_all_stores_is_chosen_by_its_path(weights: Path) -> None:
     assert main(["models", "use", str(weights)]) == 0
     assert read_choices().completion == str(weights)
-
-
-def test_an_editors_own_setting_goes_before_a_choice() -> None:
-    chosen = Choices("a.gguf", "draft.gguf")
-    own = with_choices(read_settings({"model": {"path": "b.gguf"}}).settings, chosen)
-    assert (own.model.path, own.edit.draft_model) == ("b.gguf", "")
-    left_open = with_choices(read_settings(None).settings, chosen)
-    assert (left_open.model.path, left_open.edit.draft_model) == ("a.gguf", "draft.gguf")
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"completion": 3}', "{"])
@@ -286,8 +278,11 @@ def test_the_table_names_models_and_marks_the_chosen_one(
     write_choice("completion", str(path))
     assert main(["models"]) == 0
     shown = capsys.readouterr().out
-    assert "* small" in shown
     assert "fills in the middle" in shown
+    assert "completion, edits" in shown
+    write_choice("edits", "/another.gguf")
+    assert main(["models"]) == 0
+    assert "completion, edits" not in capsys.readouterr().out
 
 
 def test_only_what_was_fetched_is_removed(
@@ -299,6 +294,7 @@ def test_only_what_was_fetched_is_removed(
     fetched = home / ".cache" / "redraft" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     placed(weights, fetched)
     write_choice("completion", str(fetched))
+    write_choice("edits", str(fetched))
     assert main(["models", "remove"]) == 0
     assert not fetched.exists()
     assert other.exists()

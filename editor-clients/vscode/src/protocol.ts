@@ -47,6 +47,10 @@ export interface Status {
   message?: string;
   remedy?: string;
   model?: string;
+  /** The model of edits; the same where there is one for both. */
+  editModel?: string;
+  /** Where a setting of this editor goes before a choice of `redraft models use`. */
+  modelNotes?: string[];
   workspace?: string;
   index?: { files?: number; tokens?: number; done?: number; total?: number };
   /** Tokens of the longest prompt of a suggestion. */

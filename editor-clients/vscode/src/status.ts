@@ -108,6 +108,8 @@ function tooltip(status: Status): vscode.MarkdownString {
     ["What to do", status.remedy],
     ["Held back", status.heldBack?.length ? `${status.heldBack.length} files that may hold secrets` : undefined],
     ["Model", status.model],
+    ["Model of edits", status.editModel === status.model ? undefined : status.editModel],
+    ["Settings", status.modelNotes?.join("; ")],
     ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],
     ["Prompt", withUnit(status.promptTokens, " tokens at most", 0)],
     ["Last answer", withUnit(status.lastLatencyMs, " ms", 0)],

@@ -61,6 +61,8 @@ function M.lines(status)
     { 'why', status.reason },
     { 'what to do', status.remedy },
     { 'model', status.model },
+    { 'model of edits', status.editModel ~= status.model and status.editModel },
+    { 'settings', type(status.modelNotes) == 'table' and table.concat(status.modelNotes, '; ') },
     { 'workspace', status.workspace },
     { 'index', index.files and ('%d files'):format(index.files) },
     { 'prompt', type(status.promptTokens) == 'number' and ('%d tokens at most'):format(status.promptTokens) },

@@ -44,6 +44,8 @@
 ---@field message? string
 ---@field remedy? string
 ---@field model? string
+---@field editModel? string
+---@field modelNotes? string[]
 ---@field workspace? string
 ---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
 ---@field promptTokens? integer tokens of the longest prompt of a suggestion

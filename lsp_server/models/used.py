@@ -1,0 +1,74 @@
+"""Which model serves which purpose, and who decided it. It is decided here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lsp_server.models.choices import Choices
+from lsp_server.settings import EMBEDDED, Settings
+
+CHOICE = "redraft models use"
+NOTHING = "nothing was chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class UsedModel:
+    """path: empty for the embedded model; because: who decided, a setting or ``CHOICE``; passed:
+    the model of ``CHOICE`` that an editor's setting goes before, empty where there is none."""
+
+    path: str
+    because: str
+    passed: str = ""
+
+    def note(self, purpose: str) -> str:
+        """What the user should know of it; empty for nothing."""
+        if not self.passed:
+            return ""
+        return f"{purpose}: the setting {self.because} goes before {self.passed} of `{CHOICE}`"
+
+
+@dataclass(frozen=True, slots=True)
+class UsedModels:
+    """The model of each purpose. That of drafts has an empty path where there is none."""
+
+    completion: UsedModel
+    edits: UsedModel
+    drafts: UsedModel
+
+    @property
+    def notes(self) -> list[str]:
+        """Where an editor's setting goes before a choice of the user."""
+        both = self.completion.note("suggestions"), self.edits.note("edits")
+        return [note for note in (*both, self.drafts.note("drafts")) if note]
+
+    def put_into(self, settings: Settings) -> Settings:
+        """Settings that name these models."""
+        completion = replace(settings.completion, model=self.completion.path or EMBEDDED)
+        edit = replace(
+            settings.edit, model=self.edits.path or EMBEDDED, draft_model=self.drafts.path
+        )
+        return replace(settings, completion=completion, edit=edit)
+
+
+def used_models(settings: Settings, choices: Choices) -> UsedModels:
+    """An editor's setting for a purpose comes first, then its ``redraft.model.path``, then what the
+    user chose for the purpose; edits are made by the model of suggestions otherwise."""
+    whole = ("redraft.model.path", settings.model.path)
+    completion = _used(
+        [("redraft.completion.model", settings.completion.model), whole], choices.completion
+    )
+    edits = _used(
+        [("redraft.edit.model", settings.edit.model), whole], choices.edits or choices.completion
+    )
+    drafts = [("redraft.edit.draftModel", settings.edit.draft_model)]
+    # A draft model shares the tokenizer of the model that it was chosen with.
+    chosen = choices.drafts if edits.because == CHOICE else ""
+    return UsedModels(completion, edits, _used(drafts, chosen))
+
+
+def _used(settings: list[tuple[str, str]], chosen: str) -> UsedModel:
+    for name, model in settings:
+        if model:
+            path = "" if model == EMBEDDED else model
+            return UsedModel(path, name, chosen if chosen != path else "")
+    return UsedModel(chosen, CHOICE if chosen else NOTHING)
