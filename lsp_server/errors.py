@@ -71,3 +71,7 @@ class UnknownDocument(RedraftError):
 
 class BenchError(RedraftError):
     """A benchmark cannot run as asked: its cases, options or a peer are not there."""
+
+
+class DeployError(RedraftError):
+    """A server cannot be deployed as asked: an option is wrong, or its cluster is not there."""

@@ -1,0 +1,43 @@
+"""What a replica answers a request with, one after another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsp_server.engine.jobs import JobResult, Span
+
+
+class Spans(NamedTuple):
+    """Text that was generated since the last frame."""
+
+    spans: list[Span]
+
+
+class Answer(NamedTuple):
+    """The end of a request; ``result`` is None for a prompt that was only computed."""
+
+    result: JobResult | None
+
+
+class Failure(NamedTuple):
+    """The end of a request that failed. Exceptions do not travel: Ray would log their traces."""
+
+    kind: str
+    """Class name of the error in the engine; empty when there is no engine."""
+    message: str
+
+
+Frame = Spans | Answer | Failure
+
+
+class Description(NamedTuple):
+    """What the clients of a replica must know of its model."""
+
+    model: str
+    dtype: str
+    fills: bool
+    prompt_seconds: list[float]
+    pid: int
+    """Process id of the engine."""
+    queue_length: int
+    """Requests that are under way or wait."""

@@ -1,0 +1,61 @@
+"""What a deployment is made of: ``args`` of an application in a Serve config file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lsp_server.engine.key import EngineKey
+from lsp_server.errors import DeployError
+
+
+@dataclass(frozen=True, slots=True)
+class DeployOptions:
+    """The model, its replicas, and what each of them takes of a machine."""
+
+    model: str = ""
+    """Path of a GGUF file or a folder, the same on every node; empty: the embedded model."""
+    dtype: str = "auto"
+    device: str = "auto"
+    backend: str = "auto"
+    threads: int = 0
+    """Threads of a forward; 0: as many as are fastest on the node."""
+    replicas: int = 2
+    ingresses: int = 1
+    """Processes that check keys and speak HTTP."""
+    cpus: float = 1.0
+    """Cores that Ray sets aside for a replica."""
+    gpus: float = 0.0
+    """GPUs that Ray sets aside for a replica."""
+    keys: str = ""
+    """File of the keys, the same on every node."""
+    most_requests: int = 64
+    """Requests that a replica holds at once; its scheduler runs the most urgent."""
+    drain_seconds: float = 60.0
+    """How long a replica that is replaced may work on the requests it has."""
+
+    @classmethod
+    def of(cls, args: Mapping[str, Any]) -> DeployOptions:
+        """Raises DeployError for an unknown option, or one of the wrong type or size."""
+        known: dict[str, Any] = {field.name: field.default for field in fields(cls)}
+        for name, value in args.items():
+            if name not in known:
+                raise DeployError(f"unknown option {name!r}; there are {', '.join(known)}")
+            wanted = type(known[name])
+            taken = (int, float) if wanted is float else (wanted,)
+            if not isinstance(value, taken) or isinstance(value, bool):
+                raise DeployError(f"{name} is {value!r}; give a value of type {wanted.__name__}")
+            if wanted is not str and value < (1 if name in AT_LEAST_ONE else 0):
+                raise DeployError(f"{name} is {value!r}, which is too small")
+        return cls(**args)
+
+    @property
+    def engine(self) -> EngineKey:
+        """What every replica loads."""
+        return EngineKey(
+            self.model, self.dtype, self.device, self.threads, common=True, backend=self.backend
+        )
+
+
+AT_LEAST_ONE = ("replicas", "ingresses", "most_requests")

@@ -1,0 +1,39 @@
+"""Options of a deployment, and the sessions that requests belong to."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.errors import DeployError
+from lsp_server.ray_serve.options import DeployOptions
+from lsp_server.ray_serve.session import session_id
+
+
+def test_options_come_from_a_config_file():
+    options = DeployOptions.of({"model": "/models/a.gguf", "replicas": 3, "gpus": 1, "threads": 4})
+    assert (options.replicas, options.gpus) == (3, 1)
+    assert options.engine.model == "/models/a.gguf"
+    assert options.engine.threads == 4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"modell": "a"}, {"replicas": 0}, {"replicas": "2"}, {"cpus": -1}, {"threads": True}],
+)
+def test_a_wrong_option_is_named(args):
+    with pytest.raises(DeployError, match=next(iter(args))):
+        DeployOptions.of(args)
+
+
+def test_a_session_is_of_one_key_and_one_repository():
+    secret = b"s" * 32
+    session = session_id(secret, "team", "repository")
+    assert session == session_id(secret, "team", "repository")
+    others = [
+        session_id(secret, "team", "other"),
+        session_id(secret, "other", "repository"),
+        session_id(secret, "teamr", "epository"),
+        session_id(b"t" * 32, "team", "repository"),
+    ]
+    assert len({session, *others}) == 5
+    assert "team" not in session
