@@ -18,9 +18,10 @@ from accel.planning.profile_store import ProfileStore
 from accel.request import GenerationRequest
 from accel.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.session import Session
+from accel.text.families import Order
 from accel.text.fim_order import find_order
-from accel.text.prompts import Prompt, Snippet, fim_prompt
-from accel.text.special_tokens import Order
+from accel.text.other_files import Snippet
+from accel.text.prompts import Prompt, fim_prompt
 from accel.text.tokenizer import Tokenizer
 from accel.verification.verifier import expected_hits
 

@@ -175,7 +175,8 @@ def _state(condition: Condition) -> tuple[str, str]:
 
 def _hint(engine: EngineClient) -> str:
     """What the user should know of a model that works."""
-    return "" if engine.fills else NO_FILLING
+    about = f"about the model: {engine.notice}" if engine.notice else ""
+    return "; ".join(filter(None, ["" if engine.fills else NO_FILLING, about]))
 
 
 class StatusReporter:

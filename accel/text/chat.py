@@ -19,19 +19,12 @@ def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
     The template's own text may hold control tokens; the question is encoded apart from it, so
     that nothing in it can act as one. Raises UnsupportedPrompt when the template is broken.
     """
-    assert tokenizer.chat_template is not None, "the caller checks for a template"
-    variables = tuple(sorted(tokenizer.template_variables.items()))
     try:
-        rendered = render(tokenizer.chat_template, _PLACE, variables)
+        head, tail = template_parts(tokenizer)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template fails ({error}); use another model for edits"
         ) from error
-    head, found, tail = rendered.partition(_PLACE)
-    if not found:
-        raise UnsupportedPrompt(
-            "the model's chat template leaves the message out; use another model for edits"
-        )
     return np.concatenate(
         [
             tokenizer.encode_with_specials(head),
@@ -40,3 +33,14 @@ def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
             tokenizer.encode(answer),
         ]
     )
+
+
+def template_parts(tokenizer: Tokenizer) -> tuple[str, str]:
+    """What the template writes before a user's message and behind it. Raises TemplateFailed."""
+    assert tokenizer.chat_template is not None, "the caller checks for a template"
+    variables = tuple(sorted(tokenizer.template_variables.items()))
+    rendered = render(tokenizer.chat_template, _PLACE, variables)
+    head, found, tail = rendered.partition(_PLACE)
+    if not found:
+        raise TemplateFailed("it leaves the message out")
+    return head, tail

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from accel.draft_tree import TokenArray
+from accel.text.families import Order
 from accel.text.prompts import fim_prompt
-from accel.text.special_tokens import Order, edit_format, fill_format, orders
+from accel.text.special_tokens import edit_format, fill_format, orders
 from accel.text.tokenizer import Tokenizer
 
 _SAMPLES = [

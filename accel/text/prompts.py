@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -16,25 +15,13 @@ from accel.text.edit_rules.excerpts import Excerpt, excerpts
 from accel.text.edit_rules.markers import cut, cut_at, middle_place
 from accel.text.edit_rules.recognition import as_trained
 from accel.text.edit_rules.source_region import apply
+from accel.text.families import Order
 from accel.text.fences import fence_for
-from accel.text.special_tokens import (
-    EditFormat,
-    FillFormat,
-    Order,
-    edit_format,
-    file_separator,
-    fill_format,
-)
+from accel.text.other_files import NO_FILES, Snippet, laid_out
+from accel.text.special_tokens import EditFormat, FillFormat, edit_format, fill_format
 from accel.text.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
-
-
-class Snippet(Protocol):
-    """Text of another file."""
-
-    path: str
-    text: str
 
 
 @dataclass(slots=True)
@@ -57,6 +44,8 @@ class Prompt:
     """What the code becomes by rule, where the instruction leaves nothing open, for drafts."""
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """What an answer is expected to have behind the code, before it ends."""
+    stop_texts: tuple[str, ...] = ()
+    """Text that begins another file, where the vocabulary has no token for that."""
     fence: str = ""
     """When set, the answer is code up to the line of this fence, see ``fences.code_in``."""
 
@@ -71,6 +60,7 @@ def fim_prompt(
     suffix: str,
     *,
     path: str = "",
+    repository: str = "",
     snippets: Sequence[Snippet] = (),
     budget: int = 2048,
     snippet_budget: int | None = None,
@@ -79,6 +69,8 @@ def fim_prompt(
     """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens.
 
     ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others.
+    They stand where the model's family has other files (``families.FileForm``), under the name of
+    the ``repository`` where it was shown those.
 
     The prompt stops at a border between tokens: the rest of what is typed becomes
     ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
@@ -87,14 +79,16 @@ def fim_prompt(
     """
     form = fill_format(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
-    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
-    room = budget - len(head) - 3
+    files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
+    head = _joined(tokenizer.opening, files.before)
+    room = budget - len(head) - len(files.inside) - 3
     if room < 16:
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
     prefix, typed = back_off(tokenizer, prefix)
     after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
     alone = not suffix or form is None or order == Order.PREFIX_ALONE
     before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
+    before = _joined(files.inside, before)
     if form is not None and not alone:
         body = around_hole(tokenizer, form, order or form.order, before, after)
     elif len(head) + len(before) == 0:
@@ -102,15 +96,13 @@ def fim_prompt(
         body = before
     else:
         body = before
-    stops = tokenizer.special_tokens
-    if form is not None:
-        stops |= {form.prefix, form.suffix, *([] if form.middle is None else [form.middle])}
     return Prompt(
-        np.concatenate([head, body]).astype(np.int32),
-        stops,
+        _joined(head, body),
+        tokenizer.special_tokens | (frozenset() if form is None else form.ends),
         required_prefix=typed.encode(),
-        text=np.concatenate([head, before]).astype(np.int32),
+        text=_joined(head, before),
         suffix_tokens=after,
+        stop_texts=files.stop_texts,
     )
 
 
@@ -128,6 +120,7 @@ def fim_beginning(
     text: str,
     *,
     path: str = "",
+    repository: str = "",
     snippets: Sequence[Snippet] = (),
     budget: int = 2048,
     snippet_budget: int | None = None,
@@ -137,15 +130,15 @@ def fim_beginning(
     document from its start. Where the suffix stands first, it is that of a cursor at the start."""
     form = fill_format(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
-    head = np.concatenate([tokenizer.opening, _snippets(tokenizer, snippets, path, share)])
-    head = head.astype(np.int32)
-    room = max(budget - len(head) - 3, 0)
+    files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
+    head = _joined(tokenizer.opening, files.before)
+    room = max(budget - len(head) - len(files.inside) - 3, 0)
     kind = None if form is None else order or form.order
     if form is not None and kind not in (Order.PREFIX_ALONE, Order.PREFIX_FIRST):
         after = _first_lines(tokenizer, text, _suffix_share("", room))
-        body = around_hole(tokenizer, form, order or form.order, NOTHING, after)
+        body = around_hole(tokenizer, form, order or form.order, files.inside, after)
     else:
-        body = tokenizer.encode(text[: 8 * budget])[:room]
+        body = _joined(files.inside, tokenizer.encode(text[: 8 * budget])[:room])
         if form is not None and kind == Order.PREFIX_FIRST:
             body = _joined(form.prefix, body)
     return Beginning(_joined(head, body), len(head))
@@ -344,23 +337,6 @@ def _tail(tokenizer: Tokenizer, text: str, budget: int) -> str:
 
 def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
     return tokenizer.decode(_first_lines(tokenizer, text, budget)) if text and budget else ""
-
-
-def _snippets(
-    tokenizer: Tokenizer, snippets: Sequence[Snippet], path: str, budget: int
-) -> TokenArray:
-    """Other files and the name of this one, for vocabularies with a file separator."""
-    separator = file_separator(tokenizer)
-    if separator is None or not snippets:
-        return NOTHING
-    parts: list[int | TokenArray] = []
-    for snippet in snippets:
-        body = tokenizer.encode(f"{snippet.path}\n{snippet.text}")
-        budget -= len(body) + 1
-        if budget < 0:
-            break
-        parts += [separator, body]
-    return _joined(*parts, separator, tokenizer.encode(f"{path}\n")) if parts else NOTHING
 
 
 def _question(

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 
+from accel.text.families import FAMILIES, FileForm, Order, PromptFamily
 from accel.text.tokenizer import Tokenizer
-
-
-class Order(str, Enum):
-    """Where the suffix stands in a fill-in-the-middle prompt."""
-
-    SUFFIX_FIRST = "suffix_first"
-    """PRE SUF suffix MID prefix: typing only appends, so the KV cache stays."""
-    SUFFIX_PREFIX_MIDDLE = "suffix_prefix_middle"
-    """SUF suffix PRE prefix MID."""
-    MIDDLE_BEFORE_LINE = "middle_before_line"
-    """SUF suffix PRE lines MID line: ``markers.middle_place`` says where it is cut."""
-    PREFIX_FIRST = "prefix_first"
-    """PRE prefix SUF suffix MID."""
-    PREFIX_ALONE = "prefix_alone"
-    """prefix: for models too small to gain from what stands behind the hole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +17,12 @@ class FillFormat:
     middle: int | None
     order: Order
     """The order to use while nothing is known about the model."""
+    family: str = ""
+    """What models with such tokens are called."""
+    files: FileForm | None = None
+    """How a prompt holds other files, None where it holds none."""
+    ends: frozenset[int] = frozenset()
+    """Tokens that end what is written, the markers among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +36,68 @@ class EditFormat:
     """Stand around each place in the code that the instruction is about."""
 
 
-FILL_NAMES = [
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", Order.PREFIX_FIRST),
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", Order.PREFIX_FIRST),
-    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>", Order.PREFIX_FIRST),
-    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", Order.PREFIX_FIRST),
-    ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>", Order.PREFIX_FIRST),
-    ("<PRE>", "<SUF>", "<MID>", Order.PREFIX_FIRST),
-    ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", Order.SUFFIX_PREFIX_MIDDLE),
-    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", Order.PREFIX_FIRST),
-    ("[PREFIX]", "[SUFFIX]", None, Order.SUFFIX_PREFIX_MIDDLE),
-]
-"""What families call the tokens before the prefix, the suffix and the middle, and their order."""
 _EDIT_NAMES = ("<|edit_instruction|>", "<|edit_before|>", "<|edit_after|>")
 _PLACE_NAMES = ("<|reserved_0|>", "<|reserved_1|>")
-_FILE_NAMES = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
+_FILE_MARKS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
 def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
-    """The fill-in-the-middle tokens of a vocabulary, None when it has none."""
-    for prefix_name, suffix_name, middle_name, order in FILL_NAMES:
-        prefix, suffix = tokenizer.special(prefix_name), tokenizer.special(suffix_name)
-        middle = tokenizer.special(middle_name) if middle_name else None
-        if prefix is None or suffix is None or (middle_name and middle is None):
-            continue
-        # Models with our own edit tokens are trained for typing: what is typed is appended, so
-        # that the KV cache stays while the cursor is in a line.
-        own = edit_format(tokenizer) is not None
-        return FillFormat(prefix, suffix, middle, Order.MIDDLE_BEFORE_LINE if own else order)
+    """The fill-in-the-middle tokens of a vocabulary, None when it has none.
+
+    What the metadata of a model names goes before the names of the table.
+    """
+    found = _named_format(tokenizer) or _known_format(tokenizer)
+    # Models with our own edit tokens are trained for typing: what is typed is appended, so that
+    # the KV cache stays while the cursor is in a line. They read no name of a repository.
+    if found is not None and edit_format(tokenizer) is not None:
+        mark = found.files.mark if found.files is not None else ""
+        files = FileForm(mark) if mark else None
+        return replace(found, order=Order.MIDDLE_BEFORE_LINE, files=files)
+    return found
+
+
+def family_of(tokenizer: Tokenizer) -> PromptFamily | None:
+    """The first family of the table whose tokens a vocabulary has."""
+    for family in FAMILIES:
+        has = all(tokenizer.special(name) is not None for name in (*family.hole, *family.needs))
+        if has and all(tokenizer.special(name) is None for name in family.lacks):
+            return family
     return None
+
+
+def _known_format(tokenizer: Tokenizer) -> FillFormat | None:
+    family = family_of(tokenizer)
+    if family is None:
+        return None
+    prefix, suffix = tokenizer.special(family.prefix), tokenizer.special(family.suffix)
+    middle = tokenizer.special(family.middle) if family.middle else None
+    assert prefix is not None
+    assert suffix is not None
+    return FillFormat(
+        *(prefix, suffix, middle, family.order, family.name, family.files),
+        ends=_ends(tokenizer, (*family.hole, *family.ends)),
+    )
+
+
+def _named_format(tokenizer: Tokenizer) -> FillFormat | None:
+    """The tokens that metadata names, where there is one for each part of a hole. Order and files
+    are those of the family whose tokens they are."""
+    named = tokenizer.named_tokens
+    prefix, suffix, middle = (named.get(part) for part in ("prefix", "suffix", "middle"))
+    if prefix is None or suffix is None or middle is None:
+        return None
+    if not all(0 <= token < tokenizer.vocabulary_size for token in (prefix, suffix, middle)):
+        return None
+    known = _known_format(tokenizer)
+    if known is not None and (known.prefix, known.suffix) == (prefix, suffix):
+        return known
+    ends = frozenset({prefix, suffix, middle})
+    return FillFormat(prefix, suffix, middle, Order.PREFIX_FIRST, ends=ends)
+
+
+def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
+    found = (tokenizer.special(name) for name in names)
+    return frozenset(token for token in found if token is not None)
 
 
 def edit_format(tokenizer: Tokenizer) -> EditFormat | None:
@@ -87,10 +111,14 @@ def edit_format(tokenizer: Tokenizer) -> EditFormat | None:
     return EditFormat(instruction, before, after, places)
 
 
-def file_separator(tokenizer: Tokenizer) -> int | None:
-    """The token before the path of a file, None when the vocabulary has none."""
-    found = (tokenizer.special(name) for name in _FILE_NAMES)
-    return next((token for token in found if token is not None), None)
+def file_form(tokenizer: Tokenizer) -> FileForm | None:
+    """How prompts hold other files, None where a model knows no way."""
+    form = fill_format(tokenizer)
+    if form is not None:
+        return form.files
+    marks = (mark for mark in _FILE_MARKS if tokenizer.special(mark) is not None)
+    mark = next(marks, None)
+    return None if mark is None else FileForm(mark)
 
 
 def orders(form: FillFormat) -> list[Order]:

@@ -44,6 +44,9 @@ class Tokenizer:
         self._tokenizer.encode_special_tokens = True
         self._definition = definition
         self.template_variables: dict[str, str] = {}
+        self.named_tokens: dict[str, int] = {}
+        """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
+        they may lie outside of the vocabulary."""
         self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
         self._added = {token["id"]: token["content"] for token in parsed.get("added_tokens") or []}
         self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
@@ -88,6 +91,7 @@ class Tokenizer:
             value = config.get(name)
             text = value.get("content") if isinstance(value, dict) else value
             self.template_variables[name] = text or ""
+        self.named_tokens = dict(config.get("fim_tokens") or {})
         return self
 
     def encode(self, text: str) -> TokenArray:
@@ -122,6 +126,10 @@ class Tokenizer:
         """Id of the token spelt exactly ``name``, such as ``<|fim_prefix|>``; None without one."""
         token: int | None = self._tokenizer.token_to_id(name)
         return token
+
+    def is_named(self, token: int) -> bool:
+        """Whether a token stands for its whole name, and is no piece of ordinary text."""
+        return token in self._added
 
     @cached_property
     def opening(self) -> TokenArray:

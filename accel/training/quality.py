@@ -23,7 +23,7 @@ from accel.engine import Engine
 from accel.text.edit_rules.excerpts import AROUND
 from accel.text.edit_rules.recognition import as_trained
 from accel.text.edit_rules.source_region import apply
-from accel.text.special_tokens import Order
+from accel.text.families import Order
 from accel.training.corpus import SourceFile
 from accel.training.edits import EXACT_KINDS, EditExample, excerpts_of, make_edit
 from accel.training.errors import TrainingError

@@ -163,6 +163,7 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
     return CompletionJob(
         workspace=str(workspace),
         path=str(path.relative_to(workspace) if inside else path),
+        repository=workspace.name,
         prefix=_unix(text[:offset]),
         suffix=_unix(text[offset:]),
         max_tokens=args.max_tokens,

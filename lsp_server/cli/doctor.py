@@ -63,6 +63,7 @@ def examine(model: str | None) -> Iterator[Finding]:
         _llama_cpp,
         _chosen,
         lambda: _model(model),
+        lambda: _formats(model),
     ]
     for check in checks:
         try:
@@ -179,3 +180,23 @@ def _model(model: str | None) -> Finding:
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
     return Finding("model", f"{engine.name}, {engine.dtype}")
+
+
+def _formats(model: str | None) -> Finding:
+    """How the model is asked, and what is wrong with that."""
+    from accel.text.format_check import format_problems, template_problems
+    from accel.text.special_tokens import fill_format
+    from accel.text.tokenizer import Tokenizer
+    from lsp_server.engine.model_paths import tokenizer_folder
+    from lsp_server.errors import ModelUnavailable
+
+    try:
+        tokenizer = Tokenizer.from_folder(tokenizer_folder(model))
+    except ModelUnavailable:
+        return Finding("prompt formats", "not known, since the model cannot be opened")
+    form = fill_format(tokenizer)
+    filling = "from the left alone" if form is None else f"holes as {form.family or 'metadata'}"
+    edits = "edits by its chat template" if tokenizer.chat_template else "no chat template"
+    problems = list(dict.fromkeys([*format_problems(tokenizer), *template_problems(tokenizer)]))
+    found = "; ".join([f"{filling}, {edits}", *problems])
+    return Finding("prompt formats", found, "take another file of this model" if problems else "")

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import CacheHit, SuggestionCache
@@ -170,6 +171,7 @@ class CompletionProvider:
             prefix=windowed_prefix(ask.prefix),
             suffix=windowed_suffix(ask.suffix),
             language=ask.language,
+            repository=PurePath(ask.workspace).name,
             snippets=self._snippets(ask),
             context_tokens=self._settings().context_tokens,
             prompt_seconds=self._settings().context.prompt_seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 StopRule = Callable[[str], "int | None"]
 
@@ -28,6 +28,19 @@ def fence(mark: str) -> StopRule:
     from accel.text.fences import closing_place
 
     return lambda text: closing_place(text, mark)
+
+
+def before_other_files(rule: StopRule, marks: Sequence[str]) -> StopRule:
+    """``rule``, and a cut before text with which another file begins."""
+    if not marks:
+        return rule
+
+    def both(text: str) -> int | None:
+        places = [text.find(mark) for mark in marks]
+        found = [place for place in [*places, rule(text)] if place is not None and place >= 0]
+        return min(found, default=None)
+
+    return both
 
 
 def block(prefix: str) -> StopRule:

@@ -57,6 +57,8 @@ class EngineClient:
         """Whether the model reads the text after the cursor."""
         self.max_tokens = 0
         """Tokens that the model reads and writes at most, once it is ready."""
+        self.notice = ""
+        """What is wrong with its prompt formats."""
         self.prompt_length = PromptLength([])
         """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
@@ -334,6 +336,7 @@ class EngineClient:
             self.dtype = frame.get("dtype", self.dtype)
             self.fills = frame.get("fills", self.fills)
             self.max_tokens = frame.get("max_tokens", self.max_tokens)
+            self.notice = frame.get("notice", self.notice)
             self.prompt_length = PromptLength(
                 frame.get("prompt_seconds", self.prompt_length.seconds)
             )

@@ -24,6 +24,8 @@ class CompletionJob:
     prefix: str
     suffix: str
     language: str = ""
+    repository: str = ""
+    """Name of the workspace, which some models read before the paths of files."""
     snippets: list[ContextSnippet] = field(default_factory=list)
     """Open files of the client. What the index adds to them is chosen by the engine."""
     context_tokens: int = 0

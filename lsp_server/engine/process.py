@@ -235,7 +235,7 @@ class EngineService:
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
         key = ("complete", job.scope, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
-        request.stop_rule = rule
+        request.stop_rule = stopping.before_other_files(rule, prompt.stop_texts)
         result = yield from self._generate(key, request, job.plain, self._mixture)
         if self._learnt is not None:
             self._learnt.completed()
@@ -484,9 +484,20 @@ class EngineService:
             "tokenizer": engine.tokenizer.sha256,
             "fills": engine.fim_order is not None,
             "max_tokens": engine.max_positions,
+            "notice": self._notice(engine),
             "prompt_seconds": self._prompt_length.seconds,
             "workspaces": self.indexes.folders,
         }
+
+    def _notice(self, engine: Engine) -> str:
+        """What is wrong with the model's prompt formats; empty where nothing is."""
+        from accel.text.families import Order
+        from accel.text.format_check import format_problems
+
+        problems = format_problems(engine.tokenizer)
+        if engine.fim_order is Order.PREFIX_ALONE and engine.name != "embedded":
+            problems.append("in a trial the text after the cursor did not help it: it is left out")
+        return "; ".join(problems)
 
     def interrupt(self) -> None:
         """Have the job that is decoded now ask whether it goes on. For other threads."""

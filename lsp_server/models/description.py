@@ -14,7 +14,7 @@ from accel.errors import ModelError
 from accel.model_folder import check_folder
 from accel.models.gguf.file import GgufFile, is_gguf, parts_of
 from accel.models.gguf.metadata import Metadata, StringArray
-from accel.text.special_tokens import FILL_NAMES
+from accel.text.families import FAMILIES
 from accel.weights_file import read_header
 
 _MARKED = 1 << 18
@@ -94,8 +94,7 @@ def _fills(about: Metadata) -> bool:
 
 def _has_fill_names(data: bytes) -> bool:
     """Whether the names of some family's fill-in-the-middle tokens stand in a vocabulary."""
-    families = ([name for name in names if name] for *names, _order in FILL_NAMES)
-    return any(all(name.encode() in data for name in names) for names in families)
+    return any(all(name.encode() in data for name in family.hole) for family in FAMILIES)
 
 
 def _abilities(fills: bool, template: str | None, name: str) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from tiny_models import byte_tokenizer
 
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.models.hf_loading import DEFAULT_MODEL
+from accel.text.families import Order
 from accel.text.prompts import back_off, edit_prompt, fim_prompt
-from accel.text.special_tokens import Order, fill_format
+from accel.text.special_tokens import fill_format
 from accel.text.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from accel.text.special_tokens import Order
+from accel.text.families import Order
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.process import EngineService
 

@@ -33,6 +33,7 @@ def _make(folder: Path, vocabulary: Vocabulary, path: Path) -> None:
         "eos_token": vocabulary.text_of(vocabulary.end),
         "unk_token": vocabulary.text_of(vocabulary.unknown),
         "chat_template": vocabulary.chat_template,
+        "fim_tokens": vocabulary.fim_tokens,
     }
     definition = tokenizer_json(vocabulary, path)
     try:

@@ -42,10 +42,19 @@ _ENDS = frozenset(
         "<repo_name>",
         "<|file_sep|>",
         "<file_sep>",
+        "<|file_separator|>",
+        "<filename>",
+        "<[end▁of▁sentence]>",
     }
 )
 """Control tokens after which a completion is over, whatever a file names as its end: models write
 them behind a turn, a document or a file."""
+
+_FIM_KEYS = {
+    "prefix": ("fim_pre", "prefix"),
+    "suffix": ("fim_suf", "suffix"),
+    "middle": ("fim_mid", "middle"),
+}
 
 
 class TokenType(IntEnum):
@@ -89,6 +98,8 @@ class Vocabulary:
     end_tokens: frozenset[int]
     """All tokens that end a text."""
     chat_template: str | None
+    fim_tokens: dict[str, int]
+    """What the file names for ``prefix``, ``suffix`` and ``middle`` of a hole, unchecked."""
 
     def text_of(self, token: int | None) -> str:
         """The text of a token, nothing for None."""
@@ -141,7 +152,19 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         end=token("eos"),
         end_tokens=frozenset(end for end in ends if end is not None),
         chat_template=metadata.text("tokenizer.chat_template"),
+        fim_tokens=_fim_tokens(metadata),
     )
+
+
+def _fim_tokens(metadata: Metadata) -> dict[str, int]:
+    """Newer files have the first name of a key, older ones the second."""
+    found = {}
+    for part, names in _FIM_KEYS.items():
+        values = (metadata.value(f"{_PREFIX}{name}_token_id") for name in names)
+        known = [value for value in values if isinstance(value, int) and value >= 0]
+        if known:
+            found[part] = known[0]
+    return found
 
 
 def _pre_tokenizer(metadata: Metadata) -> PreTokenizer:

@@ -1,0 +1,95 @@
+"""What is wrong with the prompt formats of a model, said before its suggestions are odd."""
+
+from __future__ import annotations
+
+import re
+
+from accel.text.chat import template_parts
+from accel.text.families import FAMILIES, PromptFamily
+from accel.text.special_tokens import family_of, fill_format
+from accel.text.template import TemplateFailed
+from accel.text.tokenizer import Tokenizer
+
+_CONTROL_NAME = re.compile(r"<\|[\w-]{1,40}\|>|<｜[\w▁]{1,40}｜>")
+"""How families spell control tokens; ``<|user|>`` is one, ``### Instruction:`` is text."""
+
+
+def format_problems(tokenizer: Tokenizer) -> list[str]:
+    """Sentences about tokens of fill-in-the-middle and of the chat template, none for a sound
+    model. The template is read and not rendered."""
+    return [*_fill_problems(tokenizer), *_unknown_names(tokenizer, tokenizer.chat_template or "")]
+
+
+def template_problems(tokenizer: Tokenizer) -> list[str]:
+    """The same of the template as it is rendered around a message: it may fail or leave that out.
+    Starts a process."""
+    if tokenizer.chat_template is None:
+        return []
+    try:
+        head, tail = template_parts(tokenizer)
+    except TemplateFailed as error:
+        return [f"its chat template cannot be used: {error}"]
+    return _unknown_names(tokenizer, head + tail)
+
+
+def _fill_problems(tokenizer: Tokenizer) -> list[str]:
+    problems = []
+    for part, token in tokenizer.named_tokens.items():
+        if not 0 <= token < tokenizer.vocabulary_size:
+            problems.append(
+                f"its metadata names token {token} for the {part} of a hole, and its vocabulary "
+                f"has {tokenizer.vocabulary_size}"
+            )
+        elif not tokenizer.is_named(token):
+            problems.append(_ordinary(f"{_spelt(tokenizer, token)} (token {token})"))
+    form = fill_format(tokenizer)
+    if form is None:
+        return [*problems, *_incomplete(tokenizer)]
+    family = family_of(tokenizer)
+    if family is not None and not tokenizer.named_tokens:
+        ids = ((name, tokenizer.special(name)) for name in family.hole)
+        problems += [
+            _ordinary(name)
+            for name, token in ids
+            if token is not None and not tokenizer.is_named(token)
+        ]
+    return problems
+
+
+def _ordinary(name: str) -> str:
+    return (
+        f"{name} asks for a hole to be filled and is ordinary text in its vocabulary: the file was "
+        "probably converted wrongly"
+    )
+
+
+def _incomplete(tokenizer: Tokenizer) -> list[str]:
+    """The family of which a vocabulary has some tokens of a hole, and lacks others."""
+
+    def lacking(family: PromptFamily) -> list[str]:
+        return [name for name in family.hole if tokenizer.special(name) is None]
+
+    begun = [family for family in FAMILIES if len(lacking(family)) < len(family.hole)]
+    if not begun:
+        return []
+    nearest = min(begun, key=lambda family: len(lacking(family)))
+    has = [name for name in nearest.hole if name not in lacking(nearest)]
+    return [
+        f"it has {' and '.join(has)} and lacks {' and '.join(lacking(nearest))}: it cannot fill "
+        "in the middle"
+    ]
+
+
+def _unknown_names(tokenizer: Tokenizer, text: str) -> list[str]:
+    names = dict.fromkeys(_CONTROL_NAME.findall(text))
+    unknown = [name for name in names if tokenizer.special(name) is None]
+    if not unknown:
+        return []
+    return [
+        f"its chat template writes {', '.join(unknown[:4])}, of which its vocabulary has no token: "
+        "the template may be another model's"
+    ]
+
+
+def _spelt(tokenizer: Tokenizer, token: int) -> str:
+    return repr(tokenizer.decode([token]))

@@ -1,0 +1,82 @@
+"""Other files in a prompt, where a model's family has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.text.families import FileForm, Place
+from accel.text.special_tokens import file_form
+from accel.text.tokenizer import Tokenizer
+
+
+class Snippet(Protocol):
+    """Text of another file."""
+
+    path: str
+    text: str
+
+
+def _nothing() -> TokenArray:
+    return np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFiles:
+    """Tokens ``before`` the markers of a hole, and those ``inside``, behind the prefix marker.
+    int32 both. ``stop_texts``: text that begins another file, where no token does."""
+
+    before: TokenArray = field(default_factory=_nothing)
+    inside: TokenArray = field(default_factory=_nothing)
+    stop_texts: tuple[str, ...] = ()
+
+
+NO_FILES = OtherFiles()
+
+
+def laid_out(
+    tokenizer: Tokenizer, snippets: Sequence[Snippet], path: str, repository: str, budget: int
+) -> OtherFiles:
+    """As many of the snippets as fit into ``budget`` tokens, the first before others, and the path
+    of this file. Nothing where none fits, or where the model knows no way."""
+    form = file_form(tokenizer)
+    if form is None:
+        return NO_FILES
+    parts: list[TokenArray] = []
+    for snippet in snippets:
+        text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
+        part = _file(tokenizer, form, f"{snippet.path}\n{text}{form.between}")
+        budget -= len(part)
+        if budget < 0:
+            break
+        parts.append(part)
+    if not parts:
+        return NO_FILES
+    name = _repository(tokenizer, form, repository)
+    stops = () if tokenizer.special(form.mark) is not None else (f"\n{form.mark}",)
+    if form.place is Place.PATH_INSIDE:
+        # The mark of this file stands before the markers, its path behind them.
+        before = np.concatenate([name, *parts, _file(tokenizer, form, "")])
+        return OtherFiles(before, tokenizer.encode(f"{path}\n"), stops)
+    whole = np.concatenate([name, *parts, _file(tokenizer, form, f"{path}\n")])
+    if form.place is Place.INSIDE:
+        return OtherFiles(_nothing(), whole, stops)
+    return OtherFiles(whole, _nothing(), stops)
+
+
+def _file(tokenizer: Tokenizer, form: FileForm, rest: str) -> TokenArray:
+    mark = tokenizer.special(form.mark)
+    if mark is None:
+        return tokenizer.encode(form.mark + rest)
+    return np.concatenate([np.array([mark], np.int32), tokenizer.encode(rest)])
+
+
+def _repository(tokenizer: Tokenizer, form: FileForm, name: str) -> TokenArray:
+    mark = tokenizer.special(form.repository) if form.repository and name else None
+    if mark is None:
+        return _nothing()
+    return np.concatenate([np.array([mark], np.int32), tokenizer.encode(name + form.behind_name)])

@@ -1,0 +1,317 @@
+"""Prompts of every family: exact token ids, from small vocabularies with its special tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gguf_writer import write_gguf
+from small_vocabularies import CONTROL, LETTERS, NORMAL
+from tiny_models import byte_tokenizer
+
+from accel.text.families import FAMILIES
+from accel.text.format_check import format_problems, template_problems
+from accel.text.prompts import fim_beginning, fim_prompt
+from accel.text.special_tokens import fill_format
+from accel.text.tokenizer import Tokenizer
+
+QWEN = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
+STARCODER = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
+SEED = ["<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"]
+
+
+@dataclass
+class Snippet:
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """Special tokens of a vocabulary, of which the first has the id 256; prompts for ``p`` before
+    and ``s`` behind the hole in ``c.py``, alone and with ``b.py``, in which ``B`` stands."""
+
+    family: str
+    specials: list[str]
+    alone: list[int | str]
+    files: list[int | str]
+    ends: list[str]
+    """Names of tokens that end what is written."""
+    stop_texts: tuple[str, ...] = ()
+
+
+CASES = [
+    Case(
+        "Qwen2.5-Coder",
+        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
+        [257, "p", 258, "s", 259],
+        [261, "repo\n", 262, "b.py\nB\n", 262, "c.py\n", 257, "p", 258, "s", 259],
+        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
+    ),
+    Case(
+        "CodeGemma",
+        [*QWEN, "<|file_separator|>", "<eos>"],
+        [256, "p", 257, "s", 258],
+        [259, "b.py\nB\n", 259, "c.py\n", 256, "p", 257, "s", 258],
+        [*QWEN, "<|file_separator|>", "<eos>"],
+    ),
+    Case(
+        "Granite",
+        ["<|end_of_text|>", *QWEN, "<|fim_pad|>", "<|filename|>", "<|reponame|>"],
+        [257, "p", 258, "s", 259],
+        [257, "p", 258, "s", 259],
+        ["<|end_of_text|>", *QWEN, "<|fim_pad|>"],
+    ),
+    Case(
+        "StarCoder2",
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<repo_name>", "<file_sep>", "<gh_stars>"],
+        [257, "p", 258, "s", 259],
+        [261, "repo", 262, "b.py\nB\n", 262, 257, "c.py\np", 258, "s", 259],
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<repo_name>", "<file_sep>"],
+    ),
+    Case(
+        "StarCoder",
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<gh_stars>", "<reponame>"],
+        [257, "p", 258, "s", 259],
+        [263, "repo", 261, "b.py\nB\n", 261, "c.py\n", 257, "p", 258, "s", 259],
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
+    ),
+    Case(
+        "Mellum",
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
+        [258, "s", 257, "p", 259],
+        [261, "b.py\nB\n", 261, "c.py\n", 258, "s", 257, "p", 259],
+        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
+    ),
+    Case(
+        "Stable Code",
+        ["<|endoftext|>", *STARCODER, "<fim_pad>"],
+        [257, "p", 258, "s", 259],
+        [257, "p", 258, "s", 259],
+        ["<|endoftext|>", *STARCODER, "<fim_pad>"],
+    ),
+    Case(
+        "DeepSeek-Coder",
+        ["<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
+        [257, "p", 258, "s", 259],
+        [257, "p", 258, "s", 259],
+        ["<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
+    ),
+    Case(
+        "CodeLlama",
+        ["▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>"],
+        [256, "p", 257, "s", 258],
+        [256, "p", 257, "s", 258],
+        ["▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>"],
+    ),
+    Case(
+        "Seed-Coder",
+        ["<[begin▁of▁sentence]>", "<[end▁of▁sentence]>", *SEED],
+        [259, "s", 258, "p", 260],
+        [259, "s", 258, "<filename>b.py\nB\n\n<filename>c.py\np", 260],
+        ["<[end▁of▁sentence]>", *SEED],
+        ("\n<filename>",),
+    ),
+    Case(
+        "GLM-4",
+        ["<|endoftext|>", "<|code_prefix|>", "<|code_middle|>", "<|code_suffix|>"],
+        [257, "p", 259, "s", 258],
+        [257, "p", 259, "s", 258],
+        ["<|endoftext|>", "<|code_prefix|>", "<|code_middle|>", "<|code_suffix|>"],
+    ),
+    Case(
+        "Codestral",
+        ["<s>", "</s>", "[PREFIX]", "[SUFFIX]", "[MIDDLE]"],
+        [259, "s", 258, "p"],
+        [259, "s", 258, "+++++ b.py\nB\n\n+++++ c.py\np"],
+        ["</s>", "[PREFIX]", "[SUFFIX]"],
+        ("\n+++++ ",),
+    ),
+]
+GOLDEN: dict[str, tuple[str, str]] = {
+    "Qwen2.5-Coder": (
+        "257 79 258 82 259",
+        "261 81 68 79 78 198 262 65 13 79 88 198 33 198 262 66 13 79 88 198 257 79 258 82 259",
+    ),
+    "CodeGemma": (
+        "256 79 257 82 258",
+        "259 65 13 79 88 198 33 198 259 66 13 79 88 198 256 79 257 82 258",
+    ),
+    "Granite": (
+        "257 79 258 82 259",
+        "257 79 258 82 259",
+    ),
+    "StarCoder2": (
+        "257 79 258 82 259",
+        "261 81 68 79 78 262 65 13 79 88 198 33 198 262 257 66 13 79 88 198 79 258 82 259",
+    ),
+    "StarCoder": (
+        "257 79 258 82 259",
+        "263 81 68 79 78 261 65 13 79 88 198 33 198 261 66 13 79 88 198 257 79 258 82 259",
+    ),
+    "Mellum": (
+        "258 82 257 79 259",
+        "261 65 13 79 88 198 33 198 261 66 13 79 88 198 258 82 257 79 259",
+    ),
+    "Stable Code": (
+        "257 79 258 82 259",
+        "257 79 258 82 259",
+    ),
+    "DeepSeek-Coder": (
+        "257 79 258 82 259",
+        "257 79 258 82 259",
+    ),
+    "CodeLlama": (
+        "256 79 257 82 258",
+        "256 79 257 82 258",
+    ),
+    "Seed-Coder": (
+        "259 82 258 79 260",
+        "259 82 258 27 69 72 75 68 77 64 76 68 29 65 13 79 88 198 33 198 198 27 69 72 75 68 "
+        "77 64 76 68 29 66 13 79 88 198 79 260",
+    ),
+    "GLM-4": (
+        "257 79 259 82 258",
+        "257 79 259 82 258",
+    ),
+    "Codestral": (
+        "259 82 258 79",
+        "259 82 258 10 10 10 10 10 220 65 13 79 88 198 33 198 198 10 10 10 10 10 220 66 13 79 "
+        "88 198 79",
+    ),
+}
+"""The same in ids alone: letters are tokens in the order of the byte alphabet."""
+
+
+def ids(tokenizer: Tokenizer, parts: list[int | str]) -> list[int]:
+    found: list[int] = []
+    for part in parts:
+        found += [part] if isinstance(part, int) else tokenizer.encode(part).tolist()
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.family)
+def test_the_prompts_of_a_family_are_those_that_it_was_trained_on(case: Case) -> None:
+    tokenizer = Tokenizer(byte_tokenizer(specials=case.specials))
+    alone, files = (list(map(int, written.split())) for written in GOLDEN[case.family])
+    assert (ids(tokenizer, case.alone), ids(tokenizer, case.files)) == (alone, files)
+    form = fill_format(tokenizer)
+    assert form is not None
+    assert form.family == case.family
+    assert fim_prompt(tokenizer, "p", "s", path="c.py").tokens.tolist() == alone
+    prompt = fim_prompt(
+        *(tokenizer, "p", "s"), path="c.py", repository="repo", snippets=[Snippet("b.py", "B")]
+    )
+    assert prompt.tokens.tolist() == files
+    assert prompt.stop_texts == case.stop_texts
+    assert prompt.stop_tokens >= {tokenizer.special(name) for name in case.ends}
+    assert format_problems(tokenizer) == []
+
+
+def test_every_family_of_the_table_has_a_case() -> None:
+    assert {family.name for family in FAMILIES} - {case.family for case in CASES} == {"SantaCoder"}
+    assert set(GOLDEN) == {case.family for case in CASES}
+
+
+PREFIX_FIRST = [case for case in CASES if isinstance(case.alone[1], str) and case.alone[1] == "p"]
+
+
+@pytest.mark.parametrize("case", PREFIX_FIRST, ids=lambda case: case.family)
+def test_a_file_that_is_opened_begins_its_prompt_as_a_completion_does(case: Case) -> None:
+    tokenizer = Tokenizer(byte_tokenizer(specials=case.specials))
+    options: Any = {"path": "c.py", "repository": "repo", "snippets": [Snippet("b.py", "B")]}
+    beginning = fim_beginning(tokenizer, "p = 1", **options).tokens.tolist()
+    prompt = fim_prompt(tokenizer, "p = 1", "s", **options).tokens.tolist()
+    assert prompt[: len(beginning) - 1] == beginning[:-1], "but for the word that is typed"
+
+
+# What metadata says
+
+
+def gguf(path: Path, names: list[str], control: int = CONTROL, **keys: Any) -> Tokenizer:
+    """The tokenizer of a GGUF file, in which the bytes stand behind the ``names``."""
+    metadata = {
+        "general.architecture": "llama",
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "qwen2",
+        "tokenizer.ggml.tokens": ["<|endoftext|>", *names, *LETTERS],
+        "tokenizer.ggml.token_type": [CONTROL] + [control] * len(names) + [NORMAL] * 256,
+        "tokenizer.ggml.merges": [],
+        "tokenizer.ggml.eos_token_id": 0,
+    }
+    metadata |= {f"tokenizer.ggml.{key}_token_id": value for key, value in keys.items()}
+    if template := metadata.pop("tokenizer.ggml.template_token_id", None):
+        metadata["tokenizer.chat_template"] = template
+    return Tokenizer.from_folder(write_gguf(path / "m.gguf", metadata, {}))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_tokens_that_metadata_names_are_used_whatever_their_names(tmp_path: Path) -> None:
+    names = ["<A>", "<B>", "<C>"]
+    for keys in (
+        {"fim_pre": 1, "fim_suf": 3, "fim_mid": 2},
+        {"prefix": 1, "suffix": 3, "middle": 2},
+    ):
+        tokenizer = gguf(tmp_path, names, **keys)
+        p, s = ids(tokenizer, ["p", "s"])
+        prompt = fim_prompt(tokenizer, "p", "s")
+        assert prompt.tokens.tolist() == [1, p, 3, s, 2]
+        assert prompt.stop_tokens >= {1, 2, 3}
+        assert format_problems(tokenizer) == []
+
+
+def test_tokens_that_metadata_and_the_table_know_have_the_tables_order(tmp_path: Path) -> None:
+    tokenizer = gguf(tmp_path, SEED, fim_pre=1, fim_suf=2, fim_mid=3)
+    p, s = ids(tokenizer, ["p", "s"])
+    assert fim_prompt(tokenizer, "p", "s").tokens.tolist() == [2, s, 1, p, 3]
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "keys", "problem"),
+    [
+        (QWEN, NORMAL, {}, "<|fim_prefix|> asks for a hole to be filled and is ordinary text"),
+        (QWEN, NORMAL, {"fim_pre": 1}, "(token 1) asks for a hole"),
+        (QWEN, CONTROL, {"fim_mid": 9999}, "names token 9999 for the middle of a hole"),
+        (QWEN[:2], CONTROL, {}, "and lacks <|fim_middle|>: it cannot fill in the middle"),
+        ([], CONTROL, {"template": "<|im_start|>{{ x }}"}, "writes <|im_start|>, of which"),
+    ],
+)
+def test_a_wrong_format_is_said(
+    names: list[str], kind: int, keys: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    problems = format_problems(gguf(tmp_path, names, kind, **keys))
+    assert any(problem in said for said in problems), problems
+
+
+def test_tokens_that_are_ordinary_text_are_used_all_the_same(tmp_path: Path) -> None:
+    tokenizer = gguf(tmp_path, [*QWEN, "<|file_sep|>"], NORMAL)
+    p, s = ids(tokenizer, ["p", "s"])
+    prompt = fim_prompt(tokenizer, "p", "s")
+    assert prompt.tokens.tolist() == [1, p, 2, s, 3]
+    assert prompt.stop_tokens >= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ raise_exception('no') }}", "cannot be used: no"),
+        ("nothing", "it leaves the message out"),
+        ("{% set a = '<|im' %}{{ a }}_start|>{{ messages[0].content }}", "writes <|im_start|>"),
+    ],
+)
+def test_a_chat_template_is_tried(template: str, problem: str, tmp_path: Path) -> None:
+    (said,) = template_problems(gguf(tmp_path, [], template=template))
+    assert problem in said
+
+
+def test_a_sound_chat_template_is_no_problem(tmp_path: Path) -> None:
+    template = "<|endoftext|>{{ messages[0].content }}<|endoftext|>"
+    tokenizer = gguf(tmp_path, QWEN, template=template)
+    assert format_problems(tokenizer) == template_problems(tokenizer) == []
+    assert template_problems(gguf(tmp_path, QWEN)) == []
