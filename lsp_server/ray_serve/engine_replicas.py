@@ -18,7 +18,13 @@ from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineFailed, EngineUnavailable
-from lsp_server.ray_serve.frames import Answer, Description, Failure, Frame, Spans
+from lsp_server.ray_serve.frames import (
+    FailureFrame,
+    FinalFrame,
+    ReplicaFrame,
+    ReplicaState,
+    SpansFrame,
+)
 from lsp_server.ray_serve.session import session_id
 
 logger = logging.getLogger(__name__)
@@ -75,7 +81,7 @@ class EngineReplicas:
                 self.state, self.message = "loading", "no replica answers"
 
     async def _describe(self) -> None:
-        told: Description = await self._handle.describe.remote()
+        told: ReplicaState = await self._handle.describe.remote()
         self.model, self.dtype, self.fills = told.model, told.dtype, told.fills
         self.prompt_length = PromptLength(told.prompt_seconds)
         self.state, self.message = "ready", ""
@@ -168,17 +174,17 @@ class EngineReplicas:
 
 
 async def _read(
-    frames: DeploymentResponseGenerator[Frame], call: Call, sent: list[Span]
+    frames: DeploymentResponseGenerator[ReplicaFrame], call: Call, sent: list[Span]
 ) -> JobResult | None:
     async for frame in frames:
-        if isinstance(frame, Spans):
+        if isinstance(frame, SpansFrame):
             sent += frame.spans
             if call.on_spans is not None:
                 call.on_spans(frame.spans)
-        elif isinstance(frame, Answer):
+        elif isinstance(frame, FinalFrame):
             return frame.result
         else:
-            assert isinstance(frame, Failure)
+            assert isinstance(frame, FailureFrame)
             if frame.kind:
                 raise EngineFailed(frame.message, frame.kind)
             raise EngineUnavailable(frame.message)

@@ -7,19 +7,19 @@ from typing import NamedTuple
 from lsp_server.engine.jobs import JobResult, Span
 
 
-class Spans(NamedTuple):
+class SpansFrame(NamedTuple):
     """Text that was generated since the last frame."""
 
     spans: list[Span]
 
 
-class Answer(NamedTuple):
+class FinalFrame(NamedTuple):
     """The end of a request; ``result`` is None for a prompt that was only computed."""
 
     result: JobResult | None
 
 
-class Failure(NamedTuple):
+class FailureFrame(NamedTuple):
     """The end of a request that failed. Exceptions do not travel: Ray would log their traces."""
 
     kind: str
@@ -27,10 +27,10 @@ class Failure(NamedTuple):
     message: str
 
 
-Frame = Spans | Answer | Failure
+ReplicaFrame = SpansFrame | FinalFrame | FailureFrame
 
 
-class Description(NamedTuple):
+class ReplicaState(NamedTuple):
     """What the clients of a replica must know of its model."""
 
     model: str

@@ -10,9 +10,16 @@ from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
 from lsp_server.engine.key import EngineKey
 from lsp_server.errors import EngineFailed, EngineUnavailable, RedraftError
-from lsp_server.ray_serve.frames import Answer, Description, Failure, Frame, Spans
+from lsp_server.ray_serve.frames import (
+    FailureFrame,
+    FinalFrame,
+    ReplicaFrame,
+    ReplicaState,
+    SpansFrame,
+)
 
 Job = CompletionJob | EditJob
+Frames = AsyncIterator[ReplicaFrame]
 
 
 class EngineReplica:
@@ -43,10 +50,10 @@ class EngineReplica:
         if self._engine.refused:
             raise EngineUnavailable(self._engine.refused)
 
-    async def describe(self) -> Description:
+    async def describe(self) -> ReplicaState:
         """The model and what is under way."""
         engine = self._engine
-        return Description(
+        return ReplicaState(
             engine.model,
             engine.dtype,
             engine.fills,
@@ -55,25 +62,25 @@ class EngineReplica:
             engine.queue_length,
         )
 
-    async def complete(self, job: CompletionJob, client: str, urgency: int) -> AsyncIterator[Frame]:
+    async def complete(self, job: CompletionJob, client: str, urgency: int) -> Frames:
         """The frames of a completion. A cancel of the stream ends the forward."""
-        frames: asyncio.Queue[Frame] = asyncio.Queue()
+        frames: asyncio.Queue[ReplicaFrame] = asyncio.Queue()
         call = self._engine.complete(
-            job, client, lambda spans: frames.put_nowait(Spans(spans)), urgency
+            job, client, lambda spans: frames.put_nowait(SpansFrame(spans)), urgency
         )
         async for frame in _frames(call, frames):
             yield frame
 
-    async def edit(self, job: EditJob, client: str, urgency: int) -> AsyncIterator[Frame]:
+    async def edit(self, job: EditJob, client: str, urgency: int) -> Frames:
         """The frames of an edit. A cancel of the stream ends the forward."""
-        frames: asyncio.Queue[Frame] = asyncio.Queue()
+        frames: asyncio.Queue[ReplicaFrame] = asyncio.Queue()
         call = self._engine.edit(
-            job, client, lambda spans: frames.put_nowait(Spans(spans)), urgency
+            job, client, lambda spans: frames.put_nowait(SpansFrame(spans)), urgency
         )
         async for frame in _frames(call, frames):
             yield frame
 
-    async def prefill(self, job: Job, client: str, urgency: int) -> AsyncIterator[Frame]:
+    async def prefill(self, job: Job, client: str, urgency: int) -> Frames:
         """Compute a prompt; the one frame is its end."""
         async for frame in _frames(self._engine.prefill(job, client, urgency), asyncio.Queue()):
             yield frame
@@ -84,11 +91,11 @@ class EngineReplica:
             await self._engine.close()
 
 
-async def _frames(call: Call, frames: asyncio.Queue[Frame]) -> AsyncIterator[Frame]:
+async def _frames(call: Call, frames: asyncio.Queue[ReplicaFrame]) -> Frames:
     """What ``frames`` gets while a call is under way, then its end. Left early, the call ends."""
     call.future.add_done_callback(lambda future: frames.put_nowait(_end(future)))
     try:
-        while isinstance(frame := await frames.get(), Spans):
+        while isinstance(frame := await frames.get(), SpansFrame):
             yield frame
         yield frame
     finally:
@@ -96,12 +103,12 @@ async def _frames(call: Call, frames: asyncio.Queue[Frame]) -> AsyncIterator[Fra
             call.cancel()
 
 
-def _end(future: asyncio.Future[object]) -> Frame:
+def _end(future: asyncio.Future[object]) -> ReplicaFrame:
     error = future.exception()
     if error is None:
         result = future.result()
-        return Answer(result if isinstance(result, JobResult) else None)
+        return FinalFrame(result if isinstance(result, JobResult) else None)
     if isinstance(error, EngineFailed):
-        return Failure(error.kind, str(error))
+        return FailureFrame(error.kind, str(error))
     assert isinstance(error, RedraftError), error
-    return Failure("", str(error))
+    return FailureFrame("", str(error))
