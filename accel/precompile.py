@@ -14,6 +14,7 @@ from typing import Any
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
 from accel.models.cpu import forward
+from accel.models.device import is_on_cpu
 from accel.native.numba_cache import is_kept
 
 
@@ -33,7 +34,9 @@ def missing_parts(model: str | Path | None, device: str) -> list[str]:
 
 
 def _is_cpu(device: str) -> bool:
-    # What torch does not read is opened without it.
+    if is_on_cpu(device):
+        return True
+    # Its import takes most of a start.
     from accel.models.torch_registry import device_of
 
     return device_of(device).type == "cpu"
@@ -43,17 +46,13 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     import numpy as np
 
     from accel.engine import Engine
-    from accel.models.cpu.llama import CompiledLlama
-    from accel.models.safetensors_llama import read_llama
-    from accel.models.torch_names import DTYPES
+    from accel.models.cpu.safetensors_model import open_folder
     from accel.planning.cost_model import ForwardCosts
     from accel.planning.planner import Planner
     from accel.text.tokenizer import Tokenizer
 
-    module = read_llama(folder, DTYPES[dtype])
-    assert module is not None, "another model than the embedded one"
-    model = CompiledLlama.from_module(module)
-    assert model is not None, "a model without a compiled forward"
+    model = open_folder(folder, dtype)
+    assert model is not None, "another model than the embedded one"
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     tokenizer = Tokenizer.from_folder(folder)
     Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()

@@ -100,6 +100,13 @@ def read_header(file: Path) -> dict[str, WeightsEntry]:
     return tensors
 
 
+def first_byte(file: Path) -> int:
+    """Where the tensors of a safetensors file begin."""
+    with file.open("rb") as stream:
+        length: int = struct.unpack("<Q", stream.read(LENGTH_BYTES))[0]
+    return LENGTH_BYTES + length
+
+
 def _check_kind(file: Path, start: bytes) -> None:
     check_not_stand_in(file, start)
     kind = kind_of(start)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import platform
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,10 +12,12 @@ from accel.models.autotune import INT8, RunSettings, may_use_more, profile
 from accel.models.base import Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
+from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.check import is_known
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
+from accel.models.known_folder import open_known
 from accel.models.llama_cpp.library import is_installed
 from accel.models.room import check_room
 from accel.planning.cost_model import ForwardCosts
@@ -68,20 +67,23 @@ def open_backend(
     folder = find_folder(path, download=download)
     check_folder(folder, backend)
     tokenizer = Tokenizer.from_folder(folder)
-    is_on_cpu = device == "cpu" or (device == "auto" and not _may_have_accelerator())
+    on_cpu = is_on_cpu(device)
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
     if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
         from accel.models.llama_cpp.opening import FORM, open_by_llama_cpp
 
         opened, settings, costs, store = open_by_llama_cpp(folder, threads=threads, device=device)
         return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
-    if is_on_cpu and path is not None:
+    if on_cpu and path is not None:
         check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype)
-    if is_on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
+    if on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, form = open_file(folder), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads))
         costs = profile(model, settings, store)
+    elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads)) is not None:
+        model, settings, costs, store = known
+        form = "compiled"
     else:
         from accel.models.torch_registry import open_by_torch
 
@@ -98,14 +100,3 @@ def _is_for_llama_cpp(path: Path, backend: BackendName, dtype: DType) -> bool:
     if dtype != "auto" or not is_installed():
         return False
     return not (is_fast() and is_known(path))
-
-
-def _may_have_accelerator() -> bool:
-    """Whether this machine may have a device that torch computes on, found out without torch."""
-    if sys.platform == "darwin":
-        return platform.machine() == "arm64"
-    try:
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return False
-    return True

@@ -34,15 +34,16 @@ from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
 from accel.models.cpu.quantised.instruction_sets import is_fast
+from accel.models.cpu.safetensors_model import can_be_read, open_folder
 from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
 from accel.models.cuda_graphs import CudaGraphLlama
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
 from accel.models.hf_loading import end_tokens, load_module
+from accel.models.known_folder import remember
 from accel.models.llama_torch import FusedLlama
 from accel.models.packed_linear import Linear
 from accel.models.probe import Probe
-from accel.models.safetensors_llama import read_llama
 from accel.models.torch_names import DTYPES
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
@@ -78,6 +79,8 @@ def open_by_torch(
     settings = choose_settings(folder, dtype, threads, place, store)
     torch.set_num_threads(settings.threads)
     model, form = open_model(folder, settings.dtype, place, store, may_share=settings.may_share)
+    if form == "compiled":
+        remember(store, dtype, threads, settings)
     return model, form, settings, profile(model, settings, store), store
 
 
@@ -102,10 +105,14 @@ def open_model(
     verdict = store.get(key)
     ladder = _LADDER[:1] if dtype == INT8 else _LADDER
 
-    def read(*, is_known: bool = False) -> tuple[Any, tuple[int, ...]]:
+    if verdict == "compiled" and device.type == "cpu":
         # A verdict is what a probe of this folder said: the numbers are known to be right.
-        module = read_llama(folder, stored) if is_known else None
-        module = module if module is not None else load_module(folder, stored, device, "eager")
+        known = open_folder(folder, dtype)
+        if known is not None:
+            return known, verdict
+
+    def read() -> tuple[Any, tuple[int, ...]]:
+        module = load_module(folder, stored, device, "eager")
         return module, add_adaptive_tokens(module, folder)
 
     def finished(model: Model, form: str) -> tuple[Model, str]:
@@ -113,7 +120,7 @@ def open_model(
         model.fingerprint = fingerprint(folder, str(device))
         return model, form
 
-    module, adaptive = read(is_known=verdict == "compiled")
+    module, adaptive = read()
     ends = end_tokens(module)
     if verdict in ladder:
         model = _build(verdict, module, dtype)
@@ -210,8 +217,7 @@ def _suits_int8(folder: Path, store: ProfileStore) -> bool:
         return False
     kept = store.get("suits_int8")
     if not isinstance(kept, bool):
-        module = read_llama(folder, torch.bfloat16)
-        kept = module is not None and can_be_compiled(module, quantised=True)
+        kept = can_be_read(folder, INT8)
         store.put("suits_int8", kept)
     return kept
 

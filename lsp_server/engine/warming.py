@@ -22,18 +22,14 @@ def total(values: list[float]) -> float:
 '''
 
 
-FIRST_DTYPE = "bf16"
-"""Half of what fp32 reads: nearly always the faster of the two, which is measured when nothing is
-compiled any more."""
-
-
 def parts_to_compile(
     model: str | Path | None, dtype: str, device: str, **_options: Any
 ) -> list[CompileTask]:
     """What a model calls and was never compiled on this machine."""
     from accel import precompile
+    from accel.models.known_folder import EMBEDDED_DTYPE
 
-    arguments = str(model_folder(model)), FIRST_DTYPE if dtype == "auto" else dtype
+    arguments = str(model_folder(model)), EMBEDDED_DTYPE if dtype == "auto" else dtype
     return [
         CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
         for name in precompile.missing_parts(model, device)

@@ -12,9 +12,9 @@ import torch
 from accel.models import torch_registry as opening
 from accel.models.cpu import matmul_timing as products
 from accel.models.cpu.parts import Weights
-from accel.models.cpu.torch_weights import pack_weights
+from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.hf_loading import DEFAULT_MODEL
-from accel.models.safetensors_llama import read_llama
+from accel.models.torch_names import name_of
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 
@@ -22,9 +22,9 @@ CPU = torch.device("cpu")
 
 
 def weights_of(dtype: torch.dtype) -> Weights:
-    module = read_llama(DEFAULT_MODEL, dtype)
-    assert module is not None
-    return pack_weights(module)
+    decoder = read_decoder(DEFAULT_MODEL, name_of(dtype))
+    assert decoder is not None
+    return decoder.weights
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

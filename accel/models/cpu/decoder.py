@@ -38,4 +38,14 @@ def places_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
     return np.stack([np.stack([part.place() for part in layer]) for layer in layers])
 
 
-__all__ = ["Decoder", "places_of"]
+def rotation_table(
+    frequencies: NDArray[np.float32], scale: float, positions: int
+) -> NDArray[np.float32]:
+    """``Decoder.rotations``, given radians a position for each pair of a head's numbers, and what
+    cosines and sines are multiplied by."""
+    angles = np.outer(np.arange(positions, dtype=np.float32), frequencies)
+    table = np.stack([np.cos(angles), np.sin(angles)], 1) * np.float32(scale)
+    return np.ascontiguousarray(table, np.float32)
+
+
+__all__ = ["Decoder", "places_of", "rotation_table"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.decoder import Decoder, places_of
+from accel.models.cpu.decoder import Decoder, places_of, rotation_table
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import Weights as ForwardWeights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
@@ -96,7 +96,9 @@ class _Reader:
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._commonest_type(),
-            rotations=lambda positions: _rotations(rotation, positions),
+            rotations=lambda positions: rotation_table(
+                rotation.frequencies, rotation.scale, positions
+            ),
             matrices=tuple(matrices.values()),
             end_tokens=end_tokens,
         )
@@ -160,13 +162,6 @@ class _Reader:
     def _biases(self) -> NDArray[np.float32]:
         parts = [self._of_all_layers(f"{name}.bias") for name in _HEADS]
         return np.concatenate(parts, 1)
-
-
-def _rotations(rotation: Rotation, positions: int) -> NDArray[np.float32]:
-    places = np.arange(positions, dtype=np.float32)
-    angles = np.outer(places, rotation.frequencies)
-    table = np.stack([np.cos(angles), np.sin(angles)], 1) * np.float32(rotation.scale)
-    return np.ascontiguousarray(table, np.float32)
 
 
 __all__ = ["can_be_computed", "read_decoder"]

@@ -1,0 +1,23 @@
+"""Where a model is computed, as far as that is known without torch."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+
+
+def is_on_cpu(device: str) -> bool:
+    """Whether ``device`` means the CPU, ``auto`` on a machine that has nothing else among it."""
+    return device == "cpu" or (device == "auto" and not _may_have_accelerator())
+
+
+def _may_have_accelerator() -> bool:
+    """Whether this machine may have a device that torch computes on."""
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True

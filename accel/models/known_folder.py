@@ -1,0 +1,59 @@
+"""Folders of which is known how they are computed fastest, and that it is right: they are opened
+without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accel.model_path import DEFAULT_MODEL
+from accel.models.autotune import RunSettings, can_be_kept, may_use_more, profile
+from accel.models.base import Model
+from accel.models.cpu.safetensors_model import open_folder
+from accel.models.fingerprint import fingerprint
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.profile_store import ProfileStore
+
+EMBEDDED_DTYPE = "bf16"
+"""What the embedded model is stored and was trained in: the faster one, too, where the processor
+cannot multiply it."""
+
+
+def open_known(
+    folder: Path, *, dtype: str, threads: int | None
+) -> tuple[Model, RunSettings, ForwardCosts, ProfileStore] | None:
+    """A model on the CPU, what it runs with, what was measured, and where that is kept; None where
+    torch has to look at the folder first."""
+    store = ProfileStore(fingerprint(folder, "cpu"))
+    settings = _known_settings(folder, dtype, threads, store)
+    model = open_folder(folder, settings.dtype) if settings is not None else None
+    if model is None or settings is None:
+        return None
+    return model, settings, profile(model, settings, store), store
+
+
+def remember(store: ProfileStore, dtype: str, threads: int | None, settings: RunSettings) -> None:
+    """Keep that a folder is computed right by the compiled forward with these settings where
+    ``dtype`` and ``threads`` are asked for."""
+    if can_be_kept(settings.threads):
+        store.put(_key(dtype, threads), [settings.dtype, settings.threads])
+
+
+def _known_settings(
+    folder: Path, dtype: str, threads: int | None, store: ProfileStore
+) -> RunSettings | None:
+    may_share = may_use_more(threads)
+    if folder == DEFAULT_MODEL:
+        # Our tests compare its compiled forward with transformers.
+        name = EMBEDDED_DTYPE if dtype == "auto" else dtype
+        return RunSettings(name, threads or 1, may_share)
+    kept = store.get(_key(dtype, threads))
+    if isinstance(kept, list) and len(kept) == 2:
+        return RunSettings(str(kept[0]), int(kept[1]), may_share)
+    return None
+
+
+def _key(dtype: str, threads: int | None) -> str:
+    return f"known/{dtype}/{threads}"
+
+
+__all__ = ["EMBEDDED_DTYPE", "open_known", "remember"]

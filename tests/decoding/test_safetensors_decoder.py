@@ -1,0 +1,133 @@
+"""A Llama that is read without transformers is the one that transformers reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import numbers, save
+
+from accel.batch import chain_batch
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.parts import Weights
+from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
+from accel.models.cpu.torch_weights import decoder_of
+from accel.models.hf_loading import DEFAULT_MODEL, end_tokens, load_module
+from accel.models.torch_registry import STORED
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("kind", ["embedded", "llama"])
+def test_every_number_is_the_same(kind: str, dtype: str, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
+    folder = DEFAULT_MODEL if kind == "embedded" else save(tmp_path, kind, **sizes)
+    ours = read_decoder(folder, dtype)
+    assert ours is not None
+    assert can_be_read(folder, dtype)
+    module = load_module(folder, STORED[dtype], CPU, "eager")
+    assert ours.end_tokens == end_tokens(module)
+    theirs = decoder_of(module, quantised=dtype == "int8")
+    for name in ("shape", "vocabulary_size", "max_positions", "dtype"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert np.array_equal(ours.rotations(300), theirs.rotations(300))
+    for field, number, expected in zip(Weights._fields, ours.weights, theirs.weights, strict=True):
+        assert number.shape == expected.shape, field
+        assert number.dtype == expected.dtype, field
+        # Places of quantised matrices begin with addresses.
+        is_place = number.dtype == np.int64
+        assert is_place or np.array_equal(number, expected), field
+    text = np.random.default_rng(0).integers(0, ours.vocabulary_size, 90).astype(np.int32)
+    logits = []
+    for decoder in (ours, theirs):
+        model = CompiledLlama(decoder)
+        batch = chain_batch(text, len(text) - 1)
+        logits.append(numbers(model, batch, model.new_cache(100)))
+    assert np.array_equal(*logits)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the embedded model's weights and configuration."""
+    for name in ("config.json", "generation_config.json", "model.safetensors"):
+        shutil.copy(DEFAULT_MODEL / name, tmp_path)
+    assert can_be_read(tmp_path, "bf16")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_type": "qwen2"},
+        {"rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3"}},
+        {"rope_parameters": None},
+        {"attention_bias": True},
+        {"mlp_bias": True},
+        {"quantization_config": {"quant_method": "awq"}},
+        {"num_hidden_layers": 7},
+        {"num_hidden_layers": 5},
+    ],
+    ids=str,
+)
+def test_what_only_transformers_knows_is_left_to_it(folder: Path, change: dict[str, Any]) -> None:
+    """Also where weights are missing, or left over: it says so."""
+    file = folder / "config.json"
+    config = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(config | change), "utf-8")
+    assert read_decoder(folder, "bf16") is None
+    assert not can_be_read(folder, "bf16")
+
+
+def test_weights_in_several_files_are_left_to_transformers(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    save_file(tensors, folder / "model-00001-of-00001.safetensors")
+    assert read_decoder(folder, "bf16") is None
+    assert not can_be_read(folder, "bf16")
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights at all", b"\0" * 64])
+def test_damaged_weights_are_left_to_who_says_so(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    assert read_decoder(folder, "bf16") is None
+    assert not can_be_read(folder, "bf16")
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "qwen3", "llama-scaled"])
+def test_other_architectures_are_left_to_transformers(kind: str, tmp_path: Path) -> None:
+    assert read_decoder(save(tmp_path, kind), "fp32") is None
+
+
+def loaded(code: str, cache: Path) -> str:
+    """Which of torch and transformers a process has imported after ``code``."""
+    code += "; import sys; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    ).stdout.strip()
+
+
+def test_the_embedded_model_is_opened_without_torch(tmp_path: Path) -> None:
+    """At the first start, too."""
+    code = "from accel.engine import Engine; Engine.load(device='cpu', threads=1)"
+    assert loaded(code, tmp_path) == "[]"
+
+
+def test_torch_looks_at_another_folder_once(tmp_path: Path) -> None:
+    """It finds out whether the numbers are right."""
+    folder = tmp_path / "model"
+    shutil.copytree(DEFAULT_MODEL, folder)
+    options = "device='cpu', dtype='bf16', threads=1"
+    code = f"from accel.engine import Engine; Engine.load({str(folder)!r}, {options})"
+    assert loaded(code, tmp_path) == "['torch', 'transformers']"
+    assert loaded(code, tmp_path) == "[]"
