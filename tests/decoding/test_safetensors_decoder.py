@@ -125,8 +125,7 @@ def test_the_embedded_model_is_opened_without_torch(tmp_path: Path) -> None:
 
 def test_torch_looks_at_another_folder_once(tmp_path: Path) -> None:
     """It finds out whether the numbers are right."""
-    folder = tmp_path / "model"
-    shutil.copytree(DEFAULT_MODEL, folder)
+    folder = save(tmp_path, "llama", hidden_size=256, intermediate_size=512, head_dim=64)
     options = "device='cpu', dtype='bf16', threads=1"
     code = f"from accel.engine import Engine; Engine.load({str(folder)!r}, {options})"
     assert loaded(code, tmp_path) == "['torch', 'transformers']"
