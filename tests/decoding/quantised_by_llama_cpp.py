@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
-from gguf_writer import write_gguf
+from gguf_writer import Stored, write_gguf
 
 TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15}
 """The library's numbers of them."""
@@ -22,15 +23,21 @@ sys.exit(llama_cpp.llama_model_quantize(source, target, ctypes.byref(settings)))
 """
 
 
-def saved(path: Path, kind: str = "qwen2", **changes: int) -> Path:
-    """A small file in F16 that the library takes: it wants at least one merge."""
+def contents(kind: str = "qwen2", **changes: int) -> tuple[dict[str, Any], dict[str, Stored]]:
+    """Metadata and tensors, in F16, of a small model that the library takes: it wants at least one
+    merge."""
     module = random_module(kind, **changes)
     about = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
     tokens = about["tokenizer.ggml.tokens"]
     place = next(i for i, token in enumerate(tokens) if token.startswith("[PAD"))
     tokens[place], about["tokenizer.ggml.token_type"][place] = "ab", 1
     about["tokenizer.ggml.merges"] = ["a b"]
-    return write_gguf(path, about, gguf_tensors(module, "F16"))
+    return about, gguf_tensors(module, "F16")
+
+
+def saved(path: Path, kind: str = "qwen2", **changes: int) -> Path:
+    """``contents`` as a file."""
+    return write_gguf(path, *contents(kind, **changes))
 
 
 def quantised(folder: Path, kind: str) -> Path:

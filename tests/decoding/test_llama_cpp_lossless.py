@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from llama_cpp_worker import FREES_REJECTED
 from quantised_by_llama_cpp import TYPES, quantised
 from tiny_models import Oracle, shuffled
 
@@ -32,14 +32,6 @@ from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
-
-WITHOUT_REJECTED_ROWS = """
-from accel.models.llama_cpp.context import Context
-from accel.models.llama_cpp.worker import main
-Context._reject = lambda self, leaf, first: self._remove(leaf, first)
-main()
-"""
-"""A worker that frees the places of rejected rows at once."""
 
 MORE = [Path(name) for name in os.environ.get("REDRAFT_TEST_GGUF", "").split(":") if name]
 FILES = [*TYPES, *(pytest.param(path, id=path.name) for path in MORE)]
@@ -182,7 +174,7 @@ def test_freed_places_of_rejected_rows_would_change_numbers(
 ) -> None:
     """Why rejected rows keep their places."""
     assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) == 0
-    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", WITHOUT_REJECTED_ROWS))
+    monkeypatch.setattr(process, "COMMAND", FREES_REJECTED)
     assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) > 0
 
 

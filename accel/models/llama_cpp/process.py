@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -41,6 +42,8 @@ class WorkerProcess:
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Its last words are enough: a debugger would take longer than a new start.
+            env=os.environ | {"GGML_NO_BACKTRACE": "1"},
         )
         try:
             about: dict[str, Any] = self._exchange(("load", *self._arguments))

@@ -1,0 +1,219 @@
+"""What happens to llama.cpp's process, and what of it: cancels, kills, assertions, damaged files.
+
+What needs llama-cpp-python is skipped without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import conformance
+import numpy as np
+import psutil
+import pytest
+from damage import MUTATIONS, refuse_mutations
+from gguf_writer import header_of
+from llama_cpp_worker import TESTED
+from quantised_by_llama_cpp import contents, saved
+from tiny_models import Oracle
+
+from accel.engine import Engine
+from accel.errors import AccelError, BackendDied, UnsupportedModel
+from accel.model_folder import check_folder
+from accel.models.llama_cpp import process
+from accel.models.llama_cpp.library import is_installed
+from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.session import Session
+from accel.text.tokenizer import Tokenizer
+
+installed = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+
+WIDTH = 8
+GROWTH_BYTES = 8 << 20
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("process") / "m.gguf")
+
+
+@pytest.fixture
+def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
+    monkeypatch.setattr(process, "COMMAND", TESTED)
+    model = LlamaCppModel(file, threads=1)
+    model.computes_rows_of(WIDTH)
+    return model
+
+
+def engine_of(model: LlamaCppModel, file: Path) -> Engine:
+    planner = Planner(ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,))
+    return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
+
+
+def process_of(model: LlamaCppModel) -> psutil.Process:
+    assert model._worker._process is not None
+    return psutil.Process(model._worker._process.pid)
+
+
+def ends(model: LlamaCppModel, session: Session) -> list[int]:
+    assert isinstance(session.cache, LlamaCppCache)
+    found: list[int] = model._worker.call("ends", session.cache._number)
+    return found
+
+
+def cancel_at_random(model: LlamaCppModel, file: Path, count: int) -> None:
+    """That many requests, each cancelled before one of its forwards: all leaves end alike after
+    each, the text stays the same, and the process has not grown at the end."""
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    draw = np.random.default_rng(seed)
+    engine = engine_of(model, file)
+    prompts = [draw.integers(0, 256, 300).astype(np.int32) for _ in range(3)]
+    prompts += [np.concatenate([prompts[0][:150], prompts[1][150:]])]
+    plain = [
+        engine.generate(GenerationRequest(prompt, 40, ignore_end=True)).finish().tokens
+        for prompt in prompts
+    ]
+    session, grown_from = engine.session(), 0
+    for number in range(count):
+        if number == count // 4:
+            grown_from = process_of(model).memory_info().rss
+        if draw.random() < 0.05:
+            session = engine.session()
+        which = int(draw.integers(0, len(prompts)))
+        forwards = int(draw.integers(0, 25))
+        asked = 0
+
+        def is_cancelled(after: int = forwards) -> bool:
+            nonlocal asked
+            asked += 1
+            return asked > after
+
+        request = GenerationRequest(
+            prompts[which],
+            40,
+            Oracle(plain[which], number, 256, depth=4),
+            ignore_end=True,
+            plan=False,
+            cancelled=is_cancelled,
+        )
+        written = engine.generate(request, session).finish().tokens
+        assert written.tolist() == plain[which][: len(written)].tolist(), f"request {number}"
+        if session.length:
+            assert ends(model, session) == [session.length - 1] * len(ends(model, session))
+    assert process_of(model).memory_info().rss - grown_from < GROWTH_BYTES
+    assert model._worker.call("held") < 12
+
+
+@installed
+def test_cancelled_requests_leave_nothing_behind(model: LlamaCppModel, file: Path) -> None:
+    cancel_at_random(model, file, 30)
+
+
+@installed
+@pytest.mark.long
+def test_a_thousand_cancelled_requests_leave_nothing_behind(
+    model: LlamaCppModel, file: Path
+) -> None:
+    cancel_at_random(model, file, 1000)
+
+
+def kill(model: LlamaCppModel, cache: LlamaCppCache) -> None:
+    os.kill(process_of(model).pid, signal.SIGKILL)
+    conformance.feed(model, cache, np.arange(3, dtype=np.int32))
+
+
+def abort(model: LlamaCppModel, cache: LlamaCppCache) -> None:
+    model._worker.call("abort", cache._number)
+
+
+@installed
+@pytest.mark.parametrize("end", [kill, abort])
+def test_a_library_that_ended_is_back_after_its_load_time(
+    model: LlamaCppModel, end: Callable[[LlamaCppModel, LlamaCppCache], None]
+) -> None:
+    """The least of three, since others use the machine."""
+    loads, returns = [], []
+    text = np.arange(20, dtype=np.int32)
+    for _ in range(3):
+        cache = model.new_cache(64)
+        assert isinstance(cache, LlamaCppCache)
+        conformance.feed(model, cache, text)
+        started = time.perf_counter()
+        with pytest.raises(BackendDied, match="started again"):
+            end(model, cache)
+        with pytest.raises(BackendDied, match="computed anew"):
+            conformance.feed(model, cache, text)
+        conformance.feed(model, cache, text)
+        returns.append(time.perf_counter() - started)
+        assert cache.length == len(text)
+        started = time.perf_counter()
+        model._worker.start()
+        loads.append(time.perf_counter() - started)
+    assert min(returns) < min(loads) + 1
+
+
+def refuse_headers(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Damaged headers are refused before there is a process; what passes is a sound header."""
+    monkeypatch.setattr("accel.model_folder.is_installed", lambda: True)
+    path = saved(folder / "m.gguf")
+    header = len(header_of(*contents()))
+    refused = refuse_mutations(path, header, count, check)
+    print(f"{count - refused} of {count} pass")
+    assert count / 2 < refused < count, "some mutations change a token or a name, and no more"
+
+
+def check(file: Path) -> None:
+    check_folder(file, "llama-cpp")
+
+
+def test_damaged_headers_do_not_reach_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_headers(tmp_path, monkeypatch, 100)
+
+
+@pytest.mark.long
+def test_ten_thousand_damaged_headers_do_not_reach_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_headers(tmp_path, monkeypatch, 10_000)
+
+
+def load_what_passes(folder: Path, count: int) -> None:
+    """So many damaged files that pass our reader are loaded, or refused, by another process."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    draw = random.Random(seed)
+    path, passed = saved(folder / "m.gguf"), 0
+    whole, header = path.read_bytes(), len(header_of(*contents()))
+    while passed < count:
+        path.write_bytes(draw.choice(MUTATIONS)(bytearray(whole), header, draw))
+        try:
+            check(path)
+        except AccelError:
+            continue
+        passed += 1
+        with contextlib.suppress(UnsupportedModel, BackendDied):
+            model = LlamaCppModel(path, threads=1)
+            conformance.feed(model, model.new_cache(32), np.arange(20, dtype=np.int32))
+
+
+@installed
+def test_what_our_reader_lets_pass_ends_no_more_than_its_process(tmp_path: Path) -> None:
+    load_what_passes(tmp_path, 3)
+
+
+@installed
+@pytest.mark.long
+def test_two_hundred_files_that_pass_end_no_more_than_their_process(tmp_path: Path) -> None:
+    load_what_passes(tmp_path, 200)
