@@ -36,7 +36,7 @@ class TestedWorker(worker.Worker):
 
 def main() -> None:
     worker.Worker = TestedWorker  # type: ignore[misc]
-    worker.CALLS |= {"ends", "held", "abort"}  # type: ignore[misc]
+    worker.CALLS |= {"ends", "held", "abort"}
     if "--free-rejected-rows" in sys.argv:
         Context._reject = Context._remove  # type: ignore[assignment, method-assign]
     worker.main()

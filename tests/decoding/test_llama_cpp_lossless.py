@@ -42,6 +42,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: quantised(tmp_path_factory.mktemp(kind), kind) for kind in TYPES}
 
 
+@pytest.fixture(autouse=True)
+def waits_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that wait for each other leave the cores to what else runs."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+
+
 def opened(file: Path, threads: int, width: int) -> LlamaCppModel:
     model = LlamaCppModel(file, threads)
     model.computes_rows_of(width)
@@ -99,7 +105,8 @@ def largest_difference(file: Path, threads: int, trees: int, seed: int, rounds: 
     worst, none = 0.0, DraftTree.empty()
     for _ in range(rounds):
         ahead = draw.integers(0, 256, width * trees // rounds + 1).astype(np.int32)
-        expected, place, start = [], 0, drafted.length
+        expected: list[Any] = []
+        place, start = 0, drafted.length
         for _ in range(trees // rounds):
             tree, path = adversarial(ahead[place + 1 :], width - 1, draw)
             while len(expected) <= place + len(path):
