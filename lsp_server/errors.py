@@ -44,6 +44,14 @@ class ModelUnavailable(EngineUnavailable):
         self.remedy = remedy
 
 
+class ServerUnavailable(ModelUnavailable):
+    """The server does not answer, or wants to be left alone for ``retry_after_s`` seconds."""
+
+    def __init__(self, cause: str, remedy: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(cause, remedy)
+        self.retry_after_s = retry_after_s
+
+
 class EngineFailed(RedraftError):
     """The engine answered a request with an error; the message is the engine's own."""
 

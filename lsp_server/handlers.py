@@ -160,7 +160,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         where,
         ls.features,
         ls.settings.edit,
-        embedded=not ls.settings.edit_model,
+        embedded=ls.edit_engine().is_embedded,
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
     )

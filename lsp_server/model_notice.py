@@ -11,7 +11,7 @@ from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
-    from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.interface import EngineInterface
     from lsp_server.engine.key import EngineKey
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
@@ -33,7 +33,7 @@ class ModelNotice:
         """Another model was chosen: what is wrong with it is told, also what was told before."""
         self._told.clear()
 
-    def engine_changed(self, engine: EngineClient, features: ClientFeatures) -> None:
+    def engine_changed(self, engine: EngineInterface, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
         if engine.state == "ready":
             self._told.pop(engine.key, None)

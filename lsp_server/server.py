@@ -19,7 +19,7 @@ from lsp_server.completion.request import CompletionRequest
 from lsp_server.daemon.hub import Hub
 from lsp_server.documents import Document, Documents
 from lsp_server.editing.provider import EditProvider
-from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
 from lsp_server.folders import Folders
@@ -34,7 +34,7 @@ from lsp_server.models.used import used_models
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
-from lsp_server.settings import Settings, read_settings
+from lsp_server.settings import Settings, read_settings, with_own_server
 from lsp_server.status import Condition, Performance, StatusReporter
 from lsp_server.version import VERSION
 
@@ -62,6 +62,8 @@ class RedraftServer(LanguageServer):
         """Which models serve the client, and who decided."""
         self._sent: Any = None
         """The settings as the client sent them."""
+        self.environment: dict[str, str] = {}
+        """What the environment of the client's front says of a server, see ``with_own_server``."""
         self.paused = False
         self.ended = False
         self.performance = Performance()
@@ -83,7 +85,7 @@ class RedraftServer(LanguageServer):
             self.client_name,
             lambda: self.settings,
             self.edit_engine,
-            lambda: not self.settings.edit_model,
+            lambda: self.edit_engine().is_embedded,
         )
         self.indexing = IndexingProgress(
             self.protocol,
@@ -141,7 +143,8 @@ class RedraftServer(LanguageServer):
     def apply_settings(self, values: Any) -> None:
         """Use a client's settings; what cannot be used is told to the user once."""
         self._sent = values
-        read = read_settings(values)
+        started_with = self.features.options.get("settings")
+        read = read_settings(with_own_server(values, started_with, self.environment))
         used = used_models(read.settings, read_choices())
         settings = used.put_into(read.settings)
         for problem in read.problems:
@@ -174,22 +177,22 @@ class RedraftServer(LanguageServer):
 
     # What serves the client
 
-    def engine(self) -> EngineClient:
+    def engine(self) -> EngineInterface:
         """The engine of suggestions that the client's settings ask for."""
         return self.hub.engine(self.settings)
 
-    def edit_engine(self) -> EngineClient:
+    def edit_engine(self) -> EngineInterface:
         """The engine of edits; that of suggestions where both have one model."""
         return self.hub.engine(self.settings, "edits")
 
-    def engines(self) -> set[EngineClient]:
+    def engines(self) -> set[EngineInterface]:
         """Both, or the one."""
         return {self.engine(), self.edit_engine()}
 
     def _snippets(self, ask: CompletionRequest) -> list[ContextSnippet]:
         return self._open_files.snippets(ask, self.settings.context)
 
-    def engine_changed(self, engine: EngineClient) -> None:
+    def engine_changed(self, engine: EngineInterface) -> None:
         """The hub tells that an engine's state changed."""
         if engine in self.engines():
             self.model_notice.engine_changed(engine, self.features)

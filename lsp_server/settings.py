@@ -15,10 +15,18 @@ Tree = TypeVar("Tree")
 
 
 def _setting(
-    default: Any, doc: str, *, choices: tuple[Any, ...] = (), low: Any = None, high: Any = None
+    default: Any,
+    doc: str,
+    *,
+    choices: tuple[Any, ...] = (),
+    low: Any = None,
+    high: Any = None,
+    secret: bool = False,
 ) -> Any:
-    """A field with its documentation and the values it takes."""
-    return field(default=default, metadata=_documented(doc, choices=choices, low=low, high=high))
+    """A field with its documentation and the values it takes. The value of a ``secret`` one is
+    never shown."""
+    metadata = {**_documented(doc, choices=choices, low=low, high=high), "secret": secret}
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def _documented(
@@ -72,6 +80,35 @@ class ModelSettings:
     )
     unload_after_minutes: float = _setting(
         30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """A server that has the model: the team's, or any that speaks OpenAI's protocol. The user's
+    own settings alone count, never those of a workspace."""
+
+    url: str = _setting(
+        "",
+        "Address of a server whose model answers in place of one on this machine, as "
+        "`https://redraft.example.com`; `http` only on this machine. Empty: none. Also in the "
+        "environment as `REDRAFT_SERVER_URL`. A workspace cannot set it.",
+    )
+    key: str = _setting(
+        "",
+        "The key that the server knows you by. Better in the environment as `REDRAFT_SERVER_KEY`, "
+        "or where the editor keeps secrets. A workspace cannot set it.",
+        secret=True,
+    )
+    model: str = _setting(
+        "", "Which of a server's models answers, where it has several; empty: its first."
+    )
+    fallback: str = _setting(
+        "model",
+        "What answers while the server cannot be reached: the model of `redraft.model.path` or the "
+        "one that was chosen, where there is one (model), else the embedded one, too (embedded), "
+        "or nothing (none).",
+        choices=("model", "embedded", "none"),
     )
 
 
@@ -206,6 +243,7 @@ class Settings:
 
     enabled: bool = _setting(True, "Switch everything on or off.")
     model: ModelSettings = field(default_factory=ModelSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     edit: EditSettings = field(default_factory=EditSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
@@ -242,7 +280,8 @@ class Settings:
         own = self.context.models.get(self.completion_model or EMBEDDED)
         if own is not None:
             return max(0, own)
-        return self.context.tokens or (-1 if self.completion_model else EMBEDDED_CONTEXT_TOKENS)
+        is_embedded = not (self.completion_model or self.server.url)
+        return self.context.tokens or (EMBEDDED_CONTEXT_TOKENS if is_embedded else -1)
 
 
 def _path_of(name: str) -> str:
@@ -267,6 +306,21 @@ def read_settings(values: Any) -> Read:
     return Read(_read_tree(Settings, values, "redraft", problems), problems)
 
 
+def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:
+    """A client's settings in which the section ``server`` is the user's own: what the editor was
+    ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a
+    workspace, too, into which many put what stands in a file of it."""
+    if values is not None and not isinstance(values, dict):
+        return values
+    own = started_with.get("server") if isinstance(started_with, dict) else None
+    if own is not None and not isinstance(own, dict):
+        return {**(values or {}), "server": own}
+    given = {name: value for name, value in (own or {}).items() if value}
+    server = {**environment, **given}
+    others = {name: value for name, value in (values or {}).items() if name != "server"}
+    return {**others, "server": server} if server else others
+
+
 def _read_tree(kind: type[Tree], values: dict[str, Any], path: str, problems: list[str]) -> Tree:
     hints = get_type_hints(kind)
     fields = {camel_case(item.name): item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
@@ -289,7 +343,8 @@ def _read_tree(kind: type[Tree], values: dict[str, Any], path: str, problems: li
         if (problem := _problem(item, hint, value)) is None:
             chosen[item.name] = float(value) if hint is float else value
         else:
-            problems.append(f"{where}: {problem}, got {_short(value)}; default used")
+            got = "something else" if item.metadata.get("secret") else _short(value)
+            problems.append(f"{where}: {problem}, got {got}; default used")
     return kind(**chosen)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import JobResult
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.used import UsedModel, UsedModels
@@ -63,8 +63,8 @@ class Condition:
 
     enabled: bool
     paused: bool
-    engine: EngineClient
-    edit_engine: EngineClient
+    engine: EngineInterface
+    edit_engine: EngineInterface
     """The same where both have one model."""
     used: UsedModels
     workspaces: list[WorkspaceState]
@@ -116,6 +116,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "shown": performance.shown,
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,
+        "server": condition.engine.server,
         "queue": sum(engine.queue_length for engine in engines),
         "stopping": sum(engine.stopping for engine in engines),
         "reason": condition.inactive or condition.reason or _hint(condition.engine),
@@ -132,11 +133,11 @@ def _remedy_of_failure(condition: Condition) -> str:
     return ""
 
 
-def _name(engine: EngineClient) -> str:
+def _name(engine: EngineInterface) -> str:
     return f"{engine.model} {engine.dtype}"
 
 
-def _used(used: UsedModel, engine: EngineClient) -> dict[str, Any]:
+def _used(used: UsedModel, engine: EngineInterface) -> dict[str, Any]:
     """Of one purpose: its model, its state, and who decided."""
     return {
         "name": _name(engine),
@@ -173,10 +174,10 @@ def _state(condition: Condition) -> tuple[str, str]:
     return "ready", engine.message if engine.state == "idle" else _hint(engine)
 
 
-def _hint(engine: EngineClient) -> str:
+def _hint(engine: EngineInterface) -> str:
     """What the user should know of a model that works."""
     about = f"about the model: {engine.notice}" if engine.notice else ""
-    return "; ".join(filter(None, ["" if engine.fills else NO_FILLING, about]))
+    return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, about]))
 
 
 class StatusReporter:

@@ -26,7 +26,7 @@ from lsp_server.completion.request import (
 )
 from lsp_server.completion.running import Running
 from lsp_server.engine.call import Call
-from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
@@ -72,7 +72,7 @@ class CompletionProvider:
         self,
         client: str,
         settings: Callable[[], Settings],
-        engine: Callable[[], EngineClient],
+        engine: Callable[[], EngineInterface],
         snippets: Callable[[CompletionRequest], list[ContextSnippet]],
         on_result: Callable[[JobResult], None] = lambda _: None,
         rates: AcceptanceRates | None = None,

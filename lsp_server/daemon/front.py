@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.lock import LockFile
+from lsp_server.daemon.server_environment import server_environment, without_server
 from lsp_server.daemon.transport import dial
 from lsp_server.errors import DaemonUnavailable, ProtocolError
 from lsp_server.protocol.framing import MessageSplitter, lsp_message
@@ -47,7 +48,7 @@ def serve() -> int:
     started = time.monotonic()
     path = socket_path()
     try:
-        connection = connect(path, {"command": "lsp"}, start=True)
+        connection = connect(path, _hello(), start=True)
     except DaemonUnavailable as error:
         print(f"redraft: {error}", file=sys.stderr, flush=True)
         _wait_for_editor(started + SHORTEST_LIFE_S - time.monotonic())
@@ -133,7 +134,7 @@ class Front:
             self._say_what_happened(wait_s)
             time.sleep(wait_s)
             with contextlib.suppress(DaemonUnavailable, OSError):
-                connection = connect(self._path, {"command": "lsp"}, start=True)
+                connection = connect(self._path, _hello(), start=True)
                 assert connection is not None
                 with self._lock:
                     for message in self._memory.replay():
@@ -169,6 +170,10 @@ class Front:
         with self._output:
             while view:
                 view = view[os.write(1, view) :]
+
+
+def _hello() -> dict[str, Any]:
+    return {"command": "lsp", "server": server_environment()}
 
 
 def _body(message: Message) -> bytes:
@@ -252,6 +257,7 @@ def _start_daemon(path: Path, deadline: float) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=without_server(),
         cwd=path.parent,  # private and empty of modules: the current folder is on the import path
         start_new_session=True,
         close_fds=True,

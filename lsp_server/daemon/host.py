@@ -135,7 +135,7 @@ class Host:
 
             self._fronts.add(writer)
             try:
-                await serve_connection(reader, writer, self._hub)
+                await serve_connection(reader, writer, self._hub, _environment(hello))
             finally:
                 self._fronts.discard(writer)
         elif command == "status":
@@ -147,6 +147,13 @@ class Host:
         elif command == "stop":
             writer.write(json.dumps({"stopped": os.getpid()}).encode())
             self._stop.set()
+
+
+def _environment(hello: dict[str, Any]) -> dict[str, str]:
+    """What a front's environment says of a server."""
+    told = hello.get("server")
+    told = told if isinstance(told, dict) else {}
+    return {name: value for name, value in told.items() if isinstance(value, str)}
 
 
 def _is_ours(writer: asyncio.StreamWriter) -> bool:

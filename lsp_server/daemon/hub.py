@@ -14,10 +14,12 @@ from typing import Any, Protocol
 from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
 from lsp_server.log import log_folder
+from lsp_server.remote.engine import RemoteEngine
 from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -30,8 +32,8 @@ UNWANTED_S = 60.0
 class Client(Protocol):
     """A connected editor, as the hub sees it."""
 
-    def engines(self) -> set[EngineClient]: ...
-    def engine_changed(self, engine: EngineClient) -> None: ...
+    def engines(self) -> set[EngineInterface]: ...
+    def engine_changed(self, engine: EngineInterface) -> None: ...
     def index_changed(self, folder: str, what: str) -> None: ...
     def held_back_documents(self) -> dict[str, str]: ...
     def allowance_changed(self, uri: str) -> None: ...
@@ -54,18 +56,17 @@ class Hub:
         self.clients: set[Client] = set()
         self.started = time.monotonic()
         self._in_thread = in_thread
-        self._engines: dict[EngineKey, EngineClient] = {}
+        self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed, in_thread)
 
-    def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineClient:
+    def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
         key = EngineKey.of(settings, purpose)
         if key not in self._engines:
-            self._engines[key] = EngineClient(
-                key, lambda: self._engine_changed(key), self._in_thread
-            )
+            made = RemoteEngine if key.server.url else EngineClient
+            self._engines[key] = made(key, lambda: self._engine_changed(key), self._in_thread)
             # At once: most requests are over before anybody could look whether one is under way.
             self._engines[key].on_busy = self._tell_busy
         self._unload_after_s[key] = settings.model.unload_after_minutes * 60
@@ -190,13 +191,14 @@ class Hub:
             client.index_changed(folder, what)
 
 
-def _engine_status(engine: EngineClient) -> dict[str, Any]:
+def _engine_status(engine: EngineInterface) -> dict[str, Any]:
     return {
         "model": engine.model,
         "dtype": engine.dtype,
         "state": engine.state,
         "message": engine.message,
         "pid": engine.pid,
+        "server": engine.server,
         "queue": engine.queue_length,
         "stopping": engine.stopping,
         "requests": engine.request_count,

@@ -10,6 +10,7 @@ import threading
 
 from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.daemon.hub import Hub
+from lsp_server.daemon.server_environment import server_environment
 from lsp_server.log import start_log
 from lsp_server.protocol.connection import serve_connection, warm_up
 
@@ -53,7 +54,7 @@ async def _serve(connection: socket.socket) -> None:
     hub = Hub(in_thread=True, allowed=AllowedFiles(allowed_file()))
     reader, writer = await asyncio.open_connection(sock=connection)
     watching = asyncio.ensure_future(hub.watch())
-    await serve_connection(reader, writer, hub)
+    await serve_connection(reader, writer, hub, server_environment())
     watching.cancel()
     writer.close()
     await asyncio.sleep(0)

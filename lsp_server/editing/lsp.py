@@ -55,6 +55,7 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         plain=params.get("plain") is True,
         with_comment=params.get("withComment") is True,
         held_back=server.held_back.reason(document),
+        secret=bool(server.held_back.secret(document)),
     )
 
 

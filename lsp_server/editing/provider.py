@@ -21,7 +21,7 @@ from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.call import Call
-from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import EditJob, JobResult, Span, kept
 from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
@@ -50,6 +50,8 @@ class EditRequest:
     """The first line ends in the instruction itself, as a comment, which goes away."""
     held_back: str = ""
     """Why the document holds secrets: then the model is told nothing but the selection."""
+    secret: bool = False
+    """The document seems to hold secrets, allowed by the user or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class EditProvider:
         self,
         client: str,
         settings: Callable[[], Settings],
-        engine: Callable[[], EngineClient],
+        engine: Callable[[], EngineInterface],
         embedded: Callable[[], bool] = lambda: False,
     ) -> None:
         """``embedded``: whether the model is the embedded one, which knows few edits."""
@@ -219,6 +221,7 @@ class EditProvider:
             language=document.language,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
+            secret=request.secret or bool(request.held_back),
             entropy_top_k=settings.entropy_k if settings.verification == "entropy" else 0,
             plain=request.plain,
         )

@@ -218,6 +218,20 @@ class EngineClient:
             self.speedup = round(self._pace_s[True] / self._pace_s[False], 2)
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether the model is the embedded one, which knows few edits."""
+        return not self.key.model
+
+    @property
+    def server_note(self) -> str:
+        """What the user should know of a server: nothing."""
+        return ""
+
+    @property
+    def server(self) -> None:
+        """No server: the model is on this machine."""
+
+    @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
         if self.state != "failed" or self.failure is None or not self.failure.holds:

@@ -36,7 +36,7 @@ class CompletionJob:
     """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
     ``suffix`` too. Only prompts are computed for such jobs."""
     secret: bool = False
-    """The document may hold secrets: nothing of it is written to the disk."""
+    """The document may hold secrets: nothing of it is written to the disk or leaves the machine."""
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     max_tokens: int = 64
@@ -71,6 +71,8 @@ class EditJob:
     top_p: float = 1.0
     seed: int = 0
     plain: bool = False
+    secret: bool = False
+    """The document may hold secrets: nothing of it leaves the machine."""
     entropy_top_k: int = 0
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's lossy verification."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lsp_server.settings import Settings
+from lsp_server.settings import ServerSettings, Settings
 
 Purpose = Literal["completion", "edits"]
 
@@ -23,6 +23,8 @@ class EngineKey:
     draft_model: str = ""
     disk_cache_megabytes: int = 0
     backend: str = "auto"
+    server: ServerSettings = field(default_factory=ServerSettings)
+    """The server that answers in place of this machine, where it has an address."""
 
     @classmethod
     def of(cls, settings: Settings, purpose: Purpose = "completion") -> EngineKey:
@@ -39,7 +41,16 @@ class EngineKey:
             settings.edit.draft_model if path == settings.edit_model else "",
             model.disk_cache_megabytes,
             model.backend,
+            settings.server if settings.server.url else ServerSettings(),
         )
+
+    @property
+    def local(self) -> EngineKey | None:
+        """The engine of this machine that answers while the server does not; None where nothing
+        is to answer then."""
+        if self.server.fallback == "none" or (self.server.fallback == "model" and not self.model):
+            return None
+        return replace(self, server=ServerSettings())
 
     @property
     def models(self) -> list[str]:

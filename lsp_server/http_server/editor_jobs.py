@@ -22,6 +22,7 @@ def completion_job(fields: Fields) -> CompletionJob:
         prefix=fields.text("prefix"),
         suffix=fields.text("suffix"),
         language=fields.text("language", ""),
+        repository=fields.text("repository", ""),
         snippets=[_snippet(one) for one in fields.objects("snippets")],
         context_tokens=fields.whole("context_tokens", 0, -1, MOST_TOKENS),
         prompt_seconds=fields.number("prompt_seconds", 0.0, 0.0, 60.0),

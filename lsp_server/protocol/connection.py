@@ -61,10 +61,15 @@ def new_server(hub: Hub) -> RedraftServer:
 
 
 async def serve_connection(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hub: Hub
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    hub: Hub,
+    environment: dict[str, str],
 ) -> None:
-    """Serve one editor until it says exit or goes away."""
+    """Serve one editor until it says exit or goes away; ``environment``: what its front's says of
+    a server."""
     server = new_server(hub)
+    server.environment = environment
     server.protocol.set_writer(Writer(writer))
     splitter = MessageSplitter()
     try:

@@ -1,0 +1,21 @@
+"""What the environment says of a server: that of the front, which the editor or the user starts. The
+daemon's own is that of whichever front came first. Standard library only."""
+
+from __future__ import annotations
+
+import os
+
+VARIABLES = {"url": "REDRAFT_SERVER_URL", "key": "REDRAFT_SERVER_KEY"}
+"""By the names that the settings have in the section ``server``."""
+
+
+def server_environment() -> dict[str, str]:
+    """Address and key of this process's environment, as far as they are given."""
+    found = {name: os.environ.get(variable, "") for name, variable in VARIABLES.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def without_server() -> dict[str, str]:
+    """This process's environment for a child that is to know of no server and no key."""
+    hidden = set(VARIABLES.values())
+    return {name: value for name, value in os.environ.items() if name not in hidden}

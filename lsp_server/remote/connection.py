@@ -1,0 +1,156 @@
+"""HTTP requests to one server: its key, its errors, its event streams."""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.errors import EngineFailed, ServerUnavailable
+from lsp_server.remote.address import ServerAddress
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT_S = 5.0
+ASK_S = 10.0
+"""The longest wait for a short answer."""
+SILENCE_S = 60.0
+"""A stream of which nothing comes for so long is taken as lost."""
+LONGEST_WAIT_S = 600.0
+"""A server that wants a longer wait is asked earlier nevertheless."""
+REFUSED_KEY_S = 60.0
+"""A refused key is tried again after so long: it may be added there."""
+SHOWN_CHARACTERS = 200
+SET_KEY = (
+    "set the key: redraft.server.key, REDRAFT_SERVER_KEY in the environment, or in VS Code the "
+    "command Redraft: Set Server Key"
+)
+
+
+class ServerConnection:
+    """Connections to one origin, kept open. The key goes to that origin and to no other: no
+    redirect is followed."""
+
+    def __init__(self, address: ServerAddress, key: str) -> None:
+        """Needs a running event loop."""
+        # Imported here: a daemon without a server does without it.
+        import httpx2
+
+        self.address = address
+        self._key = key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx2.AsyncClient(
+            base_url=address.url,
+            headers=headers,
+            follow_redirects=False,
+            # A proxy of the environment is for other machines.
+            trust_env=not address.is_loopback,
+            timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
+        )
+
+    async def get(self, path: str) -> Any:
+        """The JSON of an answer; None where the server knows no such path.
+
+        Raises ServerUnavailable.
+        """
+        import httpx2
+
+        try:
+            response = await self._client.get(path)
+        except httpx2.HTTPError as error:
+            raise self.lost(error) from None
+        if response.status_code in (400, 404, 405, 501):
+            return None
+        await self._check(response)
+        try:
+            return response.json()
+        except ValueError:
+            return None
+
+    async def post(self, path: str, body: dict[str, Any]) -> None:
+        """Ask for something that has no answer. Raises as ``events`` does."""
+        import httpx2
+
+        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
+        try:
+            response = await self._client.post(path, json=body, timeout=timeout)
+        except httpx2.HTTPError as error:
+            raise self.lost(error) from None
+        await self._check(response)
+
+    @asynccontextmanager
+    async def events(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.EventSource]:
+        """The server-sent events that answer ``body``. Leaving the context closes the connection,
+        which ends the work at the server.
+
+        Raises ServerUnavailable, or EngineFailed where the server refuses this request alone.
+        """
+        import httpx2
+
+        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
+        headers = {"Accept": "text/event-stream"}
+        try:
+            async with self._client.stream(
+                "POST", path, json=body, headers=headers, timeout=timeout
+            ) as response:
+                await self._check(response)
+                yield httpx2.EventSource(response)
+        except httpx2.HTTPError as error:
+            raise self.lost(error) from None
+
+    async def _check(self, response: httpx2.Response) -> None:
+        status = response.status_code
+        if status == 200:
+            return
+        where, retry = self.address.url, _retry_after_s(response)
+        if status in (401, 403):
+            cause = "does not take the key" if self._key else "wants a key"
+            raise ServerUnavailable(f"the server {where} {cause}", SET_KEY, retry or REFUSED_KEY_S)
+        if status == 429:
+            cause = f"the server {where} has had too many requests of this key (429)"
+            raise ServerUnavailable(cause, "wait a moment", retry)
+        if 300 <= status < 400:
+            cause = f"the server {where} sends to another address, which is not followed"
+            raise ServerUnavailable(cause, "set redraft.server.url to the address itself", retry)
+        if status >= 500:
+            cause = f"the server {where} fails ({status})"
+            raise ServerUnavailable(cause, "tell whoever runs it", retry)
+        raise EngineFailed(f"the server {where} refuses ({status}){await self._told(response)}")
+
+    async def _told(self, response: httpx2.Response) -> str:
+        """What a server says about a request that it refuses."""
+        try:
+            await response.aread()
+            error = response.json()["error"]
+            text = " ".join(str(error["message"] if isinstance(error, dict) else error).split())
+        except (ValueError, KeyError, TypeError):
+            return ""
+        if self._key:
+            text = text.replace(self._key, "…")
+        return f": {text[:SHOWN_CHARACTERS]}"
+
+    def lost(self, error: Exception) -> ServerUnavailable:
+        """A connection that failed, as our error."""
+        where = self.address.url
+        why = " ".join(str(error).split())[:SHOWN_CHARACTERS] or type(error).__name__
+        return ServerUnavailable(f"the server {where} cannot be reached ({why})", "")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
+def _retry_after_s(response: httpx2.Response) -> float:
+    """Seconds that a server wants to be left alone (RFC 9110, 10.2.3); 0 where it says nothing."""
+    value = response.headers.get("Retry-After", "").strip()
+    if not value:
+        return 0.0
+    if value.isdecimal():
+        wait_s = float(value)
+    else:
+        parsed = email.utils.parsedate_tz(value)
+        wait_s = email.utils.mktime_tz(parsed) - time.time() if parsed is not None else 0.0
+    return min(max(wait_s, 0.0), LONGEST_WAIT_S)

@@ -1,0 +1,521 @@
+"""The daemon's engine at a server. While the server does not answer, the one of this machine does,
+where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import logging
+import posixpath
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lsp_server.background import in_background
+from lsp_server.engine.call import Call, OnSpans
+from lsp_server.engine.client import LATENCIES_KEPT, EngineClient
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.key import EngineKey
+from lsp_server.engine.load_failure import LoadFailure
+from lsp_server.engine.prompt_length import PromptLength
+from lsp_server.engine.scheduler import COMPLETION
+from lsp_server.errors import (
+    EngineFailed,
+    EngineUnavailable,
+    ModelUnavailable,
+    RedraftError,
+    ServerUnavailable,
+)
+from lsp_server.remote.address import ServerAddress
+from lsp_server.remote.back_off import BackOff
+from lsp_server.remote.connection import ServerConnection
+from lsp_server.remote.discovery import served_model
+from lsp_server.remote.served_model import Operation, ServedModel
+from lsp_server.remote.told_spans import ToldSpans
+from lsp_server.settings import EMBEDDED_CONTEXT_TOKENS
+
+logger = logging.getLogger(__name__)
+
+NO_SECRETS = (
+    "the document may hold secrets and is not sent to a server; set redraft.server.fallback or "
+    "redraft.model.path for a model on this machine"
+)
+UNDRAFTED = "undrafted: the server is not Redraft's own"
+
+
+class RemoteEngine:
+    """A server's model. What is asked goes there; documents that may hold secrets stay here."""
+
+    def __init__(
+        self, key: EngineKey, on_change: Callable[[], None], in_thread: bool = False
+    ) -> None:
+        """``in_thread``: as of EngineClient, for the engine of this machine."""
+        self.key = key
+        self.on_busy: Callable[[], None] = lambda: None
+        self.repository_of: Callable[[str], str] = lambda folder: ""
+        """The id that the server knows a workspace's repository by; empty for none."""
+        self.request_count = 0
+        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        """Nothing: a closed connection is not answered."""
+        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._on_change = on_change
+        self._local = None if key.local is None else EngineClient(key.local, on_change, in_thread)
+        self._connection: ServerConnection | None = None
+        self._served: ServedModel | None = None
+        """The model there while the server answers."""
+        self._trouble: ModelUnavailable | None = None
+        """Why it does not answer."""
+        self._next_try = 0.0
+        self._back_off = BackOff()
+        self._connecting: asyncio.Task[None] | None = None
+        self._trying: asyncio.Task[None] | None = None
+        self._calls: dict[int, Call] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._ids = itertools.count(1)
+        self._last_used = time.monotonic()
+        self._salt = secrets.token_bytes(16)
+        """Of the documents' ids: they tell nothing of paths."""
+
+    # What the user is told
+
+    @property
+    def here(self) -> EngineClient | None:
+        """The engine of this machine while it answers in the server's place."""
+        return self._local if self._served is None and self._trouble is not None else None
+
+    @property
+    def state(self) -> str:
+        """``idle``, ``loading``, ``ready`` or ``failed``."""
+        if self._served is not None:
+            return "ready"
+        if self._trouble is None:
+            return "loading" if self._connecting is not None else "idle"
+        return "failed" if self._local is None else self._local.state
+
+    @property
+    def message(self) -> str:
+        """What it is doing, or why it failed."""
+        if self.here is not None:
+            return self.here.message or self.server_note
+        if self.state == "loading":
+            return f"asking the server {self.key.server.url}"
+        return str(self._trouble) if self._trouble is not None and self._served is None else ""
+
+    @property
+    def server_note(self) -> str:
+        """That the server does not draft, or that the engine of this machine answers."""
+        if self._served is not None:
+            return "" if self._served.drafts else f"{self._served.name}, {UNDRAFTED}"
+        if self.here is not None:
+            return f"{self._trouble}; the model on this machine answers"
+        return ""
+
+    @property
+    def notice(self) -> str:
+        """What is wrong with the prompt formats of the model on this machine, while it answers."""
+        return self.here.notice if self.here is not None else ""
+
+    @property
+    def failure(self) -> LoadFailure | None:
+        """Why nothing answers."""
+        if self.state != "failed" or self._trouble is None:
+            return None
+        if self._local is not None:
+            return self._local.failure
+        return LoadFailure([], self._trouble.cause, self._trouble.remedy, (), lasting=False)
+
+    @property
+    def refused(self) -> str:
+        """Why requests have no chance just now; empty when they have one."""
+        if self._served is not None or self._trouble is None:
+            return ""
+        return str(self._trouble) if self._local is None else self._local.refused
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """``url``, what ``answers`` (``server``, ``local`` or ``nothing``), whether it is
+        ``drafted``, the ``reason`` why it is not the server, and ``nextTryS``."""
+        answers = "server" if self._trouble is None else "nothing" if self.here is None else "local"
+        return {
+            "url": self.key.server.url,
+            "answers": answers,
+            "drafted": self._served.drafts if self._served is not None else answers == "local",
+            "reason": str(self._trouble) if self._trouble is not None else "",
+            "nextTryS": round(max(0.0, self._next_try - time.monotonic()), 1)
+            if self._trouble is not None
+            else None,
+        }
+
+    @property
+    def model(self) -> str:
+        """Name of the model that answers."""
+        if self._served is not None:
+            return self._served.name
+        return self.here.model if self.here is not None else self.key.server.url
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the embedded model answers, here or there."""
+        if self.here is not None:
+            return self.here.is_embedded
+        return self._served is not None and self._served.name == "embedded"
+
+    @property
+    def dtype(self) -> str:
+        """Number format of its weights."""
+        if self._served is not None:
+            return self._served.dtype
+        return self.here.dtype if self.here is not None else ""
+
+    @property
+    def fills(self) -> bool:
+        """Whether it reads the text after the cursor."""
+        if self._served is not None:
+            return self._served.fills
+        return self.here.fills if self.here is not None else True
+
+    @property
+    def prompt_length(self) -> PromptLength:
+        """How long its prompts may be."""
+        if self._served is not None:
+            return self._served.prompt_length
+        return self.here.prompt_length if self.here is not None else PromptLength([])
+
+    @property
+    def speedup(self) -> float | None:
+        """Not measured at a server."""
+        return self.here.speedup if self.here is not None else None
+
+    def note_pace(self, result: JobResult, plain: bool) -> None:
+        """A text was written with or without drafts."""
+        if self.here is not None:
+            self.here.note_pace(result, plain)
+
+    # What the engine of this machine is told, too
+
+    def open_workspace(self, folder: str) -> None:
+        """A workspace is used from now on."""
+        if self._local is not None:
+            self._local.open_workspace(folder)
+
+    def reload_index(self, folder: str, store: str) -> None:
+        """The datastore of a workspace changed on disk."""
+        if self._local is not None:
+            self._local.reload_index(folder, store)
+
+    def close_workspace(self, folder: str) -> None:
+        """No client has the workspace open any more."""
+        if self._local is not None:
+            self._local.close_workspace(folder)
+
+    def set_buffer(
+        self, folder: str, path: str, read: Callable[[], str], opened: bool = False
+    ) -> None:
+        """An open document changed."""
+        if self._local is not None:
+            self._local.set_buffer(folder, path, read, opened)
+
+    def close_buffer(self, folder: str, path: str) -> None:
+        """A document was closed."""
+        if self._local is not None:
+            self._local.close_buffer(folder, path)
+
+    def forget_document(self, folder: str, path: str) -> None:
+        """A document is held back."""
+        if self._local is not None:
+            self._local.forget_document(folder, path)
+
+    def accepted(self, folder: str, before: str, text: str) -> None:
+        """A user took a suggestion."""
+        if self._local is not None:
+            self._local.accepted(folder, before, text)
+
+    # Requests
+
+    def complete(
+        self,
+        job: CompletionJob,
+        client: str,
+        on_spans: OnSpans | None = None,
+        urgency: int = COMPLETION,
+    ) -> Call:
+        """Ask for a completion; the future holds a JobResult."""
+        return self._call("complete", job, client, urgency, on_spans)
+
+    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
+        """Ask for an edit; the future holds a JobResult."""
+        return self._call("edit", job, client, urgency, on_spans)
+
+    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
+        """Compute the prompt of a request that may come."""
+        return self._call("prefill", job, client, urgency, None)
+
+    def _call(
+        self,
+        operation: Operation,
+        job: CompletionJob | EditJob,
+        client: str,
+        urgency: int,
+        on_spans: OnSpans | None,
+    ) -> Call:
+        call_id = next(self._ids)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
+        self._calls[call_id] = call
+        if len(self._calls) == 1:
+            self.on_busy()
+        self._last_used = time.monotonic()
+        self.request_count += 1
+        self._tasks[call_id] = in_background(self._serve(call, operation, job, client))
+        return call
+
+    def _cancel(self, call_id: int) -> None:
+        """Stop a call: its connection is closed, which ends the forward there."""
+        if (task := self._tasks.get(call_id)) is not None:
+            call = self._calls[call_id]
+            call.cancelled = time.monotonic()
+            task.cancel()
+            # A task that is cancelled before its first step runs no line of its coroutine.
+            self._finish(call, None, None)
+
+    async def _serve(
+        self, call: Call, operation: Operation, job: CompletionJob | EditJob, client: str
+    ) -> None:
+        result: JobResult | None = None
+        error: RedraftError | None = None
+        try:
+            result = await self._answer(call, operation, job, client)
+        except RedraftError as raised:
+            error = raised
+        except Exception as raised:
+            logger.exception("the server's answer cannot be used")
+            error = EngineFailed(f"the server's answer cannot be used ({type(raised).__name__})")
+        self._finish(call, result, error)
+
+    def _finish(self, call: Call, result: JobResult | None, error: RedraftError | None) -> None:
+        if self._calls.pop(call.id, None) is None:
+            return
+        del self._tasks[call.id]
+        if not self._calls:
+            self.on_busy()
+        self._last_used = time.monotonic()
+        if call.future.done():
+            return
+        if error is not None:
+            call.future.set_exception(error)
+            # A call that nobody awaits any more is no error of ours.
+            call.future.exception()
+            return
+        if call.cancelled is None and call.urgency == COMPLETION:
+            self.latencies_s.append(time.monotonic() - call.started)
+        call.future.set_result(result)
+
+    async def _answer(
+        self, call: Call, operation: Operation, job: CompletionJob | EditJob, client: str
+    ) -> JobResult | None:
+        told = ToldSpans(call.on_spans)
+        if job.secret:
+            return await self._answer_here(call, operation, job, client, told, NO_SECRETS)
+        if self._trouble is None:
+            await self._connected()
+        served = self._served
+        if served is not None:
+            try:
+                sent = self._sent(job)
+                document = self._document(job)
+                result = await served.run(operation, sent, call.urgency, document, told.add)
+            except ServerUnavailable as trouble:
+                self._lost(trouble, served)
+                told.begin_again()
+            else:
+                self._back_off.forget()
+                return result
+        reason = str(self._trouble) if self._trouble is not None else "the server went away"
+        return await self._answer_here(call, operation, job, client, told, reason)
+
+    async def _answer_here(
+        self,
+        call: Call,
+        operation: Operation,
+        job: CompletionJob | EditJob,
+        client: str,
+        told: ToldSpans,
+        reason: str,
+    ) -> JobResult | None:
+        """The answer of this machine's engine. Raises EngineUnavailable with ``reason`` where there
+        is none."""
+        local = self._local
+        if local is None:
+            raise EngineUnavailable(reason)
+        if operation == "prefill":
+            call_here = local.prefill(job, client, call.urgency)
+        elif isinstance(job, EditJob):
+            call_here = local.edit(job, client, told.add, call.urgency)
+        else:
+            call_here = local.complete(_as_here(job, local), client, told.add, call.urgency)
+        try:
+            result = await call_here.future
+        except asyncio.CancelledError:
+            call_here.cancel()
+            raise
+        return result if isinstance(result, JobResult) else None
+
+    def _sent(self, job: CompletionJob | EditJob) -> CompletionJob | EditJob:
+        """What the server is told of a job: no path of this machine."""
+        workspace = self.repository_of(job.workspace) if job.workspace else ""
+        if isinstance(job, EditJob):
+            return replace(job, workspace=workspace, path=_relative(job.path))
+        return replace(
+            job,
+            workspace=workspace,
+            path=_relative(job.path),
+            snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
+            context_tokens=_context_tokens(job, self.is_embedded),
+        )
+
+    def _document(self, job: CompletionJob | EditJob) -> str:
+        """An id by which the server knows what it computed of a document."""
+        name = f"{job.workspace}\0{job.path}".encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(name, key=self._salt, digest_size=12).hexdigest()
+
+    # The server
+
+    async def start(self) -> None:
+        """Have a model that answers: the server's, else that of this machine.
+
+        Raises ModelUnavailable or OSError.
+        """
+        if self._trouble is None:
+            await self._connected()
+        if self._served is not None:
+            return
+        if self._local is not None:
+            await self._local.start()
+        elif self._trouble is not None:
+            raise self._trouble
+
+    async def _connected(self) -> None:
+        """Ask the server what it has, the first time. What goes wrong is the trouble."""
+        if self._served is not None:
+            return
+        if self._connecting is None:
+            self._connecting = in_background(self._connect_first())
+            self._on_change()
+        await asyncio.shield(self._connecting)
+
+    async def _connect_first(self) -> None:
+        try:
+            await self._connect()
+        except ModelUnavailable as trouble:
+            self._lost(trouble, None)
+        finally:
+            self._connecting = None
+
+    async def _connect(self) -> None:
+        if self._connection is None:
+            address = ServerAddress.of(self.key.server.url)
+            self._connection = ServerConnection(address, self.key.server.key)
+        self._served = await served_model(self._connection, self.key.server.model)
+        self._trouble = None
+        logger.info("the server %s answers with %s", self.key.server.url, self._served.name)
+        self._on_change()
+
+    def _lost(self, trouble: ModelUnavailable, served: ServedModel | None) -> None:
+        """The server does not answer; ``served``: what was asked. It is tried again later."""
+        if self._served is not served or self._trouble is not None:
+            return
+        self._served = None
+        self._set_trouble(trouble)
+        if isinstance(trouble, ServerUnavailable):
+            self._trying = in_background(self._try_again())
+
+    def _set_trouble(self, trouble: ModelUnavailable) -> None:
+        wanted_s = trouble.retry_after_s if isinstance(trouble, ServerUnavailable) else 0.0
+        self._trouble = trouble
+        self._next_try = time.monotonic() + self._back_off.next_s(wanted_s)
+        logger.warning("%s", trouble.cause)
+        self._on_change()
+
+    async def _try_again(self) -> None:
+        """Ask after 1, 2, 4 … 60 s until the server answers."""
+        while self._served is None:
+            await asyncio.sleep(max(0.0, self._next_try - time.monotonic()))
+            try:
+                await self._connect()
+            except ModelUnavailable as trouble:
+                self._set_trouble(trouble)
+
+    # The process on this machine
+
+    @property
+    def busy(self) -> bool:
+        """A request is under way."""
+        return bool(self._calls)
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that are under way."""
+        return len(self._calls)
+
+    @property
+    def stopping(self) -> int:
+        """None: a closed connection is not answered."""
+        return 0
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine on this machine, where one runs."""
+        return self._local.pid if self._local is not None else None
+
+    @property
+    def last_used(self) -> float:
+        """When the engine of this machine was used last, where there is one."""
+        return self._local.last_used if self._local is not None else self._last_used
+
+    @property
+    def hung(self) -> bool:
+        """Whether the engine of this machine hangs."""
+        return self._local is not None and self._local.hung
+
+    def restart(self) -> None:
+        """End the engine of this machine, which hangs."""
+        if self._local is not None:
+            self._local.restart()
+
+    def unload(self) -> None:
+        """Give the memory of the engine of this machine back."""
+        if self._local is not None:
+            self._local.unload()
+
+    async def close(self) -> None:
+        """End all connections, and the engine of this machine."""
+        for task in [*self._tasks.values(), self._trying, self._connecting]:
+            if task is not None:
+                task.cancel()
+        if self._connection is not None:
+            await self._connection.close()
+        if self._local is not None:
+            await self._local.close()
+
+
+def _as_here(job: CompletionJob, local: EngineClient) -> CompletionJob:
+    """A completion as the engine of this machine is asked."""
+    return replace(job, context_tokens=_context_tokens(job, local.is_embedded))
+
+
+def _context_tokens(job: CompletionJob, embedded: bool) -> int:
+    """Tokens of other files: where the user left it open, what suits the model."""
+    if job.context_tokens < 0 and embedded:
+        return EMBEDDED_CONTEXT_TOKENS
+    return job.context_tokens
+
+
+def _relative(path: str) -> str:
+    """A path that tells nothing of this machine: one below its workspace stays as it is."""
+    outside = path.startswith(("/", "~", "..")) or "\\" in path or ":" in path
+    return posixpath.basename(path.replace("\\", "/")) if outside else path

@@ -1,0 +1,80 @@
+"""Our own server, asked by our own protocol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from lsp_server.engine.call import OnSpans
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.prompt_length import PromptLength
+from lsp_server.errors import EngineFailed, ServerUnavailable
+from lsp_server.remote.connection import ServerConnection
+from lsp_server.remote.served_model import Operation
+
+PROTOCOL = 1
+NOT_TOLD = ("secret", "owner")
+"""No secret job comes so far, and the server knows by the key whose job it is."""
+ENGINE_LOST = ("unavailable", "server_error")
+"""Kinds of errors that are the server's and not of one job."""
+
+
+class RedraftServerModel:
+    """The model of ``redraft serve-http``: it drafts, verifies and splices there."""
+
+    drafts = True
+
+    def __init__(self, connection: ServerConnection, told: dict[str, Any]) -> None:
+        """``told``: what the server says of its model (``GET /redraft/v1/model``)."""
+        self._connection = connection
+        self.name = str(told.get("model") or "embedded")
+        self.dtype = str(told.get("dtype") or "")
+        self.fills = told.get("fills") is not False
+        self.prompt_length = PromptLength([float(one) for one in told.get("prompt_seconds") or []])
+
+    async def run(
+        self,
+        operation: Operation,
+        job: CompletionJob | EditJob,
+        urgency: int,
+        document: str,
+        on_spans: OnSpans,
+    ) -> JobResult | None:
+        """Do a job there. Raises ServerUnavailable or EngineFailed."""
+        body = {
+            "protocol": PROTOCOL,
+            "job": {name: value for name, value in asdict(job).items() if name not in NOT_TOLD},
+            "urgency": urgency,
+            "document": document,
+        }
+        if operation == "prefill":
+            body["operation"] = "edit" if isinstance(job, EditJob) else "complete"
+            await self._connection.post("/redraft/v1/prefill", body)
+            return None
+        async with self._connection.events(f"/redraft/v1/{operation}", body) as events:
+            async for event in events:
+                data = _read(event.data)
+                if event.event == "spans":
+                    on_spans([Span(one["text"], one["source"]) for one in data])
+                elif event.event == "error":
+                    raise self._error(data)
+                elif event.event == "result":
+                    return JobResult(**{**data, "spans": [Span(**one) for one in data["spans"]]})
+        raise ServerUnavailable(
+            f"the server {self._connection.address.url} ended an answer early", ""
+        )
+
+    def _error(self, data: dict[str, Any]) -> Exception:
+        kind, message = str(data.get("kind", "")), str(data.get("message", ""))
+        if kind in ENGINE_LOST:
+            where = self._connection.address.url
+            return ServerUnavailable(f"the server {where} has no model just now ({message})", "")
+        return EngineFailed(message, kind)
+
+
+def _read(data: str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise EngineFailed("the server sent an event that cannot be read") from None

@@ -1,0 +1,48 @@
+"""A model at a server, as the remote engine asks it."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from lsp_server.engine.call import OnSpans
+from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.prompt_length import PromptLength
+
+Operation = Literal["complete", "edit", "prefill"]
+
+
+class ServedModel(Protocol):
+    """What a server has, by whichever protocol it is asked."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+
+    @property
+    def dtype(self) -> str:
+        """Number format of its weights, empty where the server does not tell."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether it reads the text after the cursor."""
+
+    @property
+    def prompt_length(self) -> PromptLength:
+        """How long its prompts may be."""
+
+    @property
+    def drafts(self) -> bool:
+        """Whether the server drafts for what it is asked."""
+
+    async def run(
+        self,
+        operation: Operation,
+        job: CompletionJob | EditJob,
+        urgency: int,
+        document: str,
+        on_spans: OnSpans,
+    ) -> JobResult | None:
+        """Do a job; None of a prefill. Cancelling the coroutine ends the work there.
+
+        Raises ServerUnavailable, or EngineFailed where this job alone failed.
+        """
