@@ -21,11 +21,13 @@ def _setting(
     choices: tuple[Any, ...] = (),
     low: Any = None,
     high: Any = None,
+    own: bool = False,
     secret: bool = False,
 ) -> Any:
-    """A field with its documentation and the values it takes. The value of a ``secret`` one is
-    never shown."""
-    metadata = {**_documented(doc, choices=choices, low=low, high=high), "secret": secret}
+    """A field with its documentation and the values it takes. One of the user's ``own`` settings
+    cannot be set by a workspace; the value of a ``secret`` one is never shown."""
+    metadata = _documented(doc, choices=choices, low=low, high=high)
+    metadata |= {"own": own, "secret": secret}
     return field(default=default, metadata=metadata, repr=not secret)
 
 
@@ -93,15 +95,19 @@ class ServerSettings:
         "Address of a server whose model answers in place of one on this machine, as "
         "`https://redraft.example.com`; `http` only on this machine. Empty: none. Also in the "
         "environment as `REDRAFT_SERVER_URL`. A workspace cannot set it.",
+        own=True,
     )
     key: str = _setting(
         "",
         "The key that the server knows you by. Better in the environment as `REDRAFT_SERVER_KEY`, "
         "or where the editor keeps secrets. A workspace cannot set it.",
+        own=True,
         secret=True,
     )
     model: str = _setting(
-        "", "Which of a server's models answers, where it has several; empty: its first."
+        "",
+        "Which of a server's models answers, where it has several; empty: its first.",
+        own=True,
     )
     fallback: str = _setting(
         "model",
@@ -109,6 +115,7 @@ class ServerSettings:
         "one that was chosen, where there is one (model), else the embedded one, too (embedded), "
         "or nothing (none).",
         choices=("model", "embedded", "none"),
+        own=True,
     )
 
 

@@ -1,5 +1,7 @@
-"""What the environment says of a server: that of the front, which the editor or the user starts. The
-daemon's own is that of whichever front came first. Standard library only."""
+"""What the environment says of a server: that of the front, which the editor or the user starts.
+
+The daemon's own is that of whichever front came first. Standard library only.
+"""
 
 from __future__ import annotations
 

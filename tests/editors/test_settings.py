@@ -32,6 +32,15 @@ def test_untrusted_folders_choose_no_paths() -> None:
     assert properties["redraft.serverPackage"]["scope"] == "machine"
 
 
+def test_no_workspace_sets_a_server_and_no_file_holds_its_key() -> None:
+    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    properties = manifest["contributes"]["configuration"]["properties"]
+    own = {name: one["scope"] for name, one in properties.items() if ".server." in name}
+    assert "redraft.server.url" in own
+    assert set(own.values()) == {"machine"}
+    assert "redraft.server.key" not in properties
+
+
 def test_every_command_of_a_menu_or_key_is_declared() -> None:
     contributes = json.loads(MANIFEST.read_text(encoding="utf-8"))["contributes"]
     declared = {command["command"] for command in contributes["commands"]}

@@ -30,13 +30,16 @@ def properties(kind: type[Any] = Settings, path: str = "redraft") -> dict[str, A
         name = f"{path}.{camel_case(item.name)}"
         if dataclasses.is_dataclass(hints[item.name]):
             found |= properties(hints[item.name], name)
-        else:
+        elif not item.metadata.get("secret"):
+            # Secrets are kept in the editor's secret storage and never stand in a file.
             found[name] = _property(item, hints[item.name], getattr(defaults, item.name))
     return found
 
 
 def _property(item: dataclasses.Field[Any], hint: Any, default: Any) -> dict[str, Any]:
-    described: dict[str, Any] = {**_type(hint), "default": default, "scope": "window"}
+    # A workspace cannot set those of the scope machine.
+    scope = "machine" if item.metadata.get("own") else "window"
+    described: dict[str, Any] = {**_type(hint), "default": default, "scope": scope}
     choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
     if choices:
         described["enum"] = list(choices)
@@ -69,7 +72,8 @@ def page_text() -> str:
     before, rest = PAGE.read_text(encoding="utf-8").split(TABLE_START)
     _, after = rest.split(TABLE_END)
     rows = ["| setting | default | |", "| --- | --- | --- |"]
-    rows += [f"| `{row.name}` | `{row.default}` | {row.doc} |" for row in settings_rows()]
+    shown = [row for row in settings_rows() if row.name in properties()]
+    rows += [f"| `{row.name}` | `{row.default}` | {row.doc} |" for row in shown]
     return before + TABLE_START + "\n".join(rows) + "\n" + TABLE_END + after
 
 
