@@ -208,6 +208,8 @@ class Datastore:
             ]
         self._snapshot: IndexSnapshot | None = None
         self._overlay_version = -1
+        self._states: list[tuple[int, int, int]] = []
+        """Of the stores, as they were when something was made of them last."""
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
 
     @classmethod
@@ -243,13 +245,17 @@ class Datastore:
         datastore.reload_if_changed()
         return datastore
 
+    def below(self, overlay: Overlay) -> Datastore:
+        """The same stores below other buffers. What is mapped is shared, and so are reloads."""
+        other = Datastore(overlay=overlay)
+        other._layers = self._layers
+        return other
+
     def reload_if_changed(self) -> bool:
         """Map what the indexer wrote since; whether there was anything. Costs two stat calls."""
         changed = [layer for layer in self._layers if layer.reload()]
         if changed:
             self.problems = [problem for layer in self._layers for problem in layer.damage]
-            self._snapshot = None
-            self._hidden = {}
         return bool(changed)
 
     def snapshot(self, cursor: tuple[str, int] | None = None) -> IndexSnapshot:
@@ -258,6 +264,7 @@ class Datastore:
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
+        self._look_at_stores()
         if cursor is not None and self.overlay is not None:
             return IndexSnapshot(self._parts(), self.overlay.positions_at(*cursor))
         version = self.overlay.version if self.overlay else -1
@@ -265,6 +272,14 @@ class Datastore:
             self._overlay_version = version
             self._snapshot = IndexSnapshot(self._parts())
         return self._snapshot
+
+    def _look_at_stores(self) -> None:
+        """Make nothing of what was before a reload, by whomever that was."""
+        states = [layer.state for layer in self._layers]
+        if states != self._states:
+            self._states = states
+            self._snapshot = None
+            self._hidden = {}
 
     def release(self) -> None:
         """Let go of mapped memory, as when nothing was asked for some time. Lookups go on."""
@@ -318,13 +333,14 @@ class _Layer:
         self.damage: list[str] = []
         self._folder = folder
         self._tokenizer_hash = tokenizer_hash
-        self._state = (0, 0, 0)
+        self.state = (0, 0, 0)
+        """See ``state_of``."""
 
     def reload(self) -> bool:
-        if self._folder is None or state_of(self._folder) == self._state:
+        if self._folder is None or state_of(self._folder) == self.state:
             return False
         for _ in range(_RELOADS):
-            self._state = state_of(self._folder)
+            self.state = state_of(self._folder)
             known = {stored.segment.name: stored for stored in self.segments}
             try:
                 _, self.segments, self.damage = load_segments(
@@ -332,9 +348,9 @@ class _Layer:
                 )
             except DamagedStore as error:
                 self.segments = []
-                self.damage = [str(error)] if self._state != (0, 0, 0) else []
+                self.damage = [str(error)] if self.state != (0, 0, 0) else []
             # Segments vanish between manifest and map when the next state was just committed.
-            if not self.damage or state_of(self._folder) == self._state:
+            if not self.damage or state_of(self._folder) == self.state:
                 break
         return True
 

@@ -166,6 +166,25 @@ def remove_old_stores(layer: FileLayer, *, now: float, keep: frozenset[Path]) ->
     return removed
 
 
+def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
+    """Remove all stores of a workspace; whether they are gone. One in use is locked and stays."""
+    folder = workspace_store(workspace, "any").parent
+    try:
+        stores = [Path(one.path) for one in os.scandir(folder) if one.is_dir()]
+        for store in stores:
+            with StoreLock(store):
+                # First what makes a store of it.
+                for name in sorted(os.listdir(store), key=lambda name: name != NAME):
+                    layer.remove(store / name)
+            store.rmdir()
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except (OSError, StoreLocked):
+        return False
+    return True
+
+
 def _outlived(folder: Path, now: float) -> bool:
     try:
         if now - max((folder / "lock").stat().st_mtime, folder.stat().st_mtime) > _UNUSED_SECONDS:

@@ -82,7 +82,8 @@ class EngineClient:
         self._calls: dict[int, Call] = {}
         self._ids = itertools.count(1)
         self._starting: asyncio.Task[None] | None = None
-        self._workspaces: dict[str, None] = {}
+        self._workspaces: dict[str, str] = {}
+        """Where the datastore of each is, if not where a workspace's usually is."""
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
         self._dirty: dict[tuple[str, str], None] = {}
         self._unloading = False
@@ -91,10 +92,11 @@ class EngineClient:
 
     # What the engine knows
 
-    def open_workspace(self, folder: str) -> None:
-        """Use the datastore of a workspace from now on, in later processes too."""
-        self._workspaces[folder] = None
-        self._child.send({"op": "open_workspace", "folder": folder})
+    def open_workspace(self, folder: str, store: str = "") -> None:
+        """Use the datastore of a workspace from now on, in later processes too. With ``store``,
+        where that is, ``folder`` may be any name."""
+        self._workspaces[folder] = store
+        self._child.send({"op": "open_workspace", "folder": folder, "store": store})
 
     def reload_index(self, folder: str, store: str) -> None:
         """The datastore of a workspace, kept in ``store``, changed on disk."""
@@ -257,8 +259,8 @@ class EngineClient:
         await asyncio.sleep(self._child.back_off_s)
         self._change("loading", "loading the model")
         await self._child.start()
-        for folder in self._workspaces:
-            self._child.send({"op": "open_workspace", "folder": folder})
+        for folder, store in self._workspaces.items():
+            self._child.send({"op": "open_workspace", "folder": folder, "store": store})
         self._dirty = dict.fromkeys(self._buffers)
         for folder, path in list(self._dirty):
             if (folder, path) in self._dirty:

@@ -176,9 +176,9 @@ class EngineService:
 
     # Workspaces and buffers
 
-    def open_workspace(self, folder: str) -> None:
-        """Map the datastore of a workspace, if one was built."""
-        self.indexes.datastore(folder)
+    def open_workspace(self, folder: str, store: str = "") -> None:
+        """Map the datastore of a workspace, if one was built (in ``store``, when that is given)."""
+        self.indexes.open(folder, store)
 
     def index_workspace(
         self, folder: str, progress: Callable[[IndexProgress], None] | None = None
@@ -453,7 +453,7 @@ class EngineService:
         """Frames of the daemon that are no jobs."""
         operation = frame["op"]
         if operation == "open_workspace":
-            self.open_workspace(frame["folder"])
+            self.open_workspace(frame["folder"], frame.get("store", ""))
         elif operation == "reload_index":
             self.reload_index(frame["folder"], frame.get("store", ""))
         elif operation == "close_workspace":

@@ -13,6 +13,7 @@ from lsp_server.engine.model_paths import tokenizer_folder
 if TYPE_CHECKING:
     from repo_index.datastore import Datastore, IndexSnapshot
     from repo_index.indexer import IndexProgress
+    from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
 
 
@@ -31,6 +32,7 @@ class WorkspaceIndexes:
         self._common = common
         self._datastores: dict[str, Datastore] = {}
         self._stores: dict[str, Path] = {}
+        self._overlays: dict[str, Overlay] = {}
 
     @cached_property
     def tokenizer(self) -> TextTokenizer:
@@ -72,13 +74,21 @@ class WorkspaceIndexes:
             from repo_index.store import common_store, workspace_store
 
             tokenizer = self.tokenizer
-            self._datastores[folder] = Datastore.open(
+            overlay = self._overlays.setdefault(folder, Overlay(tokenizer))
+            self._datastores[folder] = self._same_store(folder, overlay) or Datastore.open(
                 self._stores.get(folder) or workspace_store(Path(folder), tokenizer.sha256),
                 tokenizer.sha256,
                 common=common_store(tokenizer.sha256) if self._common else None,
-                overlay=Overlay(tokenizer),
+                overlay=overlay,
             )
         return self._datastores[folder]
+
+    def _same_store(self, folder: str, overlay: Overlay) -> Datastore | None:
+        """A datastore above a store that is mapped for another name; None where none is."""
+        for other, store in self._stores.items():
+            if other != folder and store == self._stores.get(folder) and other in self._datastores:
+                return self._datastores[other].below(overlay)
+        return None
 
     def build(self, folder: str, progress: Callable[[IndexProgress], None] | None = None) -> None:
         """Bring the datastore of a workspace in line in this process, and map it.
@@ -103,12 +113,16 @@ class WorkspaceIndexes:
         finally:
             indexer.close()
 
-    def reload(self, folder: str, store: str = "") -> None:
-        """The datastore was written (in ``store`` when not where it should be)."""
+    def open(self, folder: str, store: str = "") -> Datastore:
+        """The datastore of a workspace, in ``store`` when that is given. Open buffers stay."""
         if store and self._stores.get(folder) != Path(store):
             self._stores[folder] = Path(store)
             self._datastores.pop(folder, None)
-        self.datastore(folder).reload_if_changed()
+        return self.datastore(folder)
+
+    def reload(self, folder: str, store: str = "") -> None:
+        """The datastore was written (in ``store`` when not where it should be)."""
+        self.open(folder, store).reload_if_changed()
 
     def set_buffer(self, folder: str, path: str, text: str) -> None:
         """An open document reads ``text``; it counts in place of its file."""
@@ -123,9 +137,12 @@ class WorkspaceIndexes:
         overlay.close_buffer(path)
 
     def forget(self, folder: str) -> None:
-        """Unmap a workspace."""
+        """Unmap a workspace, and forget its open buffers."""
         self._datastores.pop(folder, None)
+        self._stores.pop(folder, None)
+        self._overlays.pop(folder, None)
 
     def clear(self) -> None:
         """Unmap all workspaces."""
         self._datastores.clear()
+        self._overlays.clear()

@@ -1,6 +1,6 @@
 """The repositories that clients keep at the server: who may do what, and the files on the disk.
 
-A repository is a folder ``ID/files`` that the indexer reads like a workspace, and ``ID/blobs``,
+A repository is a folder ``files/ID`` that the indexer reads like a workspace, and ``blobs/ID``,
 which its files are links to. Both are written from what clients send alone. A content is known by
 its SHA-256 within one repository: nothing is shared between two, so nobody learns what others have.
 """
@@ -36,6 +36,7 @@ from repo_index.reading import decoded
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 
+_PARTS = ("files", "blobs")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[\w .+@-]{1,100}")
@@ -68,6 +69,8 @@ class RepositoryStore:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.limits = limits or RepositoryLimits()
         self._folder = folder.resolve()
+        for part in _PARTS:
+            (self._folder / part).mkdir(mode=0o700, exist_ok=True)
         self._clock = clock
         self._catalogue = Catalogue(self._folder / "repositories.sqlite")
         self._audit = AuditLog(self._folder / "audit.jsonl")
@@ -84,19 +87,20 @@ class RepositoryStore:
             raise QuotaExceeded(
                 f"this key has {self.limits.repositories} repositories; delete one first"
             )
-        for part in ("", "files", "blobs"):
-            (self._folder / record.id / part).mkdir(mode=0o700)
+        for part in _PARTS:
+            (self._folder / part / record.id).mkdir(mode=0o700)
         self._audit.write(now, "register", key, record.id, name=name)
         return record
 
     def readable(self, key: str) -> list[RepositoryRecord]:
-        """The repositories that a key may read."""
+        """The repositories that a key owns, or that their owners let it read."""
         return self._catalogue.readable(key)
 
-    def read(self, key: str, repository: str) -> RepositoryRecord:
-        """A repository that a key uses now. Raises NoSuchRepository."""
+    def read(self, key: str, repository: str, granted: bool = False) -> RepositoryRecord:
+        """A repository that a key uses now. ``granted``: whoever runs the server lets the key read
+        it. Raises NoSuchRepository."""
         record = self._catalogue.find(repository) if _ID.fullmatch(repository) else None
-        if record is None or (key != record.owner and key not in record.readers):
+        if record is None or not (granted or key == record.owner or key in record.readers):
             raise NoSuchRepository
         if self._clock() - record.used > _TOUCH_AFTER_S:
             self._catalogue.touch(repository, self._clock())
@@ -130,21 +134,31 @@ class RepositoryStore:
         for record in old:
             self._delete(record.id, "", "expire")
         known = self._catalogue.ids()
-        for folder in self._folder.iterdir():
-            if _ID.fullmatch(folder.name) and folder.name not in known:
-                shutil.rmtree(folder, ignore_errors=True)
+        for part in _PARTS:
+            for folder in (self._folder / part).iterdir():
+                if folder.name not in known:
+                    shutil.rmtree(folder, ignore_errors=True)
         return [record.id for record in old]
 
     def _delete(self, repository: str, key: str, event: str) -> None:
         with self._locked(repository):
             self._catalogue.delete(repository)
         self._audit.write(self._clock(), event, key, repository)
-        shutil.rmtree(self._folder / repository, ignore_errors=True)
+        for part in _PARTS:
+            shutil.rmtree(self._folder / part / repository, ignore_errors=True)
+
+    def exists(self, repository: str) -> bool:
+        """Whether there is a repository, whoever may read it."""
+        return self._catalogue.find(repository) is not None
+
+    def missing(self, repository: str) -> list[str]:
+        """Hashes of contents that were announced and not sent."""
+        return self._catalogue.missing(repository)
 
     def files_folder(self, repository: str) -> Path:
         """Where the files of a repository lie."""
         assert _ID.fullmatch(repository)
-        return self._folder / repository / "files"
+        return self._folder / "files" / repository
 
     # Files
 
@@ -231,12 +245,12 @@ class RepositoryStore:
             self._blob(repository, digest).unlink(missing_ok=True)
 
     def _blob(self, repository: str, digest: str) -> Path:
-        return self._folder / repository / "blobs" / digest
+        return self._folder / "blobs" / repository / digest
 
     @contextlib.contextmanager
     def _locked(self, repository: str) -> Iterator[None]:
         """One writer at a time. Raises NoSuchRepository when it was deleted meanwhile."""
-        folder = self._folder / repository
+        folder = self._folder / "blobs" / repository
         if not folder.is_dir():
             raise NoSuchRepository
         with FileLock(folder / "lock", mode=0o600):

@@ -1,0 +1,84 @@
+"""Open documents of one editor, as its edits tell of them. Kept in memory alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from lsp_server.repositories.errors import BufferMismatch, InvalidUpload, QuotaExceeded
+from lsp_server.repositories.limits import RepositoryLimits
+from lsp_server.repositories.paths import path_problem
+from repo_index.secret_paths import secret_path
+
+
+@dataclass(frozen=True, slots=True)
+class BufferEdit:
+    """What changed in a text: ``text`` stands where ``start`` to ``stop`` was (characters).
+
+    ``start`` and ``stop`` are both 0 and ``base`` is empty for a text that is sent whole.
+    """
+
+    path: str
+    start: int
+    stop: int
+    text: str
+    base: str
+    """``text_hash`` of the text before."""
+
+
+def text_hash(text: str) -> str:
+    """Tells two texts apart."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def edit_between(path: str, old: str, new: str) -> BufferEdit:
+    """The smallest edit in one piece that makes ``new`` of ``old``."""
+    least = min(len(old), len(new))
+    start = _common(old, new, least)
+    after = _common(old[::-1], new[::-1], least - start)
+    return BufferEdit(path, start, len(old) - after, new[start : len(new) - after], text_hash(old))
+
+
+def _common(one: str, other: str, most: int) -> int:
+    """How many characters two texts begin with alike, of ``most`` at most."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class SentBuffers:
+    """The texts of one editor's open documents, by path."""
+
+    def __init__(self, limits: RepositoryLimits) -> None:
+        self.texts: dict[str, str] = {}
+        self._limits = limits
+
+    def apply(self, edit: BufferEdit) -> str:
+        """Follow an edit; the text as it is then. Raises RepositoryError."""
+        if problem := path_problem(edit.path) or secret_path(edit.path):
+            raise InvalidUpload(f"the path of a buffer cannot be used: {problem}")
+        if edit.path not in self.texts and len(self.texts) >= self._limits.buffers:
+            raise QuotaExceeded(f"at most {self._limits.buffers} buffers are open at a time")
+        old = self.texts.get(edit.path, "")
+        if edit.base and text_hash(old) != edit.base:
+            raise BufferMismatch
+        if not edit.base:
+            old = ""
+        if not 0 <= edit.start <= edit.stop <= len(old):
+            raise BufferMismatch
+        new = old[: edit.start] + edit.text + old[edit.stop :]
+        if len(new) > self._limits.buffer_characters:
+            raise QuotaExceeded(
+                f"a buffer has at most {self._limits.buffer_characters} characters"
+            )
+        self.texts[edit.path] = new
+        return new
+
+    def close(self, path: str) -> bool:
+        """A document was closed; whether it was open."""
+        return self.texts.pop(path, None) is not None
