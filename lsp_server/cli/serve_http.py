@@ -7,11 +7,15 @@ import importlib.util
 import ipaddress
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from platformdirs import user_state_path
 
 from lsp_server.engine.key import EngineKey
 from lsp_server.errors import RedraftError
+
+if TYPE_CHECKING:
+    from lsp_server.repositories.store import RepositoryStore
 
 EXTRA = ("starlette", "uvicorn")
 
@@ -35,7 +39,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
     )
     parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
+    add_repository_arguments(parser)
     add_engine_arguments(parser)
+
+
+def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the repositories that editors keep at the server."""
+    parser.add_argument(
+        "--repositories", type=Path, help="folder that holds them; none: one in the state folder"
+    )
+    parser.add_argument(
+        "--repositories-per-key", type=int, default=50, help="at most so many of one key"
+    )
+    parser.add_argument(
+        "--repository-megabytes", type=int, default=2048, help="of all files of one key"
+    )
+
+
+def repository_store(args: argparse.Namespace) -> RepositoryStore:
+    """The repositories that the options ask for. Raises OSError."""
+    from lsp_server.repositories.limits import RepositoryLimits
+    from lsp_server.repositories.store import RepositoryStore
+
+    limits = RepositoryLimits(args.repositories_per_key, args.repository_megabytes << 20)
+    folder = args.repositories or user_state_path("redraft", appauthor=False) / "repositories"
+    return RepositoryStore(folder, limits)
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,17 +96,22 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.http_server.limits import RequestLimits
     from lsp_server.http_server.serving import serve
     from lsp_server.log import log_folder, start_log
+    from lsp_server.repositories.hosting import HostedRepositories
+    from lsp_server.repositories.routes import RepositoryRoutes
 
     keys = Keys(args.keys or _own_keys())
     check_model(args.model)
     start_log("http-server")
     _warn_of_plain_http(args)
     engine = EngineClient(engine_key(args), lambda: None)
+    repositories = HostedRepositories(repository_store(args), engine)
     application = app(
         engine,
         keys,
         RequestLimits(args.requests_per_minute, args.concurrent),
         host_names=[name.lower() for name in args.name],
+        repositories=repositories,
+        more_routes=RepositoryRoutes(repositories).routes,
     )
     if serve(application, args.host, args.port, args.certificate, args.private_key):
         return 0

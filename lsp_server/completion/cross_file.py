@@ -21,7 +21,7 @@ from lsp_server.completion.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.completion.indexed_files import IndexedFiles
 from lsp_server.completion.outline import outline
 from lsp_server.completion.similar_places import similar_places
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet
+from lsp_server.engine.jobs import CompletionJob, ContextSnippet, is_scope_of
 from repo_index.secrets import secret_content
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class CrossFile:
         if budget < SMALLEST_TOKENS:
             return []
         files = None if snapshot is None else IndexedFiles(snapshot)
-        known = self._chosen.get((job.workspace, job.path))
+        known = self._chosen.get((job.scope, job.path))
         if known is None or not self._holds(known, job, files, budget):
             known = self._choose(job, files, budget, _near(known, job))
         self.use(job, known)
@@ -82,7 +82,7 @@ class CrossFile:
         self, job: CompletionJob, snapshot: IndexSnapshot | None, budget: int
     ) -> Chosen | None:
         """What would be chosen now, where that is something else than what is in use."""
-        known = self._chosen.get((job.workspace, job.path))
+        known = self._chosen.get((job.scope, job.path))
         if known is None or budget < SMALLEST_TOKENS:
             return None
         files = None if snapshot is None else IndexedFiles(snapshot)
@@ -97,14 +97,14 @@ class CrossFile:
 
     def use(self, job: CompletionJob, chosen: Chosen) -> None:
         """``chosen`` is what stands in the prompts of a document from now on."""
-        document = job.workspace, job.path
+        document = job.scope, job.path
         self._chosen[document] = chosen
         self._chosen.move_to_end(document)
         while len(self._chosen) > DOCUMENTS:
             self._chosen.popitem(last=False)
 
     def told(self, document: tuple[str, str]) -> dict[str, Any]:
-        """What is in use for a document (workspace and path), as JSON for ``recall``."""
+        """What is in use for a document (scope and path), as JSON for ``recall``."""
         known = self._chosen.get(document)
         return {} if known is None else asdict(known)
 
@@ -122,8 +122,9 @@ class CrossFile:
 
     def forget(self, workspace: str, path: str | None = None) -> None:
         """A workspace or one document of it was closed."""
-        for key in [key for key in self._chosen if key[0] == workspace and path in (None, key[1])]:
-            del self._chosen[key]
+        for scope, of in list(self._chosen):
+            if is_scope_of(scope, workspace) and path in (None, of):
+                del self._chosen[scope, of]
 
     def _holds(
         self, known: Chosen, job: CompletionJob, files: IndexedFiles | None, budget: int

@@ -55,7 +55,7 @@ class LineFitter:
         if not self.wants(job):
             return None
         started = time.perf_counter()
-        place, new = (job.workspace, job.path), self._engine.session
+        place, new = (job.scope, job.path), self._engine.session
         with (
             sessions.lend(("complete", *place), new) as session,
             sessions.lend(("read", *place), new) as reading,

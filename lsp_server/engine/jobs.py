@@ -118,6 +118,11 @@ def scope_of(owner: str, workspace: str) -> str:
     return f"{owner}\0{workspace}" if owner else workspace
 
 
+def is_scope_of(scope: str, workspace: str) -> bool:
+    """Whether somebody's work in a workspace has this scope."""
+    return scope == workspace or scope.endswith(f"\0{workspace}")
+
+
 def kept(text: str) -> JobResult:
     """Text that no model wrote, as a result that cost nothing."""
     spans = [Span(text, "original")]

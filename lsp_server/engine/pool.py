@@ -47,6 +47,11 @@ class Spares(Generic[Thing]):
         """Let go of what is spare of ``key``."""
         self._things.pop(key, None)
 
+    def forget_where(self, matches: Callable[[Key], bool]) -> None:
+        """Let go of what is spare of all keys that match."""
+        for key in [key for key in self._things if matches(key)]:
+            del self._things[key]
+
     def move(self, key: Key, to: Key) -> None:
         """What is spare of ``key`` takes the place of what is spare of ``to``."""
         self._things[to] = self._things.pop(key, [])

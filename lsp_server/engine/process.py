@@ -40,7 +40,14 @@ from lsp_server.engine.generating import (
     shown_job,
     sound,
 )
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, kept
+from lsp_server.engine.jobs import (
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    JobResult,
+    is_scope_of,
+    kept,
+)
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.pool import Spares
@@ -194,6 +201,8 @@ class EngineService:
         """Forget a workspace."""
         self.indexes.forget(folder)
         self._cross_file.forget(folder)
+        for spares in (self._sessions, self._drafters):
+            spares.forget_where(lambda key: any(is_scope_of(part, folder) for part in key[1:]))
 
     def set_buffer(self, workspace: str, path: str, text: str) -> None:
         """An open document reads ``text`` now; it counts in place of its file."""

@@ -48,10 +48,14 @@ def app(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await until_loaded(engine)
         watching = asyncio.ensure_future(_watch(engine))
+        if repositories is not None:
+            repositories.start()
         try:
             yield
         finally:
             watching.cancel()
+            if repositories is not None:
+                await repositories.close()
             await engine.close()
 
     inner = Starlette(

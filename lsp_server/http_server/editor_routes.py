@@ -32,6 +32,12 @@ class Repositories(Protocol):
         """The workspace that the engine knows a repository by; None where the key may not read
         it, or where there is none."""
 
+    def start(self) -> None:
+        """The server answers from now on."""
+
+    async def close(self) -> None:
+        """The server ends."""
+
 
 class EditorRoutes:
     """The routes of one engine."""

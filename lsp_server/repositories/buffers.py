@@ -73,11 +73,13 @@ class SentBuffers:
             raise BufferMismatch
         new = old[: edit.start] + edit.text + old[edit.stop :]
         if len(new) > self._limits.buffer_characters:
-            raise QuotaExceeded(
-                f"a buffer has at most {self._limits.buffer_characters} characters"
-            )
+            raise QuotaExceeded(f"a buffer has at most {self._limits.buffer_characters} characters")
         self.texts[edit.path] = new
         return new
+
+    def text(self, path: str) -> str:
+        """The text of a document as it is now; empty when it is not open."""
+        return self.texts.get(path, "")
 
     def close(self, path: str) -> bool:
         """A document was closed; whether it was open."""

@@ -1,4 +1,4 @@
-"""Registered repositories in a running server: their indexes, and the editors that are open on them.
+"""Registered repositories in a running server: their indexes, and the editors open on them.
 
 The engine knows a repository by one name for each editor (*view*): all views of a repository share
 what is mapped of its index, and none sees the open documents of another. Runs on the event loop.
@@ -7,7 +7,6 @@ what is mapped of its index, and none sees the open documents of another. Runs o
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import logging
 import re
@@ -15,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -169,8 +169,8 @@ class HostedRepositories:
                 self._engine.close_buffer(view.workspace, path)
         for edit in edits:
             view.buffers.apply(edit)
-            texts, path = view.buffers.texts, edit.path
-            self._engine.set_buffer(view.workspace, path, lambda p=path, t=texts: t.get(p, ""))
+            read = partial(view.buffers.text, edit.path)
+            self._engine.set_buffer(view.workspace, edit.path, read)
 
     def close_session(self, repository: str, session: str, holder: Holder) -> None:
         """An editor left. Raises NoSuchRepository."""

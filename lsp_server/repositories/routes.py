@@ -75,9 +75,7 @@ class RepositoryRoutes:
         """One repository: what is missing of it, and how far its index is."""
         holder, repository = _holder(request), _named(request)
         granted = f"repository:{repository}" in holder.grants
-        record = await self._in_thread(
-            self._hosted.store.read, holder.name, repository, granted
-        )
+        record = await self._in_thread(self._hosted.store.read, holder.name, repository, granted)
         missing = await self._in_thread(self._hosted.store.missing, repository)
         self._hosted.use(repository)
         state = self._hosted.index_state(repository)
