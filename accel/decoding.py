@@ -142,4 +142,4 @@ class Generation:
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
         self._drafting.learn(*learnt, taken, len(pending), self._session.length)
-        return Chunk(taken, tree.sources, path)
+        return Chunk(taken, tree.sources, path, self._verifying.chances[:count])

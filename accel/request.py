@@ -13,6 +13,7 @@ from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest
 from accel.verification.sampling import Sampling
+from accel.verification.token_chances import TokenChance
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -48,6 +49,8 @@ class GenerationRequest:
     relaxed_rule: Literal["entropy", "top-k", "direct"] = "entropy"
     """With ``entropy_top_k``, the other verifiers of EfficientEdit's Table III, for comparison: the
     k likeliest tokens, or whatever the draft model says."""
+    logprobs: int | None = None
+    """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -70,11 +73,13 @@ class GenerationRequest:
 @dataclass(slots=True)
 class Chunk:
     """Tokens that one forward committed, or a few, int32 [n]. The first came from ``origins``
-    (int8, values of ``Source``) at ``path``, the others are the model's own."""
+    (int8, values of ``Source``) at ``path``, the others are the model's own. ``chances`` holds one
+    for each token where the request asks for ``logprobs``."""
 
     tokens: TokenArray
     origins: NDArray[np.int8]
     path: list[int]
+    chances: list[TokenChance] = field(default_factory=list)
 
     @property
     def sources(self) -> list[Source]:

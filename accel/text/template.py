@@ -28,13 +28,25 @@ class TemplateFailed(Exception):
     """A template cannot be rendered; the message says why in a few words."""
 
 
-@lru_cache(maxsize=16)
 def render(template: str, message: str, variables: tuple[tuple[str, str], ...]) -> str:
     """A user's message in a template, and the beginning of the answer. ``variables``: what the
     template may use besides. Raises TemplateFailed."""
+    return render_messages(template, (("user", message),), variables)
+
+
+@lru_cache(maxsize=64)
+def render_messages(
+    template: str, messages: tuple[tuple[str, str], ...], variables: tuple[tuple[str, str], ...]
+) -> str:
+    """Messages by role and content in a template, and the beginning of the answer. Raises
+    TemplateFailed."""
     if len(template) > MOST_TEXT:
         raise TemplateFailed("it is too long")
-    request = {"template": template, "message": message, "variables": dict(variables)}
+    request = {
+        "template": template,
+        "messages": [{"role": role, "content": content} for role, content in messages],
+        "variables": dict(variables),
+    }
     try:
         done = subprocess.run(
             [sys.executable, "-m", "accel.text.template"],
@@ -89,7 +101,7 @@ def _render(request: dict[str, Any]) -> dict[str, str]:
     environment.globals["strftime_now"] = datetime.datetime.now().strftime
     try:
         text = environment.from_string(request["template"]).render(
-            messages=[{"role": "user", "content": request["message"]}],
+            messages=request["messages"],
             add_generation_prompt=True,
             tools=None,
             documents=None,

@@ -100,8 +100,26 @@ class Tokenizer:
 
     def encode_with_specials(self, text: str) -> TokenArray:
         """Token ids of trusted text in which the names of control tokens stand for them."""
-        tokenizer = FastTokenizer.from_str(self._definition)
-        return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+        return np.array(self._trusting.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def encode_prompt(self, text: str) -> TokenArray:
+        """Token ids of a prompt as its author wrote it: the names of control tokens stand for
+        them, and the tokens stand first that the model expects before any text. int32 [n]."""
+        tokens = np.concatenate(
+            [
+                [self.special(piece)] if number % 2 else self.encode(piece)
+                for number, piece in enumerate(self._control_names.split(text))
+            ]
+        ).astype(np.int32)
+        opening = self.opening
+        if np.array_equal(tokens[: len(opening)], opening):
+            return tokens
+        return np.concatenate([opening, tokens])
+
+    @cached_property
+    def _control_names(self) -> re.Pattern[str]:
+        names = sorted((self._added[token] for token in self.special_tokens), key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, names)) or '(?!)'})")
 
     def encode_batch(self, texts: list[str]) -> list[TokenArray]:
         """``encode`` of many texts, on all cores."""
@@ -130,6 +148,11 @@ class Tokenizer:
     def is_named(self, token: int) -> bool:
         """Whether a token stands for its whole name, and is no piece of ordinary text."""
         return token in self._added
+
+    @cached_property
+    def _trusting(self) -> FastTokenizer:
+        """Reads the names of control tokens as those tokens."""
+        return FastTokenizer.from_str(self._definition)
 
     @cached_property
     def opening(self) -> TokenArray:

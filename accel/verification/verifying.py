@@ -19,6 +19,7 @@ from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from accel.verification.sampling import choose
+from accel.verification.token_chances import TokenChance, token_chance
 from accel.verification.verifier import relaxed, walk
 
 
@@ -43,6 +44,8 @@ class Verifying:
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
         self._is_lossy = request.entropy_top_k > 1
+        self.chances: list[TokenChance] = []
+        """Of the tokens of the last walk, where they were asked for."""
         penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
         self._prompt_set = np.unique(penalised)
 
@@ -57,7 +60,7 @@ class Verifying:
             pending,
             tree,
             self._planner.padding(len(pending) + len(tree), context),
-            wants_numbers=self._is_lossy or not is_likeliest,
+            wants_numbers=self._is_lossy or not is_likeliest or self._request.logprobs is not None,
         )
         logits = self._runner.forward(batch, session)
         if is_likeliest:
@@ -67,6 +70,12 @@ class Verifying:
             )
         else:
             path, tokens = walk(tree, lambda node, above: self._chosen(logits.row(node + 1), above))
+        if self._request.logprobs is not None:
+            rows = [0, *(node + 1 for node in path)]
+            self.chances = [
+                token_chance(logits.row(row), token, self._request.logprobs)
+                for row, token in zip(rows, tokens, strict=True)
+            ]
         self._statistics.verify_s.append(time.perf_counter() - started)
         return path, np.array(tokens, np.int32)
 

@@ -43,6 +43,46 @@ def before_other_files(rule: StopRule, marks: Sequence[str]) -> StopRule:
     return both
 
 
+def strings(stops: Sequence[str]) -> StopRule:
+    """Cut before the first of some texts."""
+    longest = max(map(len, stops))
+    looked_at = 0
+
+    def rule(text: str) -> int | None:
+        nonlocal looked_at
+        start = max(looked_at - longest + 1, 0)
+        looked_at = len(text)
+        found = [place for stop in stops if (place := text.find(stop, start)) >= 0]
+        return min(found, default=None)
+
+    return rule
+
+
+def line_end_after(seconds: float, now: Callable[[], float]) -> StopRule:
+    """Cut at the last line end once so much time has gone by since the first token."""
+    begun: float | None = None
+
+    def rule(text: str) -> int | None:
+        nonlocal begun
+        begun = now() if begun is None else begun
+        if now() - begun < seconds or "\n" not in text:
+            return None
+        return text.rindex("\n")
+
+    return rule
+
+
+def first_of(rules: Sequence[StopRule]) -> StopRule | None:
+    """Cut where the first of several rules cuts; None of none."""
+    if len(rules) <= 1:
+        return rules[0] if rules else None
+
+    def rule(text: str) -> int | None:
+        return min((cut for one in rules if (cut := one(text)) is not None), default=None)
+
+    return rule
+
+
 def block(prefix: str) -> StopRule:
     """Cut where the block ends in which the cursor stands after ``prefix``.
 

@@ -15,7 +15,14 @@ from typing import Any
 from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    CompletionJob,
+    EditJob,
+    GenerateJob,
+    JobResult,
+    Span,
+    span_from,
+)
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
@@ -151,7 +158,15 @@ class EngineClient:
         """Ask for an edit; the future holds a JobResult."""
         return self._call("edit", asdict(job), client, urgency, on_spans)
 
-    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
+    def generate(
+        self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
+    ) -> Call:
+        """Ask for what comes after a prompt; the future holds a JobResult."""
+        return self._call("generate", asdict(job), client, urgency, on_spans)
+
+    def prefill(
+        self, job: CompletionJob | EditJob | GenerateJob, client: str, urgency: int
+    ) -> Call:
         """Compute the prompt of a request that may come."""
         return self._call("prefill", asdict(job), client, urgency, None)
 
@@ -366,7 +381,7 @@ class EngineClient:
         elif event == "spans":
             call = self._calls.get(frame["id"])
             if call is not None and call.on_spans is not None:
-                call.on_spans([Span(**span) for span in frame["spans"]])
+                call.on_spans([span_from(span) for span in frame["spans"]])
         elif event == "result":
             self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
         elif event == "error" and frame["id"] is not None:

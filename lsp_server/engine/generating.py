@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from lsp_server.completion import stopping
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.editing.splice import spliced
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    GenerateJob,
+    JobResult,
+    Span,
+)
 from lsp_server.engine.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.errors import NothingToContinue
@@ -196,11 +207,60 @@ def answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
     return min(job.max_tokens, room, longest)
 
 
+def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:
+    """The prompt of a generation. Raises AccelError."""
+    from accel.errors import InvalidRequest
+    from accel.text.chat import conversation_tokens
+    from accel.text.prompts import Prompt, fim_prompt
+
+    tokenizer = engine.tokenizer
+    if job.text is not None and job.suffix is not None:
+        budget = max(engine.max_positions - job.max_tokens - 1, engine.max_positions // 2)
+        if job.prompt_seconds:
+            budget = min(budget, length.tokens(job.prompt_seconds))
+        prompt = fim_prompt(
+            tokenizer,
+            sound(job.text),
+            sound(job.suffix),
+            path=job.path,
+            snippets=[ContextSnippet(one.path, sound(one.text)) for one in job.snippets],
+            budget=budget,
+            order=engine.fim_order,
+        )
+    else:
+        if job.messages is not None:
+            tokens = conversation_tokens(
+                tokenizer, [(role, sound(text)) for role, text in job.messages]
+            )
+        elif job.tokens is not None:
+            if not all(0 <= token < engine.model.vocabulary_size for token in job.tokens):
+                raise InvalidRequest("a token of the prompt is none of the model's; send text")
+            tokens = np.array(job.tokens, np.int32)
+        else:
+            tokens = tokenizer.encode_prompt(sound(job.text or ""))
+        prompt = Prompt(tokens, tokenizer.special_tokens)
+    if not len(prompt.tokens):
+        raise InvalidRequest("the prompt is empty; give some text")
+    if job.prediction:
+        prompt.original_tokens = tokenizer.encode(sound(job.prediction))
+    return prompt
+
+
+def generation_end(job: GenerateJob) -> stopping.StopRule | None:
+    """Where the text of a generation is cut."""
+    rules = [stopping.strings(job.stop)] if job.stop else []
+    if job.max_seconds:
+        rules.append(stopping.line_end_after(job.max_seconds, time.perf_counter))
+    return stopping.first_of(rules)
+
+
 def result_of(
     generation: Generation, builder: SpanBuilder, plain_forward_s: float = 0.0
 ) -> JobResult:
     """A finished generation as a result."""
     statistics = generation.statistics
+    asked = generation.request.draft_request
+    original = asked.original if asked is not None else None
     return JobResult(
         text=generation.text,
         spans=builder.cut(len(generation.text)),
@@ -211,6 +271,9 @@ def result_of(
         sources=dict(statistics.sources),
         stopped_by=generation.stopped_by,
         plain_seconds=statistics.tokens * plain_forward_s,
+        prompt_tokens=statistics.prompt_tokens,
+        prompt_tokens_reused=statistics.prompt_tokens_reused,
+        prediction_tokens=0 if original is None else len(original),
     )
 
 
@@ -241,6 +304,9 @@ def joined(results: list[JobResult]) -> JobResult:
         sources=dict(sources),
         stopped_by=results[-1].stopped_by,
         plain_seconds=sum(result.plain_seconds for result in results),
+        prompt_tokens=sum(result.prompt_tokens for result in results),
+        prompt_tokens_reused=sum(result.prompt_tokens_reused for result in results),
+        prediction_tokens=sum(result.prediction_tokens for result in results),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -86,12 +87,78 @@ class EditJob:
 
 
 @dataclass(slots=True)
+class GenerateJob:
+    """Go on from a text, from token ids, from a conversation, or from both sides of a hole.
+
+    One of ``text``, ``tokens`` and ``messages`` is given; ``suffix`` goes with ``text``.
+    """
+
+    text: str | None = None
+    tokens: list[int] | None = None
+    messages: list[tuple[str, str]] | None = None
+    """Roles and texts."""
+    suffix: str | None = None
+    """The text behind the hole, for models that fill in the middle."""
+    snippets: list[ContextSnippet] = field(default_factory=list)
+    """Other files, with ``text``."""
+    path: str = ""
+    """Of the file that ``text`` is of."""
+    prompt_seconds: float = 0.0
+    """With ``suffix``: the prompt is as long as is computed in so long; 0: as long as fits."""
+    workspace: str = ""
+    prediction: str = ""
+    """What the answer is expected to be like, for drafts. It changes no text."""
+    max_tokens: int = 256
+    max_seconds: float = 0.0
+    """Stop at the first line end after so long; 0: never."""
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    stop: list[str] = field(default_factory=list)
+    """The text ends before the first of these."""
+    logprobs: int | None = None
+    """Tell how likely each token was, and so many of the likeliest; None: do not."""
+    plain: bool = False
+    owner: str = ""
+
+    @property
+    def scope(self) -> str:
+        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        return scope_of(self.owner, self.workspace)
+
+
+@dataclass(slots=True)
+class Chance:
+    """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
+    its place as bytes and log probabilities."""
+
+    token: list[int]
+    logprob: float
+    likeliest: list[tuple[list[int], float]]
+
+
+@dataclass(slots=True)
 class Span:
     """A piece of generated text and where its tokens came from."""
 
     text: str
     source: str
     """Lower-case name of :class:`accel.draft_tree.Source`."""
+
+
+@dataclass(slots=True)
+class TokenSpan(Span):
+    """The text that one token adds, and how likely the token was."""
+
+    chance: Chance
+
+
+def span_from(values: dict[str, Any]) -> Span:
+    """A span from its JSON form."""
+    if "chance" in values:
+        return TokenSpan(**{**values, "chance": Chance(**values["chance"])})
+    return Span(**values)
 
 
 @dataclass(slots=True)
@@ -111,6 +178,11 @@ class JobResult:
     plain_seconds: float = 0.0
     """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
     where that is not known."""
+    prompt_tokens: int = 0
+    prompt_tokens_reused: int = 0
+    """Those that were computed for an earlier request."""
+    prediction_tokens: int = 0
+    """Of the prediction, where there was one."""
 
 
 def scope_of(owner: str, workspace: str) -> str:

@@ -33,6 +33,8 @@ from lsp_server.engine.generating import (
     edit_parts,
     edit_prompt,
     finished,
+    generation_end,
+    generation_prompt,
     joined,
     prompt_length,
     put_in,
@@ -44,6 +46,7 @@ from lsp_server.engine.jobs import (
     CompletionJob,
     ContextSnippet,
     EditJob,
+    GenerateJob,
     JobResult,
     is_scope_of,
     kept,
@@ -81,6 +84,11 @@ SWITCH_S = 0.001
 
 def _never() -> bool:
     return False
+
+
+def generate_key(job: GenerateJob) -> tuple[str, ...]:
+    """What shares the caches of generations. Those with a prediction have another drafter."""
+    return ("predict" if job.prediction else "generate", job.scope, job.path)
 
 
 def edit_key(job: EditJob) -> tuple[str, ...]:
@@ -232,6 +240,12 @@ class EngineService:
         """One edit; the text is what the selection becomes."""
         return finished(self.edit_steps(job, cancelled), on_spans)
 
+    def generate(
+        self, job: GenerateJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
+    ) -> JobResult:
+        """Go on from a prompt as it is given."""
+        return finished(self.generate_steps(job, cancelled), on_spans)
+
     def complete_steps(self, job: CompletionJob, cancelled: Cancelled = _never) -> Steps:
         """A completion that yields after every forward, so that others can go between."""
         self._begin(job)
@@ -323,14 +337,31 @@ class EngineService:
                 break
         return put_in(shown, job, joined(results))
 
+    def generate_steps(self, job: GenerateJob, cancelled: Cancelled = _never) -> Steps:
+        """A generation that yields after every forward."""
+        prompt = generation_prompt(self.engine, job, self._prompt_length)
+        nodes = EDIT_NODES if job.prediction else COMPLETION_NODES
+        request = self._request(job, prompt, nodes, cancelled)
+        room = self.engine.max_positions - len(prompt.tokens) - 1
+        request.max_tokens = max(min(job.max_tokens, room), 1)
+        request.stop_rule = generation_end(job)
+        request.logprobs = job.logprobs
+        drafter = self._reuse if job.prediction else self._mixture
+        return (yield from self._generate(generate_key(job), request, job.plain, drafter))
+
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
         tokenizer = self.engine.tokenizer
         limit = self.engine.max_positions // 4 if tokenizer.chat_template else PIECE_TOKENS
         return len(tokenizer.encode(sound(selection))) <= limit
 
-    def prefill(self, job: CompletionJob | EditJob, cancelled: Cancelled = _never) -> int:
+    def prefill(
+        self, job: CompletionJob | EditJob | GenerateJob, cancelled: Cancelled = _never
+    ) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
+        if isinstance(job, GenerateJob):
+            asked = generation_prompt(self.engine, job, self._prompt_length)
+            return self._prefill(generate_key(job), asked.tokens, cancelled)
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
             return self._prefill(edit_key(job), prompt.tokens, cancelled)
@@ -379,7 +410,11 @@ class EngineService:
         self._sessions.move(beside, key)
 
     def _request(
-        self, job: CompletionJob | EditJob, prompt: Prompt, nodes: int, cancelled: Cancelled
+        self,
+        job: CompletionJob | EditJob | GenerateJob,
+        prompt: Prompt,
+        nodes: int,
+        cancelled: Cancelled,
     ) -> GenerationRequest:
         from accel.drafting.base import DraftRequest
         from accel.request import GenerationRequest
@@ -388,13 +423,19 @@ class EngineService:
         cursor = None
         if isinstance(job, CompletionJob):
             cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
+        sampling = Sampling(
+            job.temperature,
+            top_k=job.top_k if isinstance(job, GenerateJob) else 0,
+            top_p=job.top_p,
+            seed=job.seed,
+        )
         index: Any = self.indexes.snapshot(job.workspace, cursor)
         return GenerationRequest(
             prompt=prompt.tokens,
             max_tokens=job.max_tokens,
             draft_request=DraftRequest(
                 prompt.text,
-                sampling=Sampling(job.temperature, top_p=job.top_p, seed=job.seed),
+                sampling=sampling,
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
                 expected=prompt.expected_tokens,
@@ -403,7 +444,7 @@ class EngineService:
                 workspace=job.scope,
                 given=prompt.tokens,
             ),
-            sampling=Sampling(temperature=job.temperature, top_p=job.top_p, seed=job.seed),
+            sampling=sampling,
             stop_tokens=prompt.stop_tokens,
             required_prefix=prompt.required_prefix,
             max_nodes=nodes,
@@ -430,7 +471,10 @@ class EngineService:
             generation = engine.generate(request, session)
             for chunk in generation:
                 names = [source.name.lower() for source in chunk.sources]
-                yield builder.add(chunk.tokens.tolist(), names)
+                if request.logprobs is None:
+                    yield builder.add(chunk.tokens.tolist(), names)
+                else:
+                    yield builder.add_one_by_one(chunk.chances, names)
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    GenerateJob,
+    JobResult,
+    Span,
+)
 from lsp_server.errors import RedraftError
 from lsp_server.protocol.framing import Frame
 
@@ -41,7 +48,12 @@ class Service(Protocol):
         self, job: CompletionJob, cancelled: Callable[[], bool]
     ) -> Iterator[list[Span]]: ...
     def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]: ...
-    def prefill(self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]) -> int: ...
+    def generate_steps(
+        self, job: GenerateJob, cancelled: Callable[[], bool]
+    ) -> Iterator[list[Span]]: ...
+    def prefill(
+        self, job: CompletionJob | EditJob | GenerateJob, cancelled: Callable[[], bool]
+    ) -> int: ...
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
     def interrupt(self) -> None: ...
@@ -124,7 +136,7 @@ class EngineLoop:
         operation = frame["op"]
         if operation == "cancel":
             self._cancel(frame["id"])
-        elif operation in ("complete", "edit", "prefill"):
+        elif operation in ("complete", "edit", "generate", "prefill"):
             self._jobs[frame["id"]] = Job(
                 frame["id"],
                 operation,
@@ -253,12 +265,13 @@ class EngineLoop:
             return self._service.complete_steps(completion_job(job.payload), asked)
         if job.operation == "edit":
             return self._service.edit_steps(EditJob(**job.payload), asked)
+        if job.operation == "generate":
+            return self._service.generate_steps(generate_job(job.payload), asked)
         return self._prefill_steps(job, asked)
 
     def _prefill_steps(self, job: Job, asked: Callable[[], bool]) -> Steps:
         payload = job.payload
-        work = EditJob(**payload) if "instruction" in payload else completion_job(payload)
-        tokens = self._service.prefill(work, asked)
+        tokens = self._service.prefill(job_of(payload), asked)
         yield []
         return {"tokens": tokens}  # type: ignore[return-value]
 
@@ -296,6 +309,19 @@ def _load_failure(error: Exception) -> Frame:
         "remedy": remedy or "",
         "lasting": remedy is not None,
     }
+
+
+def job_of(payload: dict[str, Any]) -> CompletionJob | EditJob | GenerateJob:
+    """A job of any kind from its JSON form."""
+    if "instruction" in payload:
+        return EditJob(**payload)
+    return generate_job(payload) if "messages" in payload else completion_job(payload)
+
+
+def generate_job(payload: dict[str, Any]) -> GenerateJob:
+    """A job from its JSON form."""
+    snippets = [ContextSnippet(**one) for one in payload.get("snippets", [])]
+    return GenerateJob(**{**payload, "snippets": snippets})
 
 
 def completion_job(payload: dict[str, Any]) -> CompletionJob:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from lsp_server.engine.jobs import Span
+from lsp_server.engine.jobs import Chance, Span, TokenSpan
+
+if TYPE_CHECKING:
+    from accel.verification.token_chances import TokenChance
 
 
 class SpanBuilder:
@@ -31,6 +35,19 @@ class SpanBuilder:
                 _append(added, text, source)
         for span in added:
             _append(self.spans, span.text, span.source)
+        return added
+
+    def add_one_by_one(self, chances: Sequence[TokenChance], sources: Iterable[str]) -> list[Span]:
+        """A span for each token, with how likely it was; its text may be empty."""
+        added: list[Span] = []
+        for chance, source in zip(chances, sources, strict=True):
+            text = "".join(span.text for span in self.add([chance.token], [source]))
+            told = Chance(
+                list(self._bytes_of(chance.token)),
+                chance.logprob,
+                [(list(self._bytes_of(token)), logprob) for token, logprob in chance.likeliest],
+            )
+            added.append(TokenSpan(text, source, told))
         return added
 
     def cut(self, length: int) -> list[Span]:

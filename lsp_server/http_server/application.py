@@ -15,11 +15,15 @@ from starlette.types import ASGIApp
 
 from lsp_server.engine.client import EngineClient
 from lsp_server.errors import EngineUnavailable, ModelUnavailable
+from lsp_server.http_server.chat import chat_routes
 from lsp_server.http_server.editor_routes import EditorRoutes, Repositories
 from lsp_server.http_server.errors import RequestRefused, not_found, refusal_of
 from lsp_server.http_server.guard import HEALTH, Guard
+from lsp_server.http_server.infill import infill_routes
 from lsp_server.http_server.keys import Keys
 from lsp_server.http_server.limits import RequestLimits, UsageByKey
+from lsp_server.http_server.model_names import model_routes
+from lsp_server.http_server.openai_completions import completion_routes
 
 WATCH_S = 0.1
 
@@ -62,6 +66,10 @@ def app(
         routes=[
             Route(HEALTH, health, methods=["GET"]),
             *EditorRoutes(engine, limits, repositories).routes,
+            *completion_routes(engine, limits),
+            *chat_routes(engine, limits),
+            *infill_routes(engine, limits),
+            *model_routes(engine),
             *more_routes,
         ],
         exception_handlers={

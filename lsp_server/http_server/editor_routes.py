@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -20,6 +19,7 @@ from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
+from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
 PROTOCOL = 1
@@ -76,7 +76,7 @@ class EditorRoutes:
         """Complete; the answer streams."""
         fields, urgency = await self._asked(request)
         job = self._owned(completion_job(fields.object("job")), request)
-        _end(fields)
+        fields.end()
         return StreamedCall(
             lambda on_spans: self._engine.complete(job, job.owner, on_spans, urgency), Events()
         )
@@ -85,7 +85,7 @@ class EditorRoutes:
         """Edit; the answer streams."""
         fields, urgency = await self._asked(request)
         job = self._owned(edit_job(fields.object("job")), request)
-        _end(fields)
+        fields.end()
         return StreamedCall(
             lambda on_spans: self._engine.edit(job, job.owner, on_spans, urgency), Events()
         )
@@ -99,7 +99,7 @@ class EditorRoutes:
         read: Callable[[Fields], CompletionJob | EditJob]
         read = completion_job if operation == "complete" else edit_job
         job = self._owned(read(fields.object("job")), request)
-        _end(fields)
+        fields.end()
         await answered(self._engine.prefill(job, job.owner, urgency), request.receive)
         return JSONResponse({})
 
@@ -120,13 +120,3 @@ class EditorRoutes:
                 raise not_found("there is no such repository for this key")
             job.workspace = known
         return job
-
-
-def model_name(engine: EngineClient) -> str:
-    """The model by name: where it lies is nobody's business."""
-    path = PurePath(engine.model)
-    return path.stem if path.suffix == ".gguf" else path.name
-
-
-def _end(fields: Fields) -> None:
-    fields.end()

@@ -28,6 +28,9 @@ Begin = Callable[[OnSpans], Call]
 class Events:
     """How the progress and the end of a request are written. This is the editor's form."""
 
+    fails_by_status = False
+    """Whether a request that fails before anything came is answered with an HTTP status."""
+
     def spans(self, spans: list[Span]) -> bytes:
         """New text; nothing for nothing."""
         return event("spans", [asdict(span) for span in spans]) if spans else b""
@@ -54,10 +57,14 @@ class StreamedCall:
         call = self._begin(news.put_nowait)
         call.future.add_done_callback(lambda _: news.put_nowait(None))
         async with cancelled_by_leaving(call, receive):
+            spans = await news.get() if self._events.fails_by_status else []
+            if spans is None and (error := call.future.exception()) is not None:
+                raise refusal_of(error)
             await send({"type": "http.response.start", "status": 200, "headers": HEAD})
-            while (spans := await news.get()) is not None:
+            while spans is not None:
                 if data := self._events.spans(spans):
                     await send(_piece(data))
+                spans = await news.get()
             error = call.future.exception()
             if error is None:
                 end = self._events.result(call.future.result())

@@ -1,0 +1,31 @@
+"""How likely a model found the tokens that it wrote, and which it found likelier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChance:
+    """A token's log probability (nats) by the model alone, before any sampling rule."""
+
+    token: int
+    logprob: float
+    likeliest: list[tuple[int, float]]
+    """The likeliest tokens at its place, the likeliest first, with their log probabilities."""
+
+
+def token_chance(logits: NDArray[np.float32], token: int, count: int) -> TokenChance:
+    """The chance of ``token`` in a row of logits, float32 [vocabulary], beside ``count`` others."""
+    numbers = logits.astype(np.float64)
+    highest = numbers.max()
+    total = highest + np.log(np.exp(numbers - highest).sum())
+    likeliest = np.argsort(-numbers, kind="stable")[:count]
+    return TokenChance(
+        token,
+        float(numbers[token] - total),
+        [(int(other), float(numbers[other] - total)) for other in likeliest],
+    )

@@ -1,0 +1,108 @@
+"""A generation as a request: begun at the engine, told in one piece or as it comes."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from abc import abstractmethod
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import GenerateJob, JobResult, Span
+from lsp_server.http_server.answer_text import AnswerText, Piece
+from lsp_server.http_server.errors import RequestRefused
+from lsp_server.http_server.generation_fields import urgency_of
+from lsp_server.http_server.streaming import Events, StreamedCall, answered
+
+DONE = b"data: [DONE]\n\n"
+
+
+class GenerationEvents(Events):
+    """Progress and end of a generation, in the form of one route."""
+
+    fails_by_status = True
+
+    def __init__(self, kind: str, model: str, job: GenerateJob) -> None:
+        """``kind``: how ids begin."""
+        self.head: dict[str, Any] = {
+            "id": f"{kind}-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._text = AnswerText(job.stop, whole_lines=job.max_seconds > 0)
+
+    @abstractmethod
+    def piece(self, piece: Piece) -> bytes:
+        """A piece of the answer."""
+
+    @abstractmethod
+    def end(self, result: JobResult) -> bytes:
+        """What comes behind the last piece."""
+
+    @abstractmethod
+    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+        """The answer in one."""
+
+    def spans(self, spans: list[Span]) -> bytes:
+        """New text, as far as it is certain."""
+        piece = self._text.add(spans)
+        return self.piece(piece) if piece.text or piece.tokens else b""
+
+    def result(self, result: JobResult) -> bytes:
+        """The last piece, and the end."""
+        piece = self._text.end(result)
+        last = self.piece(piece) if piece.text or piece.tokens else b""
+        return last + self.end(result)
+
+    def error(self, refused: RequestRefused) -> bytes:
+        """The end of a request that failed on its way."""
+        return data(refused.body)
+
+
+def generation_response(
+    engine: EngineClient, job: GenerateJob, events: GenerationEvents, stream: bool
+) -> ASGIApp | GenerationAnswer:
+    """The response to a generation, streaming or in one piece."""
+    if stream:
+        return StreamedCall(
+            lambda on_spans: engine.generate(job, job.owner, on_spans, urgency_of(job)), events
+        )
+    return GenerationAnswer(engine, job, events)
+
+
+class GenerationAnswer:
+    """An answer in one piece."""
+
+    def __init__(self, engine: EngineClient, job: GenerateJob, events: GenerationEvents) -> None:
+        self._engine = engine
+        self._job = job
+        self._events = events
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Wait for the engine and answer. Raises RequestRefused."""
+        spans: list[Span] = []
+        job = self._job
+        call = self._engine.generate(job, job.owner, spans.extend, urgency_of(job))
+        result: JobResult = await answered(call, receive)
+        text = AnswerText(job.stop)
+        begun = text.add(spans) if job.logprobs is not None else Piece()
+        rest = text.end(result)
+        whole = Piece(result.text, [*begun.tokens, *rest.tokens])
+        response: Response = JSONResponse(self._events.whole(whole, result))
+        await response(scope, receive, send)
+
+
+def owned(job: GenerateJob, request: Request) -> GenerateJob:
+    """The job with its owner."""
+    job.owner = request.scope["holder"].name
+    return job
+
+
+def data(value: Any) -> bytes:
+    """A server-sent event without a name. Lone surrogates travel as escapes."""
+    return f"data: {json.dumps(value, separators=(',', ':'))}\n\n".encode("ascii")

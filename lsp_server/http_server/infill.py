@@ -1,0 +1,130 @@
+"""``POST /infill``, as llama.vim and llama.vscode ask llama.cpp. Source: llama.cpp's
+``tools/server/README.md``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import ContextSnippet, GenerateJob, JobResult
+from lsp_server.engine.scheduler import PREFILL
+from lsp_server.http_server.answer_text import Piece
+from lsp_server.http_server.bodies import read_json
+from lsp_server.http_server.errors import invalid
+from lsp_server.http_server.fields import Fields
+from lsp_server.http_server.generation import GenerationEvents, data, generation_response, owned
+from lsp_server.http_server.generation_fields import MOST_TOKENS, generate_job
+from lsp_server.http_server.limits import RequestLimits
+from lsp_server.http_server.model_names import model_name
+from lsp_server.http_server.streaming import answered
+
+DEFAULT_TOKENS = 128
+_STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "limit"}
+
+
+def infill_routes(engine: EngineClient, limits: RequestLimits) -> list[BaseRoute]:
+    """The route."""
+
+    async def infill(request: Request) -> ASGIApp:
+        fields = Fields(await read_json(request, limits.body_bytes))
+        tokens = fields.whole("n_predict", DEFAULT_TOKENS, -1, 1 << 30)
+        job = owned(_job(fields, tokens), request)
+        events = InfillEvents(model_name(engine), job, _response_fields(fields))
+        if tokens == 0:
+            await answered(engine.prefill(job, job.owner, PREFILL), request.receive)
+            nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
+            return JSONResponse(events.whole(Piece(), nothing))
+        return generation_response(engine, job, events, fields.flag("stream"))
+
+    return [Route("/infill", infill, methods=["POST"])]
+
+
+class InfillEvents(GenerationEvents):
+    """The answers of the route."""
+
+    def __init__(self, model: str, job: GenerateJob, response_fields: list[str]) -> None:
+        super().__init__("infill", model, job)
+        self._response_fields = response_fields
+
+    def piece(self, piece: Piece) -> bytes:
+        """A piece of the text."""
+        return data({"index": 0, "content": piece.text, "stop": False})
+
+    def end(self, result: JobResult) -> bytes:
+        """What it cost."""
+        return data(self.whole(Piece(), result))
+
+    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+        """The answer in one."""
+        answer = {
+            "index": 0,
+            "content": piece.text,
+            "model": self.head["model"],
+            "stop": True,
+            "stop_type": _STOP_TYPES.get(result.stopped_by, "none"),
+            "stopping_word": "",
+            "tokens_predicted": result.tokens,
+            "tokens_evaluated": result.prompt_tokens,
+            "tokens_cached": result.prompt_tokens_reused,
+            "truncated": False,
+            "timings": _timings(result),
+        }
+        if not self._response_fields:
+            return answer
+        found = {name: _nested(answer, name) for name in self._response_fields}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _job(fields: Fields, tokens: int) -> GenerateJob:
+    job = generate_job(fields, DEFAULT_TOKENS)
+    job.max_tokens = MOST_TOKENS if tokens < 0 else max(min(tokens, MOST_TOKENS), 1)
+    prompt = fields.take("prompt", "")
+    if not isinstance(prompt, str):
+        raise invalid("prompt is the text between input_prefix and the cursor")
+    job.text = fields.text("input_prefix", "") + prompt
+    job.suffix = fields.text("input_suffix", "")
+    job.snippets = [_snippet(one) for one in fields.objects("input_extra")]
+    job.prompt_seconds = fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000
+    job.max_seconds = fields.whole("t_max_predict_ms", 0, 0, 1 << 30) / 1000
+    return job
+
+
+def _snippet(fields: Fields) -> ContextSnippet:
+    return ContextSnippet(fields.text("filename", ""), fields.text("text"))
+
+
+def _response_fields(fields: Fields) -> list[str]:
+    names = fields.take("response_fields", [])
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise invalid("response_fields is a list of names")
+    return names[:100]
+
+
+def _nested(answer: dict[str, Any], name: str) -> Any:
+    """The value of ``outer/inner``."""
+    value: Any = answer
+    for part in name.split("/"):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _timings(result: JobResult) -> dict[str, Any]:
+    computed = result.prompt_tokens - result.prompt_tokens_reused
+    return {
+        **_pace("prompt", computed, result.prefill_seconds),
+        **_pace("predicted", result.tokens, result.seconds),
+    }
+
+
+def _pace(name: str, count: int, seconds: float) -> dict[str, Any]:
+    return {
+        f"{name}_n": count,
+        f"{name}_ms": seconds * 1000,
+        f"{name}_per_token_ms": seconds * 1000 / count if count else 0.0,
+        f"{name}_per_second": count / seconds if seconds else 0.0,
+    }
