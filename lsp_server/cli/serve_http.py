@@ -94,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.http_server.application import app
     from lsp_server.http_server.keys import Keys
     from lsp_server.http_server.limits import RequestLimits
+    from lsp_server.http_server.served_engine import watch
     from lsp_server.http_server.serving import serve
     from lsp_server.log import log_folder, start_log
     from lsp_server.repositories.hosting import HostedRepositories
@@ -112,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         host_names=[name.lower() for name in args.name],
         repositories=repositories,
         more_routes=RepositoryRoutes(repositories).routes,
+        watch=lambda: watch(engine),
     )
     if serve(application, args.host, args.port, args.certificate, args.private_key):
         return 0

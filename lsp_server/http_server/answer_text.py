@@ -9,7 +9,7 @@ from lsp_server.engine.jobs import JobResult, Span, TokenSpan
 
 
 @dataclass(slots=True)
-class Piece:
+class AnswerPiece:
     """Text that may be told now, and the tokens that spell it where those were asked for."""
 
     text: str = ""
@@ -29,7 +29,7 @@ class AnswerText:
         self._waiting: list[tuple[int, TokenSpan]] = []
         """Tokens that were not told, with where their text ends."""
 
-    def add(self, spans: Sequence[Span]) -> Piece:
+    def add(self, spans: Sequence[Span]) -> AnswerPiece:
         """What may be told now that these have come."""
         for span in spans:
             self._text += span.text
@@ -37,16 +37,16 @@ class AnswerText:
                 self._waiting.append((len(self._text), span))
         return self._tell(self._certain())
 
-    def end(self, result: JobResult) -> Piece:
+    def end(self, result: JobResult) -> AnswerPiece:
         """What is left to be told of the whole answer."""
         self._text = result.text
         if result.stopped_by != "stop":
             self._waiting = [(min(end, len(self._text)), span) for end, span in self._waiting]
         return self._tell(len(self._text))
 
-    def _tell(self, end: int) -> Piece:
+    def _tell(self, end: int) -> AnswerPiece:
         end = max(end, self._told)
-        piece = Piece(
+        piece = AnswerPiece(
             self._text[self._told : end], [span for at, span in self._waiting if at <= end]
         )
         self._waiting = [(at, span) for at, span in self._waiting if at > end]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,8 +14,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
-from lsp_server.errors import EngineUnavailable, ModelUnavailable
 from lsp_server.http_server.chat import chat_routes
 from lsp_server.http_server.editor_routes import EditorRoutes, Repositories
 from lsp_server.http_server.errors import RequestRefused, not_found, refusal_of
@@ -24,23 +23,24 @@ from lsp_server.http_server.keys import Keys
 from lsp_server.http_server.limits import RequestLimits, UsageByKey
 from lsp_server.http_server.model_names import model_routes
 from lsp_server.http_server.openai_completions import completion_routes
-
-WATCH_S = 0.1
+from lsp_server.http_server.served_engine import ServedEngine, until_loaded
 
 
 def app(
-    engine: EngineClient,
+    engine: ServedEngine,
     keys: Keys,
     limits: RequestLimits | None = None,
     *,
     host_names: Collection[str] | None = None,
     repositories: Repositories | None = None,
     more_routes: Sequence[BaseRoute] = (),
+    watch: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> ASGIApp:
     """The server around an engine, whose process it starts and ends.
 
     ``host_names``: by which names it may be called, besides numbers; None: by any.
-    ``repositories``: who answers for repository ids; ``more_routes``: behind the same guard.
+    ``repositories``: who answers for repository ids; ``more_routes``: behind the same guard;
+    ``watch``: what runs beside the requests.
     """
     limits = limits or RequestLimits()
 
@@ -51,13 +51,14 @@ def app(
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await until_loaded(engine)
-        watching = asyncio.ensure_future(_watch(engine))
+        watching = None if watch is None else asyncio.ensure_future(watch())
         if repositories is not None:
             repositories.start()
         try:
             yield
         finally:
-            watching.cancel()
+            if watching is not None:
+                watching.cancel()
             if repositories is not None:
                 await repositories.close()
             await engine.close()
@@ -81,30 +82,6 @@ def app(
         lifespan=lifespan,
     )
     return Guard(inner, keys, UsageByKey(limits), host_names)
-
-
-async def until_loaded(engine: EngineClient) -> None:
-    """Start the engine, and wait until it has its model. Raises EngineUnavailable."""
-    await engine.start()
-    while engine.state != "ready":
-        if engine.failure is not None:
-            raise engine.failure.error
-        if engine.state == "idle":
-            raise EngineUnavailable("the engine ended while it started; its log says why")
-        await asyncio.sleep(WATCH_S)
-
-
-async def _watch(engine: EngineClient) -> None:
-    """End an engine that hangs; start one that ended, before the next request needs it."""
-    while True:
-        await asyncio.sleep(WATCH_S)
-        if engine.hung:
-            engine.restart()
-        if engine.state == "idle" and not engine.refused:
-            try:
-                await engine.start()
-            except (ModelUnavailable, OSError):
-                continue
 
 
 def _told(_request: Request, error: Exception) -> Response:

@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import GenerateJob, JobResult
-from lsp_server.http_server.answer_text import Piece
+from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
@@ -26,6 +25,7 @@ from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import chat_logprobs
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.openai_completions import include_usage
+from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.usage import finish_reason, usage
 
 DEFAULT_TOKENS = 4096
@@ -33,7 +33,7 @@ ROLES = {"system": "system", "developer": "system", "user": "user", "assistant":
 MOST_MESSAGES = 256
 
 
-def chat_routes(engine: EngineClient, limits: RequestLimits) -> list[BaseRoute]:
+def chat_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
 
     async def chat(request: Request) -> ASGIApp:
@@ -56,7 +56,7 @@ class ChatEvents(GenerationEvents):
         self._tells_logprobs = job.logprobs is not None
         self._begun = False
 
-    def piece(self, piece: Piece) -> bytes:
+    def piece(self, piece: AnswerPiece) -> bytes:
         """A piece of the message."""
         delta = {"content": piece.text}
         if not self._begun:
@@ -66,12 +66,12 @@ class ChatEvents(GenerationEvents):
 
     def end(self, result: JobResult) -> bytes:
         """Why it ended, and what it cost."""
-        last = self._chunk([self._choice("delta", {}, Piece(), finish_reason(result))])
+        last = self._chunk([self._choice("delta", {}, AnswerPiece(), finish_reason(result))])
         if self._tells_usage:
             last += self._chunk([], usage=usage(result))
         return last + DONE
 
-    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         """The answer in one."""
         message = {"role": "assistant", "content": piece.text, "refusal": None}
         choice = self._choice("message", message, piece, finish_reason(result))
@@ -86,7 +86,7 @@ class ChatEvents(GenerationEvents):
         return data({**self.head, "object": "chat.completion.chunk", "choices": choices, **more})
 
     def _choice(
-        self, name: str, value: dict[str, Any], piece: Piece, reason: str | None
+        self, name: str, value: dict[str, Any], piece: AnswerPiece, reason: str | None
     ) -> dict[str, Any]:
         logprobs = chat_logprobs(piece.tokens) if self._tells_logprobs else None
         return {"index": 0, name: value, "logprobs": logprobs, "finish_reason": reason}

@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.scheduler import PREFILL
 from lsp_server.http_server.bodies import read_json
@@ -20,6 +19,7 @@ from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
+from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
 PROTOCOL = 1
@@ -43,7 +43,7 @@ class EditorRoutes:
     """The routes of one engine."""
 
     def __init__(
-        self, engine: EngineClient, limits: RequestLimits, repositories: Repositories | None
+        self, engine: ServedEngine, limits: RequestLimits, repositories: Repositories | None
     ) -> None:
         self._engine = engine
         self._limits = limits

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import GenerateJob, JobResult, Span
-from lsp_server.http_server.answer_text import AnswerText, Piece
+from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.generation_fields import urgency_of
+from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
 DONE = b"data: [DONE]\n\n"
@@ -37,7 +37,7 @@ class GenerationEvents(Events):
         self._text = AnswerText(job.stop, whole_lines=job.max_seconds > 0)
 
     @abstractmethod
-    def piece(self, piece: Piece) -> bytes:
+    def piece(self, piece: AnswerPiece) -> bytes:
         """A piece of the answer."""
 
     @abstractmethod
@@ -45,7 +45,7 @@ class GenerationEvents(Events):
         """What comes behind the last piece."""
 
     @abstractmethod
-    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         """The answer in one."""
 
     def spans(self, spans: list[Span]) -> bytes:
@@ -65,7 +65,7 @@ class GenerationEvents(Events):
 
 
 def generation_response(
-    engine: EngineClient, job: GenerateJob, events: GenerationEvents, stream: bool
+    engine: ServedEngine, job: GenerateJob, events: GenerationEvents, stream: bool
 ) -> ASGIApp | GenerationAnswer:
     """The response to a generation, streaming or in one piece."""
     if stream:
@@ -78,7 +78,7 @@ def generation_response(
 class GenerationAnswer:
     """An answer in one piece."""
 
-    def __init__(self, engine: EngineClient, job: GenerateJob, events: GenerationEvents) -> None:
+    def __init__(self, engine: ServedEngine, job: GenerateJob, events: GenerationEvents) -> None:
         self._engine = engine
         self._job = job
         self._events = events
@@ -90,9 +90,9 @@ class GenerationAnswer:
         call = self._engine.generate(job, job.owner, spans.extend, urgency_of(job))
         result: JobResult = await answered(call, receive)
         text = AnswerText(job.stop)
-        begun = text.add(spans) if job.logprobs is not None else Piece()
+        begun = text.add(spans) if job.logprobs is not None else AnswerPiece()
         rest = text.end(result)
-        whole = Piece(result.text, [*begun.tokens, *rest.tokens])
+        whole = AnswerPiece(result.text, [*begun.tokens, *rest.tokens])
         response: Response = JSONResponse(self._events.whole(whole, result))
         await response(scope, receive, send)
 

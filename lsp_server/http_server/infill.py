@@ -10,10 +10,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import ContextSnippet, GenerateJob, JobResult
 from lsp_server.engine.scheduler import PREFILL
-from lsp_server.http_server.answer_text import Piece
+from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
@@ -21,13 +20,14 @@ from lsp_server.http_server.generation import GenerationEvents, data, generation
 from lsp_server.http_server.generation_fields import MOST_TOKENS, generate_job
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
+from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import answered
 
 DEFAULT_TOKENS = 128
 _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "limit"}
 
 
-def infill_routes(engine: EngineClient, limits: RequestLimits) -> list[BaseRoute]:
+def infill_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
 
     async def infill(request: Request) -> ASGIApp:
@@ -38,7 +38,7 @@ def infill_routes(engine: EngineClient, limits: RequestLimits) -> list[BaseRoute
         if tokens == 0:
             await answered(engine.prefill(job, job.owner, PREFILL), request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
-            return JSONResponse(events.whole(Piece(), nothing))
+            return JSONResponse(events.whole(AnswerPiece(), nothing))
         return generation_response(engine, job, events, fields.flag("stream"))
 
     return [Route("/infill", infill, methods=["POST"])]
@@ -51,15 +51,15 @@ class InfillEvents(GenerationEvents):
         super().__init__("infill", model, job)
         self._response_fields = response_fields
 
-    def piece(self, piece: Piece) -> bytes:
+    def piece(self, piece: AnswerPiece) -> bytes:
         """A piece of the text."""
         return data({"index": 0, "content": piece.text, "stop": False})
 
     def end(self, result: JobResult) -> bytes:
         """What it cost."""
-        return data(self.whole(Piece(), result))
+        return data(self.whole(AnswerPiece(), result))
 
-    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         """The answer in one."""
         answer = {
             "index": 0,

@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from lsp_server.engine.client import EngineClient
+from lsp_server.http_server.served_engine import ServedEngine
 
 
-def model_name(engine: EngineClient) -> str:
+def model_name(engine: ServedEngine) -> str:
     """The model by name: where it lies is nobody's business."""
     path = PurePath(engine.model)
     return path.stem if path.suffix == ".gguf" else path.name
 
 
-def model_routes(engine: EngineClient) -> list[BaseRoute]:
+def model_routes(engine: ServedEngine) -> list[BaseRoute]:
     """The list of models, which has one."""
     started = int(time.time())
 

@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import GenerateJob, JobResult
-from lsp_server.http_server.answer_text import Piece
+from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
@@ -25,12 +24,13 @@ from lsp_server.http_server.generation_fields import MOST_LOGPROBS, generate_job
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import CompletionLogprobs
 from lsp_server.http_server.model_names import model_name
+from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.usage import finish_reason, usage
 
 DEFAULT_TOKENS = 256
 
 
-def completion_routes(engine: EngineClient, limits: RequestLimits) -> list[BaseRoute]:
+def completion_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
 
     async def complete(request: Request) -> ASGIApp:
@@ -53,23 +53,23 @@ class CompletionEvents(GenerationEvents):
         self._tells_usage = tells_usage
         self._logprobs = CompletionLogprobs() if job.logprobs is not None else None
 
-    def piece(self, piece: Piece) -> bytes:
+    def piece(self, piece: AnswerPiece) -> bytes:
         """A piece of the text."""
         return data({**self.head, "choices": [self._choice(piece, None)]})
 
     def end(self, result: JobResult) -> bytes:
         """Why it ended, and what it cost."""
-        last = data({**self.head, "choices": [self._choice(Piece(), finish_reason(result))]})
+        last = data({**self.head, "choices": [self._choice(AnswerPiece(), finish_reason(result))]})
         if self._tells_usage:
             last += data({**self.head, "choices": [], "usage": usage(result)})
         return last + DONE
 
-    def whole(self, piece: Piece, result: JobResult) -> dict[str, Any]:
+    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         """The answer in one."""
         choice = self._choice(piece, finish_reason(result))
         return {**self.head, "choices": [choice], "usage": usage(result)}
 
-    def _choice(self, piece: Piece, reason: str | None) -> dict[str, Any]:
+    def _choice(self, piece: AnswerPiece, reason: str | None) -> dict[str, Any]:
         logprobs = self._logprobs.of(piece.tokens) if self._logprobs is not None else None
         return {"index": 0, "text": piece.text, "logprobs": logprobs, "finish_reason": reason}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -58,7 +59,9 @@ def serve(
             ssl_keyfile=private_key,
         )
         server = HttpServer(config, _url(host, listening.getsockname()[1], bool(certificate)))
-        server.run(sockets=[listening])
+        with suppress(SystemExit):
+            # So uvicorn ends where the application does not start.
+            server.run(sockets=[listening])
     return server.started
 
 
