@@ -171,7 +171,7 @@ def edit_prompt(
         fence = fence_for(selection, before, after, instruction)
         original = tokenizer.encode(selection)
         room = max(budget - len(original) - 256, 0) // 2
-        question = _question(
+        question = edit_question(
             instruction,
             selection,
             before=_tail(tokenizer, before, room),
@@ -339,9 +339,11 @@ def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
     return tokenizer.decode(_first_lines(tokenizer, text, budget)) if text and budget else ""
 
 
-def _question(
+def edit_question(
     instruction: str, selection: str, *, before: str, after: str, opening: str, path: str
 ) -> str:
+    """What a chat model is asked for an edit; ``opening``: the fence that the code stands in, with
+    its language."""
     fence = re.match(r"`+", opening)
     assert fence is not None, "a fence begins with backticks"
     close = fence.group()

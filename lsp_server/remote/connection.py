@@ -118,7 +118,8 @@ class ServerConnection:
         if status >= 500:
             cause = f"the server {where} fails ({status})"
             raise ServerUnavailable(cause, "tell whoever runs it", retry)
-        raise EngineFailed(f"the server {where} refuses ({status}){await self._told(response)}")
+        told = await self._told(response)
+        raise EngineFailed(f"the server {where} refuses ({status}){told}", str(status))
 
     async def _told(self, response: httpx2.Response) -> str:
         """What a server says about a request that it refuses."""
