@@ -16,7 +16,7 @@ from typing import Any
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
 from accel.models.gguf.check import check_file, check_file_for_llama_cpp
 from accel.models.gguf.file import is_gguf
-from accel.models.llama_cpp.library import INSTALL, is_installed
+from accel.models.llama_cpp.places import INSTALL, is_installed
 from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
 
 WHOLE = "fetch the whole model"

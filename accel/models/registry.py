@@ -18,7 +18,7 @@ from accel.models.gguf.check import is_known
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
 from accel.models.known_folder import open_known
-from accel.models.llama_cpp.library import is_installed
+from accel.models.llama_cpp.places import is_installed
 from accel.models.room import check_room
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest, PeerUnavailable
-from accel.models.llama_cpp.library import DISTRIBUTION, INSTALL, is_installed
+from accel.models.llama_cpp.places import DISTRIBUTION, INSTALL, has_package
 from accel.peers.judged import Judged, judge
 from accel.statistics import Statistics
 
@@ -42,7 +42,7 @@ class LlamaCppAnswer:
 
 def check_installed() -> None:
     """Raises PeerUnavailable where the package is missing; nothing is loaded."""
-    if not is_installed():
+    if not has_package():
         raise PeerUnavailable(f"llama-cpp needs the package {DISTRIBUTION}; {INSTALL}")
 
 

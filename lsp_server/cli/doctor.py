@@ -141,12 +141,23 @@ def _watches() -> Finding:
 
 def _llama_cpp() -> Finding:
     """Not needed for what our own forward computes."""
-    from accel.models.llama_cpp.library import DISTRIBUTION, INSTALL, is_installed
+    from accel.errors import UnsupportedModel
+    from accel.models.llama_cpp.places import INSTALL, is_installed
 
     if not is_installed():
         return Finding("llama.cpp", f"not installed; for GGUF files of other families {INSTALL}")
-    version = importlib.metadata.version(DISTRIBUTION)
-    return Finding("llama.cpp", f"{DISTRIBUTION} {version}, for what Redraft does not compute")
+    from accel.models.llama_cpp.process import examine
+
+    try:
+        about = examine()
+    except UnsupportedModel as error:
+        return Finding("llama.cpp", error.cause, error.remedy or INSTALL)
+    devices = ", ".join(about["devices"]) or "none"
+    return Finding(
+        "llama.cpp",
+        f"{about['version']} of {about['source']} at {about['path']}, laid out as "
+        f"{about['layout']}; devices: {devices}",
+    )
 
 
 def _chosen() -> Finding:

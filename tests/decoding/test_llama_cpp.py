@@ -18,15 +18,15 @@ from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
 from accel.models.llama_cpp import context
 from accel.models.llama_cpp.context import LEAVES
-from accel.models.llama_cpp.library import is_installed
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import fixed_width
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
-installed = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 WIDTH = 8
 
 

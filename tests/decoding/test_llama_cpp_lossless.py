@@ -24,14 +24,14 @@ from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.models.base import Cache
 from accel.models.llama_cpp import process
-from accel.models.llama_cpp.library import is_installed
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
 MORE = [Path(name) for name in os.environ.get("REDRAFT_TEST_GGUF", "").split(":") if name]
 FILES = [*TYPES, *(pytest.param(path, id=path.name) for path in MORE)]

@@ -27,15 +27,15 @@ from accel.engine import Engine
 from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.model_folder import check_folder
 from accel.models.llama_cpp import process
-from accel.models.llama_cpp.library import is_installed
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
+from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.session import Session
 from accel.text.tokenizer import Tokenizer
 
-installed = pytest.mark.skipif(not is_installed(), reason="llama-cpp-python is not installed")
+installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
 WIDTH = 8
 GROWTH_BYTES = 8 << 20

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.llama_cpp.library import last_complaints
+from accel.models.llama_cpp.library import Library, last_complaints
 
 LEAVES = 8
 _REJECTED = LEAVES
@@ -36,9 +36,9 @@ class LibraryFailed(Exception):
 
 
 class Context:
-    """A ``llama_context`` of a model. library: the module of ``load_library``."""
+    """A ``llama_context`` of a model."""
 
-    def __init__(self, library: Any, model: Any, capacity: int, threads: int) -> None:
+    def __init__(self, library: Library, model: int, capacity: int, threads: int) -> None:
         """Raises MemoryError where there is no room for ``capacity`` tokens."""
         self._library, self._model, self._threads = library, model, threads
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
@@ -53,7 +53,7 @@ class Context:
 
     def _open(self, capacity: int) -> None:
         library = self._library
-        params = library.llama_context_default_params()
+        params = library.context_params()
         params.n_ctx = capacity + SLACK
         params.n_batch = params.n_ubatch = MOST_ROWS
         params.n_outputs_max = params.n_outputs_max_per_seq = MOST_ROWS
@@ -180,12 +180,14 @@ class Context:
         past, rows = self.length, self._last
         keep = past + len(path)
         if len(path) < len(rows):
-            kept = set(rows[path[-1]]) if path else set()
+            shared = [sum(leaf in rows[row] for row in path) for leaf in range(LEAVES)]
             for leaf in range(LEAVES):
-                self._reject(leaf, keep if leaf in kept else past)
+                self._reject(leaf, past + shared[leaf])
+            kept = shared.index(len(path))
             for leaf in range(LEAVES):
-                if kept and leaf not in kept:
-                    self._library.llama_memory_seq_cp(self._memory, min(kept), leaf, past, keep)
+                if shared[leaf] < len(path):
+                    behind = past + shared[leaf]
+                    self._library.llama_memory_seq_cp(self._memory, kept, leaf, behind, keep)
             if not self._rejected:
                 self._first_rejected = past
             self._rejected += len(rows) - len(path)

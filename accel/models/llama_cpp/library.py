@@ -1,51 +1,191 @@
-"""The functions of llama.cpp that we use, as llama-cpp-python declares them.
+"""The functions of llama.cpp that we use, in the library that ``places`` finds.
 
-Its package is the table of structure layouts: it is built together with its library. Loads no
-model; is imported in the worker's process alone, since an assertion of the library ends a process.
+Loads no model; is loaded in the worker's process alone, since an assertion of the library ends a
+process.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import importlib.util
+import os
 from collections import deque
+from pathlib import Path
 from typing import Any
 
-PACKAGE = "llama_cpp"
-DISTRIBUTION = "llama-cpp-python"
-"""The package's name where packages come from."""
-INSTALL = "install it with: pip install 'redraft[llama-cpp]'"
+from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Batch, fitting
+from accel.models.llama_cpp.places import INSTALL, LibraryPlace, find_library
+
+_HANDLE, _TEXT, _WHOLE, _FLAG = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_bool
+_SIZE = ctypes.c_size_t
+
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "llama_backend_init": (None, ()),
+    "llama_log_set": (None, (_HANDLE, _HANDLE)),
+    "llama_print_system_info": (_TEXT, ()),
+    "llama_supports_gpu_offload": (_FLAG, ()),
+    "llama_model_free": (None, (_HANDLE,)),
+    "llama_model_get_vocab": (_HANDLE, (_HANDLE,)),
+    "llama_model_n_ctx_train": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_embd": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_head": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_head_kv": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_layer": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_swa": (_WHOLE, (_HANDLE,)),
+    "llama_model_is_recurrent": (_FLAG, (_HANDLE,)),
+    "llama_model_is_hybrid": (_FLAG, (_HANDLE,)),
+    "llama_model_has_encoder": (_FLAG, (_HANDLE,)),
+    "llama_model_is_diffusion": (_FLAG, (_HANDLE,)),
+    "llama_vocab_n_tokens": (_WHOLE, (_HANDLE,)),
+    "llama_vocab_is_eog": (_FLAG, (_HANDLE, _WHOLE)),
+    "llama_free": (None, (_HANDLE,)),
+    "llama_get_memory": (_HANDLE, (_HANDLE,)),
+    "llama_batch_init": (Batch, (_WHOLE, _WHOLE, _WHOLE)),
+    "llama_batch_free": (None, (Batch,)),
+    "llama_decode": (_WHOLE, (_HANDLE, Batch)),
+    "llama_get_logits": (ctypes.POINTER(ctypes.c_float), (_HANDLE,)),
+    "llama_memory_clear": (None, (_HANDLE, _FLAG)),
+    "llama_memory_seq_rm": (_FLAG, (_HANDLE, _WHOLE, _WHOLE, _WHOLE)),
+    "llama_memory_seq_cp": (None, (_HANDLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)),
+    "llama_memory_seq_pos_max": (_WHOLE, (_HANDLE, _WHOLE)),
+    "llama_state_seq_get_size": (_SIZE, (_HANDLE, _WHOLE)),
+    "llama_state_seq_get_data": (_SIZE, (_HANDLE, _HANDLE, _SIZE, _WHOLE)),
+    "llama_state_seq_set_data": (_SIZE, (_HANDLE, _HANDLE, _SIZE, _WHOLE)),
+    "llama_n_ctx": (ctypes.c_uint32, (_HANDLE,)),
+    "llama_n_batch": (ctypes.c_uint32, (_HANDLE,)),
+    "llama_n_seq_max": (ctypes.c_uint32, (_HANDLE,)),
+}
+_OF_GGML: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ggml_backend_load_all": (None, ()),
+    "ggml_backend_load_all_from_path": (None, (_TEXT,)),
+    "ggml_backend_dev_count": (_SIZE, ()),
+    "ggml_backend_dev_get": (_HANDLE, (_SIZE,)),
+    "ggml_backend_dev_name": (_TEXT, (_HANDLE,)),
+    "ggml_backend_dev_description": (_TEXT, (_HANDLE,)),
+}
+_OF_VERSIONS = "llama_version", "ggml_version", "ggml_commit"
+_GGML_NAMES = "ggml.dll", "ggml-base.dll"
 
 
-def is_installed() -> bool:
-    """Whether the package is here; it is not loaded."""
-    return importlib.util.find_spec(PACKAGE) is not None
+class LibraryRefused(Exception):
+    """A library that is missing, cannot be loaded, or is laid out in a way that we do not know."""
 
 
-def load_library() -> Any:
-    """The module with the C functions, checked. Raises ImportError or OSError where it cannot be
-    loaded, RuntimeError where its layouts are not those of its library."""
-    module = importlib.import_module(f"{PACKAGE}.llama_cpp")
-    callback = module.llama_log_callback(_note)
-    _callbacks.append(callback)
-    module.llama_log_set(callback, ctypes.c_void_p(0))
-    _check(module)
-    module.llama_backend_init()
-    return module
+class Library:
+    """A loaded library. Functions are attributes by their names in llama.h."""
+
+    def __init__(self, place: LibraryPlace) -> None:
+        """Load and check it. Raises LibraryRefused."""
+        self.place = place
+        self._loaded = _load(place.path)
+        for name, signature in (_FUNCTIONS | _OF_GGML).items():
+            setattr(self, name, self._function(name, *signature))
+        self._note = ctypes.CFUNCTYPE(None, _WHOLE, _TEXT, _HANDLE)(_note)
+        self.llama_log_set(self._note, None)
+        self._check()
+        self.llama_backend_init()
+        for folder in (place.path.parent, place.path.parent.parent / "bin"):
+            if not self.ggml_backend_dev_count():
+                self.ggml_backend_load_all_from_path(os.fsencode(folder))
+        if not self.ggml_backend_dev_count():
+            self.ggml_backend_load_all()
+
+    def __getattr__(self, name: str) -> Any:
+        # Functions are set when they were found: what is not there is our own mistake.
+        raise AttributeError(name)
+
+    def context_params(self) -> Any:
+        """``llama_context_params`` with the library's defaults."""
+        return self._context_defaults()
+
+    def model_params(self) -> Any:
+        """``llama_model_params`` with the library's defaults."""
+        return self._model_defaults()
+
+    @property
+    def layout(self) -> str:
+        """Builds from which on its structures are laid out as they are."""
+        return f"contexts of {self._context_layout.since}, models of {self._model_layout.since}"
+
+    @property
+    def version(self) -> str:
+        """What it says of its build."""
+        found = [
+            self._function(name, _TEXT, ())().decode("utf-8", "replace")
+            for name in _OF_VERSIONS
+            if self._find(name) is not None
+        ]
+        return " ".join(found) or "of unknown version"
+
+    @property
+    def devices(self) -> list[str]:
+        """What it computes on, by its own names."""
+        found = []
+        for number in range(self.ggml_backend_dev_count()):
+            device = self.ggml_backend_dev_get(number)
+            words = self.ggml_backend_dev_name, self.ggml_backend_dev_description
+            name, about = (word(device).decode("utf-8", "replace").strip() for word in words)
+            found.append(name if name == about else f"{name} ({about})")
+        return found
+
+    def _check(self) -> None:
+        """Find the layouts."""
+        make_context, make_model = "llama_context_default_params", "llama_model_default_params"
+        context = fitting(CONTEXT_LAYOUTS, lambda form: self._function(make_context, form, ())())
+        model = fitting(MODEL_LAYOUTS, lambda form: self._function(make_model, form, ())())
+        if context is None or model is None:
+            what = make_context if context is None else make_model
+            raise LibraryRefused(
+                f"{self.place.path} is a llama.cpp whose {what} is laid out in a way unknown here; "
+                "use another version, as that of llama-cpp-python"
+            )
+        self._context_layout, self._model_layout = context, model
+        self._context_defaults = self._function(make_context, context.structure, ())
+        self._model_defaults = self._function(make_model, model.structure, ())
+        self.llama_init_from_model = self._function(
+            "llama_init_from_model", _HANDLE, (_HANDLE, context.structure)
+        )
+        self.llama_model_load_from_file = self._function(
+            "llama_model_load_from_file", _HANDLE, (_TEXT, model.structure)
+        )
+
+    def _function(self, name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
+        address = self._find(name)
+        if address is None:
+            raise LibraryRefused(
+                f"{self.place.path} lacks {name}; use another version, as that of llama-cpp-python"
+            )
+        return ctypes.CFUNCTYPE(result, *arguments)(address)
+
+    def _find(self, name: str) -> int | None:
+        for each in self._loaded:
+            try:
+                return ctypes.cast(getattr(each, name), ctypes.c_void_p).value
+            except AttributeError:
+                continue
+        return None
 
 
-def _check(module: Any) -> None:
-    """Defaults that the library documents stand where the layout says."""
-    params = module.llama_context_default_params()
-    found = params.n_ctx, params.n_batch, params.n_ubatch, params.yarn_ext_factor, params.type_k
-    if found != (512, 2048, 512, -1.0, 1):
-        raise RuntimeError(f"llama.cpp and {PACKAGE} do not fit together: defaults are {found}")
+def load_library() -> Library:
+    """The library of this machine, checked. Raises LibraryRefused."""
+    try:
+        place = find_library()
+    except FileNotFoundError as error:
+        raise LibraryRefused(str(error)) from error
+    if place is None:
+        raise LibraryRefused(f"llama.cpp is not installed; {INSTALL}")
+    return Library(place)
+
+
+def _load(path: Path) -> list[ctypes.CDLL]:
+    """The library, and on Windows those beside it, whose functions it does not give on."""
+    beside = [path.parent / name for name in _GGML_NAMES]
+    try:
+        return [ctypes.CDLL(str(path)), *(ctypes.CDLL(str(e)) for e in beside if e.is_file())]
+    except OSError as error:
+        raise LibraryRefused(f"{path} cannot be loaded: {error}") from error
 
 
 _ERROR = 4
-_callbacks: list[Any] = []
-"""What the library calls has to stay as long as the process."""
 _complaints: deque[str] = deque(maxlen=3)
 
 

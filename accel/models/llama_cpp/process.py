@@ -7,14 +7,39 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
-from accel.models.llama_cpp.library import INSTALL, is_installed
-from accel.models.llama_cpp.worker import read_frame, write_frame
+from accel.models.llama_cpp.places import INSTALL, is_installed
+from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
 
 COMMAND = (sys.executable, "-m", "accel.models.llama_cpp.worker")
+EXAMINED_S = 60.0
+
+
+def examine() -> dict[str, Any]:
+    """What ``worker.examine`` says of the library of this machine. Raises UnsupportedModel where it
+    cannot be used."""
+    process = _started()
+    try:
+        answer, _ = process.communicate(frame_of(("examine",)), EXAMINED_S)
+        problem, result = read_frame(BytesIO(answer))
+    except (EOFError, subprocess.TimeoutExpired) as error:
+        process.kill()
+        raise UnsupportedModel("llama.cpp ended while it was loaded", "use another one") from error
+    if problem is not None:
+        raise UnsupportedModel(problem[1])
+    found: dict[str, Any] = result
+    return found
+
+
+def _started() -> subprocess.Popen[bytes]:
+    # Its standard error is ours: the last words of the library stand in the log. They are enough: a
+    # debugger, which it would start, takes longer than a new start.
+    quiet = os.environ | {"GGML_NO_BACKTRACE": "1"}
+    return subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=quiet)
 
 
 class WorkerProcess:
@@ -37,14 +62,7 @@ class WorkerProcess:
         if not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
         self.end()
-        # Its standard error is ours: the last words of the library stand in the log.
-        self._process = subprocess.Popen(
-            COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Its last words are enough: a debugger would take longer than a new start.
-            env=os.environ | {"GGML_NO_BACKTRACE": "1"},
-        )
+        self._process = _started()
         try:
             about: dict[str, Any] = self._exchange(("load", *self._arguments))
         except BackendDied as died:

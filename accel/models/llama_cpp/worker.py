@@ -22,9 +22,14 @@ _LENGTH = struct.Struct("<I")
 
 def write_frame(stream: IO[bytes], value: object) -> None:
     """Send a value."""
-    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.write(frame_of(value))
     stream.flush()
+
+
+def frame_of(value: object) -> bytes:
+    """A value as it is sent."""
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(data)) + data
 
 
 def read_frame(stream: IO[bytes]) -> Any:
@@ -41,8 +46,8 @@ class Worker:
 
     def __init__(self, path: str, threads: int, layers: int) -> None:
         self._library, self._threads = load_library(), threads
-        params = self._library.llama_model_default_params()
-        params.n_gpu_layers = layers
+        params = self._library.model_params()
+        params.n_gpu_layers = layers if layers >= 0 else ALL_LAYERS
         self._model = self._library.llama_model_load_from_file(path.encode(), params)
         if not self._model:
             raise LibraryFailed(f"llama.cpp does not load {path}: {last_complaints()}")
@@ -65,7 +70,7 @@ class Worker:
                 or library.llama_model_is_hybrid(self._model)
             ),
             "offloads": bool(library.llama_supports_gpu_offload()),
-            "system": library.llama_print_system_info().decode("utf-8", "replace"),
+            "system": f"{library.version} {library.llama_print_system_info().decode()}",
         }
 
     def open(self, number: int, capacity: int) -> None:
@@ -102,7 +107,20 @@ class Worker:
 
 
 CALLS = frozenset({"about", "open", "close", "reserve", "forward", "row", "commit", "trim"})
+ALL_LAYERS = 1 << 20
 UNANSWERED = frozenset({"close", "commit"})
+
+
+def examine() -> dict[str, Any]:
+    """What there is to say of the library without a model. Raises LibraryRefused."""
+    library = load_library()
+    return {
+        "path": str(library.place.path),
+        "source": library.place.source,
+        "version": library.version,
+        "layout": library.layout,
+        "devices": library.devices,
+    }
 
 
 def main() -> None:
@@ -119,9 +137,11 @@ def main() -> None:
         except EOFError:
             return
         try:
-            if name == "load":
+            if name == "examine":
+                result: Any = examine()
+            elif name == "load":
                 worker = Worker(*arguments)
-                result: Any = worker.about()
+                result = worker.about()
             else:
                 assert worker is not None
                 assert name in CALLS, name

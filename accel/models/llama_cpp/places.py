@@ -1,0 +1,71 @@
+"""Where a library of llama.cpp may lie on this machine. Nothing is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+VARIABLE = "REDRAFT_LLAMA_LIB"
+"""Names the library to take, or its folder."""
+PACKAGE = "llama_cpp"
+DISTRIBUTION = "llama-cpp-python"
+"""The package's name where packages come from."""
+INSTALL = "install it with: pip install 'redraft[llama-cpp]'"
+
+_NAMES = {
+    "win32": ("llama.dll", "libllama.dll"),
+    "darwin": ("libllama.dylib",),
+}.get(sys.platform, ("libllama.so", "libllama.so.0"))
+_BREW = "/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPlace:
+    """``source``: in words, whose library it is."""
+
+    path: Path
+    source: str
+
+
+def is_installed() -> bool:
+    """Whether some library is here, sound or not."""
+    return bool(os.environ.get(VARIABLE)) or find_library() is not None
+
+
+def has_package() -> bool:
+    """Whether llama-cpp-python itself is here."""
+    return importlib.util.find_spec(PACKAGE) is not None
+
+
+def find_library() -> LibraryPlace | None:
+    """The first there is: the user's own, that of llama-cpp-python, Homebrew's, conda's. Raises
+    FileNotFoundError where the user's own is not where they say."""
+    if own := os.environ.get(VARIABLE):
+        place = _in_folder(Path(own)) if Path(own).is_dir() else Path(own)
+        if place is None or not place.is_file():
+            raise FileNotFoundError(f"{VARIABLE} names {own}, where no library is")
+        return LibraryPlace(place, VARIABLE)
+    for source, folder in _folders():
+        if place := _in_folder(folder):
+            return LibraryPlace(place, source)
+    return None
+
+
+def _folders() -> list[tuple[str, Path]]:
+    found = []
+    package = importlib.util.find_spec(PACKAGE)
+    if package is not None and package.origin:
+        found.append((DISTRIBUTION, Path(package.origin).parent / "lib"))
+    prefixes = [Path(prefix) for prefix in (os.environ.get("HOMEBREW_PREFIX"), *_BREW) if prefix]
+    found += [("Homebrew", prefix / "lib") for prefix in prefixes if (prefix / "Cellar").is_dir()]
+    if prefix := os.environ.get("CONDA_PREFIX"):
+        inner = ("Library", "bin") if sys.platform == "win32" else ("lib",)
+        found.append(("conda", Path(prefix).joinpath(*inner)))
+    return found
+
+
+def _in_folder(folder: Path) -> Path | None:
+    return next((folder / name for name in _NAMES if (folder / name).is_file()), None)

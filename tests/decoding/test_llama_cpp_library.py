@@ -1,0 +1,137 @@
+"""Which library of llama.cpp is taken, and that one of another layout is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from accel.errors import UnsupportedModel
+from accel.models.llama_cpp import places
+from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
+from accel.models.llama_cpp.places import VARIABLE, find_library, has_package
+from accel.models.llama_cpp.process import examine
+from lsp_server.cli import doctor
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (VARIABLE, "HOMEBREW_PREFIX", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(places, "_BREW", ())
+
+
+def in_folder(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / places._NAMES[0]
+    path.write_bytes(b"")
+    return path
+
+
+def test_a_library_is_found_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own comes first, then that of the package, of Homebrew, of conda."""
+    monkeypatch.setattr(places, "PACKAGE", "no_such_package")
+    assert find_library() is None
+    conda = in_folder(tmp_path / "conda" / "lib")
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
+    found = find_library()
+    assert found is not None
+    assert (found.path, found.source) == (conda, "conda")
+    brew = in_folder(tmp_path / "brew" / "lib")
+    (tmp_path / "brew" / "Cellar").mkdir()
+    monkeypatch.setenv("HOMEBREW_PREFIX", str(tmp_path / "brew"))
+    found = find_library()
+    assert found is not None
+    assert (found.path, found.source) == (brew, "Homebrew")
+    own = in_folder(tmp_path / "own")
+    for given in (own, own.parent):
+        monkeypatch.setenv(VARIABLE, str(given))
+        found = find_library()
+        assert found is not None
+        assert (found.path, found.source) == (own, VARIABLE)
+
+
+def test_a_path_without_a_library_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(UnsupportedModel, match=f"{VARIABLE} names .*, where no library is"):
+        examine()
+    finding = doctor._llama_cpp()
+    assert VARIABLE in finding.found
+    assert finding.remedy
+    assert not finding.fatal
+
+
+def test_a_file_that_is_no_library_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(in_folder(tmp_path / "own")))
+    with pytest.raises(UnsupportedModel, match="cannot be loaded") as raised:
+        examine()
+    assert "\n" not in str(raised.value)
+
+
+def defaults_of(layout: Layout) -> bytes:
+    """The bytes of a structure with the documented defaults."""
+    filled = layout.structure()
+    for name, _ in layout.structure._fields_:
+        if name in layout.defaults:
+            setattr(filled, name, layout.defaults[name])
+    return bytes(filled) + bytes(64)
+
+
+@pytest.mark.parametrize("layouts", [CONTEXT_LAYOUTS, MODEL_LAYOUTS], ids=["context", "model"])
+def test_one_layout_fits_each_library(layouts: list[Layout]) -> None:
+    for layout in layouts:
+        data = defaults_of(layout)
+        assert fitting(layouts, lambda form, data=data: form.from_buffer_copy(data)) is layout
+
+
+@pytest.mark.parametrize("layouts", [CONTEXT_LAYOUTS, MODEL_LAYOUTS], ids=["context", "model"])
+def test_a_layout_of_tomorrow_fits_none(layouts: list[Layout]) -> None:
+    """A field more at the beginning, or in the middle."""
+    data = defaults_of(layouts[0])
+    for place in (0, 20):
+        moved = data[:place] + bytes(8) + data[place:-8]
+        assert fitting(layouts, lambda form, moved=moved: form.from_buffer_copy(moved)) is None
+
+
+FOREIGN = """
+struct wide { int numbers[100]; };
+struct wide llama_context_default_params(void) { struct wide w = {{7}}; return w; }
+struct wide llama_model_default_params(void) { struct wide w = {{7}}; return w; }
+"""
+
+
+def has_compiler() -> bool:
+    try:
+        return subprocess.run(["cc", "--version"], check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler")
+def test_a_library_without_our_functions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, library = tmp_path / "foreign.c", tmp_path / places._NAMES[0]
+    source.write_text(FOREIGN, "ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    assert ctypes.CDLL(str(library)).llama_context_default_params
+    monkeypatch.setenv(VARIABLE, str(library))
+    with pytest.raises(UnsupportedModel, match=r"lacks .*; use another version"):
+        examine()
+
+
+@pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
+def test_it_says_what_the_library_is() -> None:
+    about = examine()
+    assert about["source"] == "llama-cpp-python"
+    assert about["devices"]
+    finding = doctor._llama_cpp()
+    assert not finding.remedy
+    assert about["path"] in finding.found
+    assert about["devices"][0] in finding.found
