@@ -20,8 +20,15 @@ from lsp_server.editing.lsp import (
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
+from lsp_server.folders import folder_path
 from lsp_server.models.choices import write_choice
-from lsp_server.protocol.capabilities import ALLOW_FILE, HOLD_BACK_FILE, USE_MODEL
+from lsp_server.protocol.capabilities import (
+    ALLOW_FILE,
+    HOLD_BACK_FILE,
+    REGISTER_REPOSITORY,
+    UNREGISTER_REPOSITORY,
+    USE_MODEL,
+)
 from lsp_server.protocol.progress import Progress
 from lsp_server.status import status_message
 
@@ -49,7 +56,28 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
         return _allow(ls, first, params.command == ALLOW_FILE)
     if params.command == USE_MODEL:
         return _use_model(ls, first)
+    if params.command in (REGISTER_REPOSITORY, UNREGISTER_REPOSITORY):
+        return await _share(ls, first, params.command == REGISTER_REPOSITORY)
     raise RedraftError(f"unknown command {params.command}")
+
+
+async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict[str, Any]:
+    """``redraft.registerRepository`` and ``redraft.unregisterRepository``: ``{uri}`` of one folder,
+    or nothing for all. The user let the server keep copies, or has them deleted there."""
+    if not ls.settings.server.url:
+        raise RedraftError("no server is set; set redraft.server.url")
+    uri = told.get("uri")
+    path = folder_path(uri) if isinstance(uri, str) else None
+    folders = [folder for folder in ls.folders.paths if uri is None or folder == path]
+    if not folders:
+        raise RedraftError("the window has no such folder; give the uri of one that is open")
+    shared = ls.hub.shared(ls.settings.server)
+    for folder in folders:
+        if allowed:
+            shared.allow(folder)
+        else:
+            await shared.unregister(folder)
+    return {"folders": folders}
 
 
 def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from lsp_server.models.used import used_models
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
+from lsp_server.repositories.question import SharingQuestion
 from lsp_server.settings import Settings, read_settings, with_own_server
 from lsp_server.status import Condition, Performance, StatusReporter
 from lsp_server.version import VERSION
@@ -94,6 +95,7 @@ class RedraftServer(LanguageServer):
             lambda: self.features.work_done_progress,
         )
         self.model_notice = ModelNotice(self.protocol)
+        self.sharing_question = SharingQuestion(self.protocol)
         self.status = StatusReporter(
             lambda message: self.protocol.tell("redraft/status", message), self.condition
         )
@@ -117,6 +119,8 @@ class RedraftServer(LanguageServer):
             self.status.changed()
         except OSError:
             logger.exception("the engine cannot be started")
+        else:
+            self.ask_about_sharing()
 
     def leave(self) -> None:
         """The client has gone."""
@@ -196,7 +200,15 @@ class RedraftServer(LanguageServer):
         """The hub tells that an engine's state changed."""
         if engine in self.engines():
             self.model_notice.engine_changed(engine, self.features)
+            self.ask_about_sharing()
             self.status.changed()
+
+    def ask_about_sharing(self) -> None:
+        """Whether a server that drafts may keep copies of the folders."""
+        server, settings = self.engine().server, self.settings
+        answers = server is not None and server["answers"] == "server" and server["drafted"]
+        if answers and settings.enabled and settings.index.enabled:
+            self.sharing_question.ask(self.hub.shared(settings.server), self.folders.paths)
 
     def allowance_changed(self, uri: str) -> None:
         """The hub tells that the user allows a file, or does not any more."""

@@ -180,6 +180,7 @@ def main(path: Path) -> int:
     from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
     from lsp_server.daemon.hub import Hub
     from lsp_server.protocol.connection import warm_up
+    from lsp_server.repositories.answers import SharingAnswers, answers_file
 
     warm_up()
 
@@ -187,7 +188,9 @@ def main(path: Path) -> int:
         await Host(
             path,
             Hub(
-                acceptance=AcceptanceRates(acceptance_file()), allowed=AllowedFiles(allowed_file())
+                acceptance=AcceptanceRates(acceptance_file()),
+                allowed=AllowedFiles(allowed_file()),
+                answers=SharingAnswers(answers_file()),
             ),
         ).run()
 

@@ -20,7 +20,9 @@ from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
 from lsp_server.log import log_folder
 from lsp_server.remote.engine import RemoteEngine
-from lsp_server.settings import Settings
+from lsp_server.repositories.answers import SharingAnswers
+from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
+from lsp_server.settings import ServerSettings, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +50,18 @@ class Hub:
         in_thread: bool = False,
         acceptance: AcceptanceRates | None = None,
         allowed: AllowedFiles | None = None,
+        answers: SharingAnswers | None = None,
     ) -> None:
         """``in_thread``: no child processes; ``acceptance``: as it was learnt before; ``allowed``:
-        the files that the user allowed before."""
+        the files that the user allowed before; ``answers``: which workspaces may be sent to
+        servers."""
         self.acceptance = acceptance or AcceptanceRates()
         self.allowed = allowed or AllowedFiles()
         self.clients: set[Client] = set()
         self.started = time.monotonic()
+        self._answers = answers or SharingAnswers()
+        self._shared: dict[tuple[str, str], SharedWorkspaces] = {}
+        """By address and key of a server."""
         self._in_thread = in_thread
         self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
@@ -66,11 +73,33 @@ class Hub:
         key = EngineKey.of(settings, purpose)
         if key not in self._engines:
             made = RemoteEngine if key.server.url else EngineClient
-            self._engines[key] = made(key, lambda: self._engine_changed(key), self._in_thread)
+            engine = made(key, lambda: self._engine_changed(key), self._in_thread)
+            self._engines[key] = engine
+            if isinstance(engine, RemoteEngine):
+                engine.shared = self.shared(key.server)
             # At once: most requests are over before anybody could look whether one is under way.
             self._engines[key].on_busy = self._tell_busy
         self._unload_after_s[key] = settings.model.unload_after_minutes * 60
         return self._engines[key]
+
+    def shared(self, server: ServerSettings) -> SharedWorkspaces:
+        """The workspaces that a server keeps a repository of."""
+        place = server.url, server.key
+        if place not in self._shared:
+            self._shared[place] = SharedWorkspaces(server, self._answers)
+        return self._shared[place]
+
+    def _share(self, folder: str, settings: Settings) -> None:
+        """A folder is sent to the server of these settings, if the user allowed it, and to no
+        other."""
+        used = self.shared(settings.server) if settings.server.url else None
+        for shared in self._shared.values():
+            if shared is not used:
+                shared.close_workspace(folder)
+        if used is not None:
+            index = settings.index
+            size = index.max_file_kilobytes << 10
+            used.use(folder, SharingOptions(tuple(index.exclude), size))
 
     def open_workspace(self, folder: str, settings: Settings) -> None:
         """A client opened a folder: index it and look things up in it."""
@@ -81,6 +110,7 @@ class Hub:
         """The settings of a client that has the folder open are these now."""
         if not (settings.enabled and settings.index.enabled):
             return
+        self._share(folder, settings)
         options = {
             "exclude": settings.index.exclude,
             "max_file_bytes": settings.index.max_file_kilobytes << 10,
@@ -99,6 +129,8 @@ class Hub:
             self.indexer.close_workspace(folder)
             for engine in self._engines.values():
                 engine.close_workspace(folder)
+            for shared in self._shared.values():
+                shared.close_workspace(folder)
 
     def allow(self, uri: str, allowed: bool) -> None:
         """The user allows a file that is held back, or takes that back. Raises RedraftError."""
@@ -141,7 +173,9 @@ class Hub:
         """End all processes."""
         self.acceptance.save()
         await asyncio.gather(
-            self.indexer.close(), *(engine.close() for engine in self._engines.values())
+            self.indexer.close(),
+            *(engine.close() for engine in self._engines.values()),
+            *(shared.close() for shared in self._shared.values()),
         )
 
     def status(self) -> dict[str, Any]:
@@ -167,6 +201,7 @@ class Hub:
                 }
                 for state in self.indexer.workspaces.values()
             ],
+            "repositories": [one for shared in self._shared.values() for one in shared.status()],
             "indexer_pid": self.indexer.pid,
             "acceptance": self.acceptance.by_language(),
             "held_back": {

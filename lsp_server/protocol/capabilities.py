@@ -13,6 +13,9 @@ ALLOW_FILE = "redraft.allowFile"
 HOLD_BACK_FILE = "redraft.holdBackFile"
 USE_MODEL = "redraft.useModel"
 """The user allows a file that is held back, or takes that back."""
+REGISTER_REPOSITORY = "redraft.registerRepository"
+UNREGISTER_REPOSITORY = "redraft.unregisterRepository"
+"""The user lets the server keep a copy of a workspace, or has it deleted there."""
 COMMANDS = [
     "redraft.reindex",
     "redraft.status",
@@ -23,6 +26,8 @@ COMMANDS = [
     ALLOW_FILE,
     HOLD_BACK_FILE,
     USE_MODEL,
+    REGISTER_REPOSITORY,
+    UNREGISTER_REPOSITORY,
 ]
 EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register

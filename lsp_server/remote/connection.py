@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
+import gzip
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -80,6 +83,33 @@ class ServerConnection:
         except httpx2.HTTPError as error:
             raise self.lost(error) from None
         await self._check(response)
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+        """The status and the JSON object of an answer to a compressed body.
+
+        Raises ServerUnavailable where the answer is not about what was asked.
+        """
+        import httpx2
+
+        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
+        packed, headers = None, {}
+        if body is not None:
+            headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+            packed = gzip.compress(json.dumps(body).encode(), 6, mtime=0)
+        try:
+            response = await self._client.request(
+                method, path, content=packed, headers=headers, timeout=timeout
+            )
+        except httpx2.HTTPError as error:
+            raise self.lost(error) from None
+        if not 200 <= response.status_code < 300:
+            with contextlib.suppress(EngineFailed):
+                await self._check(response)
+        try:
+            told = response.json()
+        except ValueError:
+            told = {}
+        return response.status_code, told if isinstance(told, dict) else {}
 
     @asynccontextmanager
     async def events(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.EventSource]:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
@@ -38,6 +38,9 @@ from lsp_server.remote.served_model import Operation, ServedModel
 from lsp_server.remote.told_spans import ToldSpans
 from lsp_server.settings import EMBEDDED_CONTEXT_TOKENS
 
+if TYPE_CHECKING:
+    from lsp_server.repositories.sharing import SharedWorkspaces
+
 logger = logging.getLogger(__name__)
 
 NO_SECRETS = (
@@ -56,8 +59,10 @@ class RemoteEngine:
         """``in_thread``: as of EngineClient, for the engine of this machine."""
         self.key = key
         self.on_busy: Callable[[], None] = lambda: None
-        self.repository_of: Callable[[str], str] = lambda folder: ""
-        """The id that the server knows a workspace's repository by; empty for none."""
+        self.shared: SharedWorkspaces | None = None
+        """The workspaces that the server keeps a repository of."""
+        self.repository_of: Callable[[str], str] = self._shared_as
+        """What the server knows a workspace's repository by; empty for none."""
         self.request_count = 0
         self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
@@ -219,11 +224,15 @@ class RemoteEngine:
         """An open document changed."""
         if self._local is not None:
             self._local.set_buffer(folder, path, read, opened)
+        if self.shared is not None:
+            self.shared.set_buffer(folder, path, read)
 
     def close_buffer(self, folder: str, path: str) -> None:
         """A document was closed."""
         if self._local is not None:
             self._local.close_buffer(folder, path)
+        if self.shared is not None:
+            self.shared.close_buffer(folder, path)
 
     def forget_document(self, folder: str, path: str) -> None:
         """A document is held back."""
@@ -326,9 +335,7 @@ class RemoteEngine:
         served = self._served
         if served is not None:
             try:
-                sent = self._sent(job)
-                document = self._document(job)
-                result = await served.run(operation, sent, call.urgency, document, told.add)
+                result = await self._answer_there(served, call, operation, job, told)
             except ServerUnavailable as trouble:
                 self._lost(trouble, served)
                 told.begin_again()
@@ -337,6 +344,26 @@ class RemoteEngine:
                 return result
         reason = str(self._trouble) if self._trouble is not None else "the server went away"
         return await self._answer_here(call, operation, job, client, told, reason)
+
+    async def _answer_there(
+        self,
+        served: ServedModel,
+        call: Call,
+        operation: Operation,
+        job: CompletionJob | EditJob,
+        told: ToldSpans,
+    ) -> JobResult | None:
+        """The server's answer. Raises ServerUnavailable and EngineFailed."""
+        sent, document = self._sent(job), self._document(job)
+        try:
+            return await served.run(operation, sent, call.urgency, document, told.add)
+        except EngineFailed as error:
+            if error.kind != "404" or not sent.workspace or self.shared is None:
+                raise
+            # The repository was deleted there: what can be drafted from the prompt is enough.
+            self.shared.lost(job.workspace)
+            alone = replace(sent, workspace="")
+            return await served.run(operation, alone, call.urgency, document, told.add)
 
     async def _answer_here(
         self,
@@ -377,6 +404,9 @@ class RemoteEngine:
             snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
             context_tokens=_context_tokens(job, self.is_embedded),
         )
+
+    def _shared_as(self, folder: str) -> str:
+        return self.shared.workspace(folder) if self.shared is not None else ""
 
     def _document(self, job: CompletionJob | EditJob) -> str:
         """An id by which the server knows what it computed of a document."""

@@ -24,6 +24,7 @@ from lsp_server.repositories.store import UploadState
 
 PATH = "/redraft/v1/repositories"
 SMALL_BODY_BYTES = 256 << 10
+BATCH_BODY_BYTES = 16 << 20
 BUFFERS_BODY_BYTES = 16 << 20
 
 Result = TypeVar("Result")
@@ -49,6 +50,7 @@ class RepositoryRoutes:
             ("PUT", f"{one}/manifest", self.set_files),
             ("PATCH", f"{one}/manifest", self.change_files),
             ("PUT", f"{one}/blobs/{{digest}}", self.add_content),
+            ("POST", f"{one}/blobs", self.add_contents),
             ("PATCH", f"{one}/buffers/{{session}}", self.change_buffers),
             ("DELETE", f"{one}/buffers/{{session}}", self.close_session),
         ]
@@ -140,6 +142,21 @@ class RepositoryRoutes:
         )
         self._hosted.use(_named(request))
         return Response(status_code=204)
+
+    async def add_contents(self, request: Request) -> Response:
+        """The contents of several files, as text by SHA-256; which were refused is the answer."""
+        body = _only(await read_json(request, BATCH_BODY_BYTES), "contents")
+        contents = body.get("contents")
+        if not isinstance(contents, dict) or not all(
+            isinstance(one, str) for one in contents.values()
+        ):
+            raise invalid("contents are texts by SHA-256")
+        holder, repository = _holder(request).name, _named(request)
+        refused = await self._in_thread(
+            self._hosted.store.add_contents, holder, repository, contents
+        )
+        self._hosted.use(repository)
+        return JSONResponse({"refused": refused})
 
     async def change_buffers(self, request: Request) -> Response:
         """Open documents of one editor changed."""

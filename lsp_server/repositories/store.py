@@ -207,6 +207,18 @@ class RepositoryStore:
             for path in self._catalogue.paths_of(repository, digest):
                 _linked(blob, self.files_folder(repository) / path)
 
+    def add_contents(self, key: str, repository: str, texts: dict[str, str]) -> dict[str, str]:
+        """``add_content`` of several, by hash. Why some are refused; raises RepositoryError for
+        anything else that is wrong."""
+        refused = {}
+        for digest, text in texts.items():
+            try:
+                data = text.encode("utf-8", "surrogatepass")
+                self.add_content(key, repository, digest, data)
+            except RefusedContent as error:
+                refused[digest] = str(error)
+        return refused
+
     def _taken(self, files: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """The files that count, and why others do not."""
         if len(files) > self.limits.files:

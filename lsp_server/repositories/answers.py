@@ -1,0 +1,93 @@
+"""What the user answered: which workspaces a server may keep a repository of."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_dir
+
+logger = logging.getLogger(__name__)
+
+
+def answers_file() -> Path:
+    """Where the answers are kept."""
+    return Path(user_state_dir("redraft", appauthor=False)) / "shared-workspaces.json"
+
+
+class SharingAnswers:
+    """Answers by the origin of a server and the folder of a workspace, shared by all clients."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """``file``: where they are kept; without one they are forgotten."""
+        self._file = file
+        self._answers: dict[str, dict[str, str]] = {} if file is None else _read(file)
+
+    def may(self, origin: str, folder: str) -> bool | None:
+        """Whether a workspace may be sent to a server; None where the user was not asked."""
+        answer = self._answers.get(origin, {}).get(_name(folder))
+        return None if answer is None else answer != "no"
+
+    def repository(self, origin: str, folder: str) -> str:
+        """The id that a server gave a workspace; empty where it gave none."""
+        answer = self._answers.get(origin, {}).get(_name(folder), "no")
+        return "" if answer in ("no", "yes") else answer
+
+    def allow(self, origin: str, folder: str, repository: str = "") -> None:
+        """The user allows it; ``repository``: the id that the server gave."""
+        self._set(origin, folder, repository or "yes")
+
+    def refuse(self, origin: str, folder: str) -> None:
+        """The user does not."""
+        self._set(origin, folder, "no")
+
+    def forget(self, origin: str, folder: str) -> None:
+        """The user is to be asked again."""
+        self._answers.get(origin, {}).pop(_name(folder), None)
+        self._save()
+
+    def refuse_repository(self, origin: str, repository: str) -> None:
+        """The user deleted a repository: its workspace is not sent again."""
+        for folder, answer in self._answers.get(origin, {}).items():
+            if answer == repository:
+                self._answers[origin][folder] = "no"
+        self._save()
+
+    def _set(self, origin: str, folder: str, answer: str) -> None:
+        self._answers.setdefault(origin, {})[_name(folder)] = answer
+        self._save()
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            unfinished = self._file.with_suffix(".new")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with open(os.open(unfinished, flags, 0o600), "w", encoding="utf-8") as out:
+                json.dump(self._answers, out, indent=1, sort_keys=True)
+            os.replace(unfinished, self._file)
+        except OSError as error:
+            logger.warning("%s cannot be written (%s)", self._file, error.strerror)
+
+
+def _name(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def _read(file: Path) -> dict[str, dict[str, str]]:
+    """What was kept; a damaged file holds no answer."""
+    try:
+        kept: Any = json.loads(file.read_text("utf-8"))
+        return {
+            str(origin): {str(folder): str(answer) for folder, answer in answers.items()}
+            for origin, answers in kept.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        logger.warning("nothing is sent to a server: %s cannot be read (%s)", file, error)
+        return {}
