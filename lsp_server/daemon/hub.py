@@ -8,7 +8,7 @@ import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from lsp_server.allowed_files import AllowedFiles, allowed_file
@@ -71,16 +71,25 @@ class Hub:
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
         key = EngineKey.of(settings, purpose)
+        for known in (key, key.local):
+            if known is not None:
+                self._unload_after_s[known] = settings.model.unload_after_minutes * 60
+        return self._engine(key)
+
+    def _engine(self, key: EngineKey) -> EngineInterface:
         if key not in self._engines:
-            made = RemoteEngine if key.server.url else EngineClient
-            engine = made(key, lambda: self._engine_changed(key), self._in_thread)
-            self._engines[key] = engine
-            if isinstance(engine, RemoteEngine):
-                engine.shared = self.shared(key.server)
+            self._engines[key] = self._made(key, lambda: self._engine_changed(key))
             # At once: most requests are over before anybody could look whether one is under way.
             self._engines[key].on_busy = self._tell_busy
-        self._unload_after_s[key] = settings.model.unload_after_minutes * 60
         return self._engines[key]
+
+    def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
+        if not key.server.url:
+            return EngineClient(key, on_change, self._in_thread)
+        local = key.local
+        made = RemoteEngine(key, on_change, None if local is None else self._engine(local))
+        made.shared = self.shared(key.server)
+        return made
 
     def shared(self, server: ServerSettings) -> SharedWorkspaces:
         """The workspaces that a server keeps a repository of."""
@@ -160,6 +169,9 @@ class Hub:
             await asyncio.sleep(BUSY_POLL_S)
             self._tell_busy()
             wanted = {engine for client in self.clients for engine in client.engines()}
+            self._let_servers_be(wanted)
+            # What answers in the place of servers.
+            wanted |= {one.here for one in wanted if isinstance(one, RemoteEngine) and one.here}
             for key, engine in self._engines.items():
                 limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
                 idle = time.monotonic() - engine.last_used
@@ -168,6 +180,12 @@ class Hub:
                 if limit and engine.pid and not engine.busy and idle > limit:
                     logger.info("engine %s unloaded after %.0f s", engine.model, idle)
                     engine.unload()
+
+    def _let_servers_be(self, wanted: set[EngineInterface]) -> None:
+        """Servers that no client's settings name any more are not asked again."""
+        for engine in self._engines.values():
+            if isinstance(engine, RemoteEngine) and engine not in wanted:
+                engine.rest()
 
     async def close(self) -> None:
         """End all processes."""
@@ -214,8 +232,11 @@ class Hub:
     def _engine_changed(self, key: EngineKey) -> None:
         if self._engines[key].state == "ready":
             self.indexer.retry(key.model)
+        changed = {self._engines[key]}
+        changed |= {engine for other, engine in self._engines.items() if other.local == key}
         for client in list(self.clients):
-            client.engine_changed(self._engines[key])
+            for engine in changed:
+                client.engine_changed(engine)
 
     def _index_changed(self, folder: str, what: str) -> None:
         if what == "written":

@@ -47,7 +47,9 @@ class EngineKey:
     @property
     def local(self) -> EngineKey | None:
         """The engine of this machine that answers while the server does not; None where nothing
-        is to answer then."""
+        is to answer then, and without a server."""
+        if not self.server.url:
+            return None
         if self.server.fallback == "none" or (self.server.fallback == "model" and not self.model):
             return None
         return replace(self, server=ServerSettings())

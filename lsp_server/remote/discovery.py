@@ -6,7 +6,6 @@ from typing import Any
 
 from lsp_server.errors import ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.remote.openai_server import OpenAiModel
 from lsp_server.remote.redraft_server import PROTOCOL, RedraftServerModel
 from lsp_server.remote.served_model import ServedModel
 
@@ -36,6 +35,9 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Served
 
 
 async def _other_model(connection: ServerConnection, wanted: str) -> ServedModel:
+    # It brings NumPy along, which a daemon whose server drafts does without.
+    from lsp_server.remote.openai_server import OpenAiModel
+
     where = connection.address.url
     told = await connection.get(MODELS)
     listed = told.get("data") if isinstance(told, dict) else None

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.client import LATENCIES_KEPT, EngineClient
+from lsp_server.engine.client import LATENCIES_KEPT
+from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
@@ -54,9 +55,10 @@ class RemoteEngine:
     """A server's model. What is asked goes there; documents that may hold secrets stay here."""
 
     def __init__(
-        self, key: EngineKey, on_change: Callable[[], None], in_thread: bool = False
+        self, key: EngineKey, on_change: Callable[[], None], local: EngineInterface | None
     ) -> None:
-        """``in_thread``: as of EngineClient, for the engine of this machine."""
+        """``local``: the engine of this machine that answers while the server does not. Others may
+        use it, too, and whoever made it ends it."""
         self.key = key
         self.on_busy: Callable[[], None] = lambda: None
         self.shared: SharedWorkspaces | None = None
@@ -69,7 +71,7 @@ class RemoteEngine:
         """Nothing: a closed connection is not answered."""
         self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._on_change = on_change
-        self._local = None if key.local is None else EngineClient(key.local, on_change, in_thread)
+        self._local = local
         self._connection: ServerConnection | None = None
         self._served: ServedModel | None = None
         """The model there while the server answers."""
@@ -82,14 +84,14 @@ class RemoteEngine:
         self._calls: dict[int, Call] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._ids = itertools.count(1)
-        self._last_used = time.monotonic()
+        self.last_used = time.monotonic()
         self._salt = secrets.token_bytes(16)
         """Of the documents' ids: they tell nothing of paths."""
 
     # What the user is told
 
     @property
-    def here(self) -> EngineClient | None:
+    def here(self) -> EngineInterface | None:
         """The engine of this machine while it answers in the server's place."""
         return self._local if self._served is None and self._trouble is not None else None
 
@@ -209,14 +211,10 @@ class RemoteEngine:
             self._local.open_workspace(folder)
 
     def reload_index(self, folder: str, store: str) -> None:
-        """The datastore of a workspace changed on disk."""
-        if self._local is not None:
-            self._local.reload_index(folder, store)
+        """Nothing: the engine of this machine is told by whoever made it."""
 
     def close_workspace(self, folder: str) -> None:
-        """No client has the workspace open any more."""
-        if self._local is not None:
-            self._local.close_workspace(folder)
+        """Nothing: the engine of this machine is told by whoever made it."""
 
     def set_buffer(
         self, folder: str, path: str, read: Callable[[], str], opened: bool = False
@@ -278,7 +276,7 @@ class RemoteEngine:
         self._calls[call_id] = call
         if len(self._calls) == 1:
             self.on_busy()
-        self._last_used = time.monotonic()
+        self.last_used = time.monotonic()
         self.request_count += 1
         self._tasks[call_id] = in_background(self._serve(call, operation, job, client))
         return call
@@ -312,7 +310,7 @@ class RemoteEngine:
         del self._tasks[call.id]
         if not self._calls:
             self.on_busy()
-        self._last_used = time.monotonic()
+        self.last_used = time.monotonic()
         if call.future.done():
             return
         if error is not None:
@@ -479,8 +477,7 @@ class RemoteEngine:
                 await self._connect()
             except ModelUnavailable as trouble:
                 self._set_trouble(trouble)
-
-    # The process on this machine
+        self._trying = None
 
     @property
     def busy(self) -> bool:
@@ -497,43 +494,34 @@ class RemoteEngine:
         """None: a closed connection is not answered."""
         return 0
 
-    @property
-    def pid(self) -> int | None:
-        """Process id of the engine on this machine, where one runs."""
-        return self._local.pid if self._local is not None else None
-
-    @property
-    def last_used(self) -> float:
-        """When the engine of this machine was used last, where there is one."""
-        return self._local.last_used if self._local is not None else self._last_used
-
-    @property
-    def hung(self) -> bool:
-        """Whether the engine of this machine hangs."""
-        return self._local is not None and self._local.hung
+    pid = None
+    """No process."""
+    hung = False
+    """A connection that is silent for long ends by itself."""
 
     def restart(self) -> None:
-        """End the engine of this machine, which hangs."""
-        if self._local is not None:
-            self._local.restart()
+        """Nothing: there is no process."""
 
     def unload(self) -> None:
-        """Give the memory of the engine of this machine back."""
-        if self._local is not None:
-            self._local.unload()
+        """Nothing: there is no process."""
+
+    def rest(self) -> None:
+        """Nobody wants the server: it is not asked until somebody does."""
+        if self._trying is not None and not self.busy:
+            self._trying.cancel()
+            self._trying = self._trouble = None
+            self._back_off.forget()
 
     async def close(self) -> None:
-        """End all connections, and the engine of this machine."""
+        """End all connections."""
         for task in [*self._tasks.values(), self._trying, self._connecting]:
             if task is not None:
                 task.cancel()
         if self._connection is not None:
             await self._connection.close()
-        if self._local is not None:
-            await self._local.close()
 
 
-def _as_here(job: CompletionJob, local: EngineClient) -> CompletionJob:
+def _as_here(job: CompletionJob, local: EngineInterface) -> CompletionJob:
     """A completion as the engine of this machine is asked."""
     return replace(job, context_tokens=_context_tokens(job, local.is_embedded))
 

@@ -78,7 +78,7 @@ def with_engine(
     async def run() -> None:
         async with served(server) as url:
             values = {"server": {"url": f"{url}/v1", "key": KEY, **more}}
-            engine = RemoteEngine(EngineKey.of(read_settings(values).settings), lambda: None)
+            engine = RemoteEngine(EngineKey.of(read_settings(values).settings), lambda: None, None)
             await scene(engine)
             await engine.close()
 

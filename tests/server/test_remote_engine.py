@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, Server, served
 
+from lsp_server.daemon.hub import Hub
 from lsp_server.engine.call import Call
+from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
@@ -55,11 +57,8 @@ class LocalEngine:
 
 def engine_at(url: str, key: str = KEY, local: bool = False, **server: Any) -> RemoteEngine:
     values = {"server": {"url": url, "key": key, **server}}
-    made = RemoteEngine(EngineKey.of(read_settings(values).settings), lambda: None)
-    assert made._local is None
-    if local:
-        made._local = LocalEngine()  # type: ignore[assignment]
-    return made
+    key = EngineKey.of(read_settings(values).settings)
+    return RemoteEngine(key, lambda: None, LocalEngine() if local else None)  # type: ignore[arg-type]
 
 
 def completion(**more: Any) -> CompletionJob:
@@ -300,6 +299,43 @@ def test_a_server_that_is_not_there_is_asked_again_with_back_off(
             await until(lambda: engine.state == "ready")
             assert (await engine.complete(completion(), "c").future).text
         await engine.close()
+
+    run(scene)
+
+
+def test_a_server_that_nobody_wants_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(back_off, "FIRST_S", 0.02)
+
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            server.status = 503
+            with pytest.raises(ModelUnavailable):
+                await engine.start()
+            await until(lambda: len(server.asked) > 1)
+            engine.rest()
+            assert engine.state == "idle"
+            count = len(server.asked)
+            await asyncio.sleep(0.2)
+            assert len(server.asked) <= count + 1
+            server.status = 200
+            assert (await engine.complete(completion(), "c").future).text
+
+    run(scene)
+
+
+def test_the_engine_of_this_machine_is_shared_and_told_of_what_is_open() -> None:
+    async def scene() -> None:
+        hub = Hub()
+        server = {"url": "https://example.com", "fallback": "embedded"}
+        remote = hub.engine(read_settings({"server": server}).settings)
+        local = hub.engine(read_settings({}).settings)
+        assert isinstance(remote, RemoteEngine)
+        assert remote._local is local
+        remote.set_buffer("/w", "a.py", lambda: "text")
+        remote.open_workspace("/w")
+        assert isinstance(local, EngineClient)
+        assert list(local._buffers) == [("/w", "a.py")]
+        assert list(local._workspaces) == ["/w"]
 
     run(scene)
 
