@@ -15,6 +15,7 @@ from typing import Any
 from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
+from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.jobs import (
     CompletionJob,
     EditJob,
@@ -51,8 +52,13 @@ class EngineClient:
     """
 
     def __init__(
-        self, key: EngineKey, on_change: Callable[[], None], in_thread: bool = False
+        self,
+        key: EngineKey,
+        on_change: Callable[[], None],
+        in_thread: bool = False,
+        connect: Connect | None = None,
     ) -> None:
+        """``connect``: makes the way to an engine that is no child process of this one."""
         self.key = key
         self.state = "idle"
         self.message = ""
@@ -83,9 +89,13 @@ class EngineClient:
         self._pace_s: dict[bool, float] = {}
         """Seconds for each token, by whether it was decoded plainly."""
         self._on_change = on_change
-        self._child = Child(
-            "lsp_server.engine.process", key.arguments(), self._receive, self._died, in_thread
-        )
+        self._child: EngineConnection
+        if connect is not None:
+            self._child = connect(self._receive, self._died)
+        else:
+            self._child = Child(
+                "lsp_server.engine.process", key.arguments(), self._receive, self._died, in_thread
+            )
         self._calls: dict[int, Call] = {}
         self._ids = itertools.count(1)
         self._starting: asyncio.Task[None] | None = None
@@ -142,6 +152,10 @@ class EngineClient:
         """A user took ``text``, which stood after ``before``: later drafts may come from it."""
         self._child.send({"op": "accepted", "folder": folder, "before": before, "text": text})
 
+    def pass_on(self, frame: Frame) -> None:
+        """A frame that another client made of the calls above, for an engine that runs."""
+        self._child.send(frame)
+
     # Requests
 
     def complete(
@@ -169,6 +183,17 @@ class EngineClient:
     ) -> Call:
         """Compute the prompt of a request that may come."""
         return self._call("prefill", asdict(job), client, urgency, None)
+
+    def ask(
+        self,
+        operation: str,
+        job: dict[str, Any],
+        client: str,
+        urgency: int,
+        on_spans: OnSpans | None,
+    ) -> Call:
+        """Ask for any of these by its name, with the job in its JSON form."""
+        return self._call(operation, job, client, urgency, on_spans)
 
     def _call(
         self,
@@ -385,7 +410,7 @@ class EngineClient:
         elif event == "result":
             self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
         elif event == "error" and frame["id"] is not None:
-            self._finish(frame["id"], error=EngineFailed(frame["message"], frame["kind"]))
+            self._finish(frame["id"], error=_error_of(frame))
 
     def _finish(
         self,
@@ -429,3 +454,9 @@ class EngineClient:
     def _change(self, state: str, message: str) -> None:
         self.state, self.message = state, message
         self._on_change()
+
+
+def _error_of(frame: Frame) -> Exception:
+    if frame["kind"] == EngineUnavailable.__name__:
+        return EngineUnavailable(frame["message"])
+    return EngineFailed(frame["message"], frame["kind"])

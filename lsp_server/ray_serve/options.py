@@ -28,8 +28,16 @@ class DeployOptions:
     """Cores that Ray sets aside for a replica."""
     gpus: float = 0.0
     """GPUs that Ray sets aside for a replica."""
+    ingress_cpus: float = 0.5
+    """Cores that Ray sets aside for an ingress."""
     keys: str = ""
-    """File of the keys, the same on every node."""
+    """File of the keys, where an ingress may run."""
+    names: str = ""
+    """Host names that clients use for the server, separated by commas."""
+    requests_per_minute: float = 3000.0
+    """Of one key, on average, at one ingress."""
+    concurrent: int = 32
+    """Requests of one key at once, at one ingress."""
     most_requests: int = 64
     """Requests that a replica holds at once; its scheduler runs the most urgent."""
     drain_seconds: float = 60.0
@@ -51,6 +59,11 @@ class DeployOptions:
         return cls(**args)
 
     @property
+    def host_names(self) -> list[str]:
+        """The names of the server, in lower case."""
+        return [name.strip().lower() for name in self.names.split(",") if name.strip()]
+
+    @property
     def engine(self) -> EngineKey:
         """What every replica loads."""
         return EngineKey(
@@ -58,4 +71,4 @@ class DeployOptions:
         )
 
 
-AT_LEAST_ONE = ("replicas", "ingresses", "most_requests")
+AT_LEAST_ONE = ("replicas", "ingresses", "most_requests", "requests_per_minute", "concurrent")

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
 
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.jobs import JobResult
 from lsp_server.engine.key import EngineKey
-from lsp_server.errors import EngineFailed, EngineUnavailable, RedraftError
-from lsp_server.ray_serve.frames import (
-    FailureFrame,
-    FinalFrame,
-    ReplicaFrame,
-    ReplicaState,
-    SpansFrame,
-)
-
-Job = CompletionJob | EditJob
-Frames = AsyncIterator[ReplicaFrame]
+from lsp_server.errors import EngineFailed, EngineUnavailable
+from lsp_server.protocol.framing import Frame
+from lsp_server.ray_serve.views import OpenViews, ViewPart
 
 
 class EngineReplica:
@@ -30,6 +24,8 @@ class EngineReplica:
         """Raises EngineUnavailable where the model cannot be loaded; Serve tells it."""
         self._settled = asyncio.Event()
         self._engine = EngineClient(key, self._changed)
+        self._views = OpenViews(self._engine)
+        self._pid: int | None = None
         await self._engine.start()
         await self._settled.wait()
         if self._engine.failure is not None:
@@ -43,47 +39,55 @@ class EngineReplica:
     def check_health(self) -> None:
         """Called by Serve, which replaces a replica that raises.
 
-        Raises EngineUnavailable where the engine hangs or has no model any more.
+        Raises EngineUnavailable where the engine hangs, ended, or has no model any more.
         """
         if self._engine.hung:
             raise EngineUnavailable("the engine hangs; the replica is replaced")
-        if self._engine.refused:
-            raise EngineUnavailable(self._engine.refused)
+        if self._engine.state in ("idle", "failed"):
+            raise EngineUnavailable("the engine ended; the replica is replaced")
 
-    async def describe(self) -> ReplicaState:
-        """The model and what is under way."""
+    async def describe(self) -> Frame:
+        """The state frame of the engine, with its process id and how many requests it has."""
         engine = self._engine
-        return ReplicaState(
-            engine.model,
-            engine.dtype,
-            engine.fills,
-            engine.prompt_length.seconds,
-            engine.pid or 0,
-            engine.queue_length,
-        )
+        return {
+            "event": "state",
+            "state": "ready",
+            "message": "",
+            "model": engine.model,
+            "dtype": engine.dtype,
+            "fills": engine.fills,
+            "max_tokens": engine.max_tokens,
+            "notice": engine.notice,
+            "prompt_seconds": engine.prompt_length.seconds,
+            "pid": engine.pid,
+            "queue_length": engine.queue_length,
+        }
 
-    async def complete(self, job: CompletionJob, client: str, urgency: int) -> Frames:
-        """The frames of a completion. A cancel of the stream ends the forward."""
-        frames: asyncio.Queue[ReplicaFrame] = asyncio.Queue()
-        call = self._engine.complete(
-            job, client, lambda spans: frames.put_nowait(SpansFrame(spans)), urgency
+    async def answer(self, asked: Frame, view: ViewPart | None) -> AsyncIterator[Frame]:
+        """The frames that the engine answers a request with. A cancel of the stream ends the
+        forward. ``view``: the workspace of the request; what is lacking of it is the answer."""
+        if view is not None and (lacking := self._take(view)):
+            yield {"event": "lacking", "paths": lacking}
+            return
+        frames: asyncio.Queue[Frame] = asyncio.Queue()
+        call = self._engine.ask(
+            asked["op"],
+            asked["job"],
+            asked["client"],
+            asked["urgency"],
+            lambda spans: frames.put_nowait(
+                {"event": "spans", "spans": [asdict(span) for span in spans]}
+            ),
         )
-        async for frame in _frames(call, frames):
+        call.future.add_done_callback(lambda future: frames.put_nowait(_end(future)))
+        async for frame in _until_the_end(call, frames):
             yield frame
 
-    async def edit(self, job: EditJob, client: str, urgency: int) -> Frames:
-        """The frames of an edit. A cancel of the stream ends the forward."""
-        frames: asyncio.Queue[ReplicaFrame] = asyncio.Queue()
-        call = self._engine.edit(
-            job, client, lambda spans: frames.put_nowait(SpansFrame(spans)), urgency
-        )
-        async for frame in _frames(call, frames):
-            yield frame
-
-    async def prefill(self, job: Job, client: str, urgency: int) -> Frames:
-        """Compute a prompt; the one frame is its end."""
-        async for frame in _frames(self._engine.prefill(job, client, urgency), asyncio.Queue()):
-            yield frame
+    def _take(self, view: ViewPart) -> list[str]:
+        if self._engine.pid != self._pid:
+            self._views.forget()
+            self._pid = self._engine.pid
+        return self._views.take(view)
 
     async def __del__(self) -> None:
         """Called by Serve when the requests of the replica have ended."""
@@ -91,11 +95,10 @@ class EngineReplica:
             await self._engine.close()
 
 
-async def _frames(call: Call, frames: asyncio.Queue[ReplicaFrame]) -> Frames:
-    """What ``frames`` gets while a call is under way, then its end. Left early, the call ends."""
-    call.future.add_done_callback(lambda future: frames.put_nowait(_end(future)))
+async def _until_the_end(call: Call, frames: asyncio.Queue[Frame]) -> AsyncIterator[Frame]:
+    """What comes of a call. Left early, the call is cancelled."""
     try:
-        while isinstance(frame := await frames.get(), SpansFrame):
+        while (frame := await frames.get())["event"] == "spans":
             yield frame
         yield frame
     finally:
@@ -103,12 +106,12 @@ async def _frames(call: Call, frames: asyncio.Queue[ReplicaFrame]) -> Frames:
             call.cancel()
 
 
-def _end(future: asyncio.Future[object]) -> ReplicaFrame:
+def _end(future: asyncio.Future[Any]) -> Frame:
     error = future.exception()
     if error is None:
         result = future.result()
-        return FinalFrame(result if isinstance(result, JobResult) else None)
-    if isinstance(error, EngineFailed):
-        return FailureFrame(error.kind, str(error))
-    assert isinstance(error, RedraftError), error
-    return FailureFrame("", str(error))
+        if isinstance(result, JobResult):
+            result = asdict(result)
+        return {"event": "result", "result": result, "forward_s": 0.0}
+    kind = error.kind if isinstance(error, EngineFailed) else EngineUnavailable.__name__
+    return {"event": "error", "kind": kind, "message": str(error)}

@@ -1,0 +1,164 @@
+"""``redraft deploy --ray``: the team's server on a Ray cluster, or on a small one made here."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from lsp_server.cli.serve_http import add_engine_arguments
+from lsp_server.errors import DeployError
+from lsp_server.ray_serve.options import DeployOptions
+
+APPLICATION = "redraft"
+LOOPBACK = "127.0.0.1"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    default = DeployOptions()
+    parser.add_argument("--ray", action="store_true", help="deploy on Ray Serve")
+    parser.add_argument(
+        "--address",
+        help="a running cluster, as auto on one of its nodes; none: a cluster of this machine "
+        "that ends with the command",
+    )
+    parser.add_argument("--down", action="store_true", help="end what runs at --address")
+    parser.add_argument("--host", default=LOOPBACK, help="address that every node listens on")
+    parser.add_argument("--port", type=int, default=8000, help="port that every node listens on")
+    parser.add_argument("--certificate", help="PEM file on every node, for https")
+    parser.add_argument("--private-key", help="PEM file on every node, for https")
+    parser.add_argument("--keys", type=Path, help="file with who may ask")
+    parser.add_argument(
+        "--name", action="append", default=[], help="a host name that clients use for this server"
+    )
+    parser.add_argument("--replicas", type=int, default=default.replicas, help="engines")
+    parser.add_argument("--ingresses", type=int, default=default.ingresses, help="HTTP processes")
+    parser.add_argument("--cpus", type=float, default=default.cpus, help="cores of a replica")
+    parser.add_argument("--gpus", type=float, default=default.gpus, help="GPUs of a replica")
+    parser.add_argument(
+        "--requests-per-minute", type=float, default=default.requests_per_minute, help="of one key"
+    )
+    parser.add_argument(
+        "--concurrent", type=int, default=default.concurrent, help="requests of one key at once"
+    )
+    add_engine_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Deploy. Raises DeployError."""
+    if not args.ray:
+        raise DeployError("say where to deploy: --ray; one machine needs redraft serve-http alone")
+    if importlib.util.find_spec("ray") is None:
+        raise DeployError("deploy --ray needs more packages; pip install 'redraft[ray]'")
+    if args.down and not args.address:
+        raise DeployError("--down needs --address; a cluster of this machine ends with its command")
+    if bool(args.certificate) != bool(args.private_key):
+        raise DeployError("--certificate and --private-key go together; give both")
+    # Nothing is reported to anybody.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if args.down:
+        return _end(args.address)
+    if args.keys is None or not args.keys.is_file():
+        raise DeployError("--keys FILE says who may ask; redraft keys add NAME --keys FILE makes it")
+    return _deploy(args, _options(args))
+
+
+def _options(args: argparse.Namespace) -> DeployOptions:
+    return DeployOptions.of(
+        {
+            "model": str(Path(args.model).resolve()) if args.model else "",
+            "dtype": args.dtype,
+            "device": args.device,
+            "backend": args.backend,
+            "threads": args.threads,
+            "replicas": args.replicas,
+            "ingresses": args.ingresses,
+            "cpus": args.cpus,
+            "gpus": args.gpus,
+            "keys": str(args.keys.resolve()),
+            "names": ",".join(args.name),
+            "requests_per_minute": args.requests_per_minute,
+            "concurrent": args.concurrent,
+        }
+    )
+
+
+def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
+    import ray
+    from ray import serve
+
+    from lsp_server.ray_serve.application import application
+
+    is_own = args.address is None
+    _join(args.address, options)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        serve.start(
+            proxy_location="EveryNode",
+            http_options={
+                "host": args.host,
+                "port": args.port,
+                "ssl_certfile": args.certificate,
+                "ssl_keyfile": args.private_key,
+            },
+        )
+        # A second deployment replaces the first, replica by replica, while requests go on.
+        serve.run(application(options), name=APPLICATION, route_prefix="/")
+        scheme = "https" if args.certificate else "http"
+        print(json.dumps({"url": f"{scheme}://{args.host}:{args.port}"}), flush=True)
+        if is_own:
+            ended.wait()
+    except RuntimeError as error:
+        raise DeployError(f"{error}; the logs of the cluster say why") from error
+    finally:
+        if is_own:
+            # Replicas work on the requests they have, then end.
+            serve.shutdown()
+        ray.shutdown()
+    return 0
+
+
+def _join(address: str | None, options: DeployOptions) -> None:
+    import ray
+
+    if address is not None:
+        try:
+            ray.init(address=address, log_to_driver=False)
+        except ConnectionError as error:
+            message = f"no cluster is at {address}; ray start --head makes one"
+            raise DeployError(message) from error
+        return
+    cpus = options.replicas * options.cpus + options.ingresses * options.ingress_cpus
+    ray.init(
+        # More than the machine has, perhaps: cores are shared here.
+        num_cpus=int(cpus) + 1,
+        dashboard_host=LOOPBACK,
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        log_to_driver=False,
+    )
+
+
+OBJECT_STORE_BYTES = 200_000_000
+"""Requests are small, and none is kept."""
+
+
+def _end(address: str) -> int:
+    import ray
+    from ray import serve
+
+    _join(address, DeployOptions())
+    try:
+        serve.delete(APPLICATION)
+        print("redraft: the server has ended", file=sys.stderr)
+    finally:
+        ray.shutdown()
+    return 0

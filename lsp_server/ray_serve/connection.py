@@ -1,0 +1,184 @@
+"""The engine of an ingress: frames of :class:`EngineClient`, each request sent to a replica."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from ray.exceptions import RayError
+from ray.serve.exceptions import RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from lsp_server.background import in_background
+from lsp_server.engine.connection import OnDeath, OnFrame
+from lsp_server.errors import EngineUnavailable
+from lsp_server.protocol.framing import Frame
+from lsp_server.ray_serve.session import session_id
+from lsp_server.ray_serve.views import OPERATIONS, KeptViews
+
+logger = logging.getLogger(__name__)
+
+TRIES = 2
+"""A request whose replica dies before it has sent any text goes to another one, once."""
+VIEW_TRIES = 3
+"""A view is sent again when a replica lacks some of it, and once more if that one dies."""
+DESCRIBED_EVERY_S = 10.0
+"""A rolling update may change the model."""
+
+
+class ReplicasConnection:
+    """The way to the replicas of an engine on Ray Serve."""
+
+    def __init__(
+        self,
+        handle: DeploymentHandle[Any],
+        secret: bytes,
+        on_frame: OnFrame,
+        on_death: OnDeath,
+    ) -> None:
+        """``secret``: key of the HMAC that sessions are named by."""
+        self._handle = handle
+        self._secret = secret
+        self._on_frame = on_frame
+        self._on_death = on_death
+        self._alive = False
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._views = KeptViews()
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def alive(self) -> bool:
+        """A replica has answered."""
+        return self._alive
+
+    @property
+    def pid(self) -> int | None:
+        """None: the engines are on other machines."""
+        return None
+
+    @property
+    def deaths(self) -> int:
+        """None: Serve replaces replicas that die."""
+        return 0
+
+    @property
+    def back_off_s(self) -> float:
+        """Serve waits by itself."""
+        return 0.0
+
+    def forgive(self) -> None:
+        """There is nothing to forgive."""
+
+    async def start(self) -> None:
+        """Learn of the model. Returns when a replica has answered."""
+        self._on_frame(await self._handle.describe.remote())
+        self._alive = True
+        if self._watching is None:
+            self._watching = in_background(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(DESCRIBED_EVERY_S)
+            try:
+                state = await self._handle.describe.remote()
+                if self._alive:
+                    self._on_frame(state)
+            except (RayError, RayServeException) as error:
+                logger.warning("no replica says what it is: %s", type(error).__name__)
+
+    def kill(self) -> None:
+        """End what is under way; the replicas go on."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+        if self._alive:
+            self._alive = False
+            asyncio.get_running_loop().call_soon(self._on_death)
+
+    async def close(self) -> None:
+        """End what is under way; the replicas go on."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        self.kill()
+        await asyncio.sleep(0)
+
+    def send(self, frame: Frame) -> bool:
+        """A frame for the engine."""
+        operation = frame["op"]
+        if operation in OPERATIONS:
+            # Sent with the next request, when it is known who answers that.
+            self._views.take(frame)
+        elif operation == "cancel":
+            if (task := self._tasks.get(frame["id"])) is not None:
+                task.cancel()
+        elif "job" in frame:
+            self._tasks[frame["id"]] = in_background(self._answer(frame))
+        return self._alive
+
+    async def _answer(self, asked: Frame) -> None:
+        told: list[Frame] = []
+        try:
+            await self._ask(asked, told)
+        except asyncio.CancelledError:
+            self._tell(asked, {"event": "result", "result": _cut(told), "forward_s": 0.0})
+        except Exception as error:
+            if not isinstance(error, EngineUnavailable):
+                logger.exception("a request failed")
+            kind = EngineUnavailable.__name__
+            self._tell(asked, {"event": "error", "kind": kind, "message": str(error)})
+        finally:
+            del self._tasks[asked["id"]]
+
+    async def _ask(self, asked: Frame, told: list[Frame]) -> None:
+        """Pass on a request, and again while nothing of its answer was ``told``.
+
+        Raises EngineUnavailable where the replica died.
+        """
+        workspace = asked["job"].get("workspace", "")
+        repository = workspace.partition("/")[0]
+        handle = self._handle.options(
+            method_name="answer",
+            stream=True,
+            session_id=session_id(self._secret, asked["client"], repository),
+        )
+        lacking: list[str] = []
+        deaths = 0
+        for _ in range(TRIES + VIEW_TRIES):
+            frames = handle.remote(asked, self._views.part(workspace, lacking))
+            try:
+                async for frame in frames:
+                    if frame["event"] == "lacking":
+                        lacking = frame["paths"]
+                        break
+                    told.append(frame)
+                    self._tell(asked, frame)
+                else:
+                    return
+            except (RayError, RayServeException) as error:
+                logger.warning("a replica was lost: %s", type(error).__name__)
+                deaths += 1
+                if told or deaths == TRIES:
+                    break
+            finally:
+                # Ends the forward where the frames were not read to their end.
+                frames.cancel()
+        raise EngineUnavailable("the replica ended while it worked on the request; try again")
+
+    def _tell(self, asked: Frame, frame: Frame) -> None:
+        self._on_frame({**frame, "id": asked["id"]})
+
+
+def _cut(told: list[Frame]) -> dict[str, Any]:
+    """The result of a cancelled request."""
+    spans = [span for frame in told if frame["event"] == "spans" for span in frame["spans"]]
+    return {
+        "text": "".join(span["text"] for span in spans),
+        "spans": spans,
+        "tokens": 0,
+        "forwards": 0,
+        "seconds": 0.0,
+        "prefill_seconds": 0.0,
+        "sources": {},
+        "stopped_by": "cancelled",
+    }
