@@ -17,6 +17,8 @@ from lsp_server.ray_serve.options import DeployOptions
 
 APPLICATION = "redraft"
 LOOPBACK = "127.0.0.1"
+OBJECT_STORE_BYTES = 200_000_000
+"""Requests are small, and none is kept."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
     if args.down:
         return _end(args.address)
     if args.keys is None or not args.keys.is_file():
-        raise DeployError("--keys FILE says who may ask; redraft keys add NAME --keys FILE makes it")
+        raise DeployError(
+            "--keys FILE says who may ask; redraft keys add NAME --keys FILE makes one"
+        )
     return _deploy(args, _options(args))
 
 
@@ -145,10 +149,6 @@ def _join(address: str | None, options: DeployOptions) -> None:
         object_store_memory=OBJECT_STORE_BYTES,
         log_to_driver=False,
     )
-
-
-OBJECT_STORE_BYTES = 200_000_000
-"""Requests are small, and none is kept."""
 
 
 def _end(address: str) -> int:

@@ -136,11 +136,8 @@ class ReplicasConnection:
         Raises EngineUnavailable where the replica died.
         """
         workspace = asked["job"].get("workspace", "")
-        repository = workspace.partition("/")[0]
         handle = self._handle.options(
-            method_name="answer",
-            stream=True,
-            session_id=session_id(self._secret, asked["client"], repository),
+            method_name="answer", stream=True, session_id=session_of(asked, self._secret)
         )
         lacking: list[str] = []
         deaths = 0
@@ -167,6 +164,14 @@ class ReplicasConnection:
 
     def _tell(self, asked: Frame, frame: Frame) -> None:
         self._on_frame({**frame, "id": asked["id"]})
+
+
+def session_of(asked: Frame, secret: bytes) -> str:
+    """The session of a request: its key and its repository, or its document where it has none."""
+    job = asked["job"]
+    # Editors that are open on a repository have a workspace each: REPOSITORY/EDITOR.
+    repository = job.get("workspace", "").partition("/")[0]
+    return session_id(secret, asked["client"], repository or job.get("path", ""))
 
 
 def _cut(told: list[Frame]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ViewPart(NamedTuple):
 
     opened: dict[str, Any]
     """The frame that opened the workspace."""
-    index: str
+    index_state: str
     """Another for every state of the index."""
     buffers: dict[str, str]
     """Hashes of all open documents, by path."""
@@ -103,17 +103,15 @@ class OpenViews:
         view = self._views.get(folder)
         if view is None:
             self._engine.pass_on(part.opened)
-            view = self._views[folder] = _OpenView(part.index, 0.0)
-        elif view.index != part.index:
+            view = self._views[folder] = _OpenView(part.index_state, 0.0)
+        elif view.index != part.index_state:
             store = part.opened.get("store", "")
             self._engine.pass_on({"op": "reload_index", "folder": folder, "store": store})
-            view.index = part.index
+            view.index = part.index_state
         view.used = time.monotonic()
         self._views.move_to_end(folder)
         for path, text in part.texts.items():
-            self._engine.pass_on(
-                {"op": "set_buffer", "folder": folder, "path": path, "text": text}
-            )
+            self._engine.pass_on({"op": "set_buffer", "folder": folder, "path": path, "text": text})
             view.hashes[path] = _hash(text)
         for path in view.hashes.keys() - part.buffers.keys():
             del view.hashes[path]

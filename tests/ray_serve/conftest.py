@@ -1,10 +1,12 @@
-"""A cluster of this machine with two replicas of the embedded model. One runs at a time."""
+"""A cluster of this machine: an ingress and two replicas of a model. One cluster runs at a time."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,32 +19,60 @@ os.environ["RAY_AUTH_MODE"] = "disabled"
 
 APPLICATION = "redraft"
 OBJECT_STORE_BYTES = 200_000_000
+KEY = "rd-key-of-the-first-team"
+OTHER_KEY = "rd-key-of-the-other-team"
+
+
+class Deployed(NamedTuple):
+    """A server on a cluster."""
+
+    url: str
+    options: Any
+    """Its DeployOptions."""
+
+    @property
+    def replicas(self) -> Any:
+        """The handle of its replicas."""
+        from ray import serve
+
+        return serve.get_deployment_handle("Engine", APPLICATION)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    """Ray on this machine, without a dashboard."""
-    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'redraft[ray]'")
+def server(tmp_path_factory):
+    """The server with two replicas of the model that REDRAFT_TEST_MODEL names, or the embedded."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'redraft[ray]'")
+    import ray
     from ray import serve
 
+    from lsp_server.ray_serve.application import application
+    from lsp_server.ray_serve.options import DeployOptions
+
+    keys = tmp_path_factory.mktemp("keys") / "keys"
+    keys.write_text(f"first {KEY}\nother {OTHER_KEY}\n")
+    options = DeployOptions(
+        model=os.environ.get("REDRAFT_TEST_MODEL", ""),
+        threads=1,
+        keys=str(keys),
+        requests_per_minute=100_000.0,
+        concurrent=200,
+    )
+    port = free_port()
     ray.init(
         num_cpus=8,
         object_store_memory=OBJECT_STORE_BYTES,
         include_dashboard=False,
         log_to_driver=False,
     )
-    yield ray
-    serve.shutdown()
-    ray.shutdown()
-
-
-@pytest.fixture(scope="session")
-def replicas(cluster):
-    """The handle of two replicas."""
-    from ray import serve
-
-    from lsp_server.ray_serve.application import engines
-    from lsp_server.ray_serve.options import DeployOptions
-
-    made = engines(DeployOptions(replicas=2, threads=1, cpus=1))
-    return serve.run(made, name=APPLICATION, route_prefix=None)
+    try:
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        serve.run(application(options), name=APPLICATION, route_prefix="/")
+        yield Deployed(f"http://127.0.0.1:{port}", options)
+    finally:
+        serve.shutdown()
+        ray.shutdown()

@@ -1,0 +1,194 @@
+"""An ingress and two replicas on a cluster of this machine, asked over HTTP as editors do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+
+import httpx2
+import psutil
+import pytest
+from asking import ask, body_of, events_of, path_of
+from conftest import APPLICATION, KEY, OTHER_KEY
+from sample_jobs import completion_jobs, edit_jobs
+
+from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.engine.process import EngineService
+
+pytestmark = [pytest.mark.long, pytest.mark.asyncio]
+
+LONG_EDIT = EditJob("", "a.py", "add comments", "x = 1\n" * 400, max_tokens=4000, plain=True)
+SIMPLE = CompletionJob("", "a.py", "def add(a, b):\n    return ", "\n")
+START_S = 300.0
+
+
+async def states(server) -> dict[int, int]:
+    """Requests that the replicas hold, by the process id of their engine."""
+    told = await asyncio.gather(*(server.replicas.describe.remote() for _ in range(24)))
+    return {state["pid"]: state["queue_length"] for state in told}
+
+
+async def until(condition, what: str, seconds: float = 60.0) -> None:
+    """Wait for what must come."""
+    for _ in range(int(seconds / 0.05)):
+        if await condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{what} did not come within {seconds} s")
+
+
+@pytest.fixture
+async def client():
+    async with httpx2.AsyncClient(timeout=120) as made:
+        yield made
+
+
+async def test_texts_are_those_of_a_local_engine(server, client):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    local = EngineService(server.options.model, threads=1)
+    try:
+        for job in completion_jobs(40, rng):
+            answer = await ask(client, server.url, KEY, job)
+            assert answer.result["text"] == local.complete(job).text, job
+        for job in edit_jobs(20, rng):
+            answer = await ask(client, server.url, OTHER_KEY, job)
+            assert answer.result["text"] == local.edit(job).text, job
+            assert answer.events[0][0] == "spans"
+    finally:
+        local.close()
+
+
+async def test_nothing_is_answered_without_a_key(server, client):
+    for path in ("/redraft/v1/complete", "/redraft/v1/model", "/nowhere"):
+        assert (await client.post(server.url + path, json={})).status_code == 401
+    assert (await ask(client, server.url, "rd-foreign", SIMPLE)).status == 401
+    assert (await client.get(server.url + "/health")).status_code == 200
+
+
+async def test_documents_keep_to_a_replica_and_are_spread(server, client):
+    """Long edits of one document all wait at one replica; both replicas have some."""
+    holders = set()
+    for number in range(16):
+        job = replace(LONG_EDIT, path=f"{number}.py")
+        asked = [asyncio.ensure_future(ask(client, server.url, KEY, job)) for _ in range(3)]
+
+        async def are_there() -> bool:
+            return sum((await states(server)).values()) == 3
+
+        await until(are_there, "three requests")
+        lengths = await states(server)
+        assert sorted(lengths.values()) == [0, 3]
+        holders |= {pid for pid, length in lengths.items() if length}
+        for task in asked:
+            task.cancel()
+
+        async def are_free() -> bool:
+            return sum((await states(server)).values()) == 0
+
+        await until(are_free, "the end of cancelled requests", 10.0)
+    # Each of two replicas has 40 % of the ring or more: all 16 go to one once in 1,700 runs.
+    assert len(holders) == 2
+
+
+async def test_a_client_that_leaves_frees_the_engine(server, client):
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with client.stream(
+        "POST", server.url + path_of(LONG_EDIT), json=body_of(LONG_EDIT), headers=headers
+    ) as answer:
+        async for text in answer.aiter_text():
+            if events_of(text):
+                break
+        assert sum((await states(server)).values()) == 1
+
+    async def is_free() -> bool:
+        return sum((await states(server)).values()) == 0
+
+    await until(is_free, "the end of the forward", 5.0)
+
+
+async def test_an_error_of_the_engine_is_told_and_the_replica_goes_on(server, client):
+    before = await states(server)
+    answer = await ask(client, server.url, KEY, replace(SIMPLE, prefix="", suffix=""))
+    assert answer.events[-1][0] == "error"
+    assert answer.events[-1][1]["kind"] == "NothingToContinue"
+    assert (await ask(client, server.url, KEY, SIMPLE)).result["tokens"]
+    assert (await states(server)).keys() == before.keys()
+
+
+async def keep_asking(client, server, ended: asyncio.Event, failures: list, number: int) -> int:
+    """Ask until ``ended``; what fails is tried again once. Returns the number of answers."""
+    rng = random.Random(number)
+    answers = 0
+    while not ended.is_set():
+        for job in completion_jobs(10, rng):
+            answer = await ask(client, server.url, KEY, job)
+            if answer.failed:
+                failures.append((1, answer))
+                answer = await ask(client, server.url, KEY, job)
+            if answer.failed:
+                failures.append((2, answer))
+            answers += 1
+            if ended.is_set():
+                break
+            await asyncio.sleep(0.1)
+    return answers
+
+
+async def test_a_killed_replica_costs_no_client_an_error_after_one_retry(server, client):
+    before = await states(server)
+    killed = min(before)
+    ended, failures = asyncio.Event(), []
+    asking = [
+        asyncio.ensure_future(keep_asking(client, server, ended, failures, number))
+        for number in range(8)
+    ]
+    await asyncio.sleep(1.0)
+    psutil.Process(killed).parent().kill()
+
+    async def is_replaced() -> bool:
+        now = await states(server)
+        return len(now) == 2 and killed not in now
+
+    await until(is_replaced, "another replica", START_S)
+    ended.set()
+    answers = sum(await asyncio.gather(*asking))
+    print("answers", answers, "first failures", [answer for tries, answer in failures])
+    assert answers > 20
+    assert [answer for tries, answer in failures if tries == 2] == []
+    # Its engine ends with the replica.
+    assert not psutil.pid_exists(killed)
+
+
+async def test_a_rolling_update_fails_no_request(server, client):
+    from ray import serve
+
+    from lsp_server.ray_serve.application import application
+
+    before = set(await states(server))
+    ended, failures = asyncio.Event(), []
+    asking = [
+        asyncio.ensure_future(keep_asking(client, server, ended, failures, number))
+        for number in range(4)
+    ]
+    options = replace(server.options, most_requests=48, dtype="fp32")
+    await asyncio.to_thread(serve.run, application(options), name=APPLICATION, route_prefix="/")
+
+    async def are_new() -> bool:
+        now = set(await states(server))
+        return len(now) == 2 and not now & before
+
+    await until(are_new, "new replicas", START_S)
+    ended.set()
+    answers = sum(await asyncio.gather(*asking))
+    print("answers", answers)
+    assert failures == []
+    headers = {"authorization": f"Bearer {KEY}"}
+
+    async def is_told() -> bool:
+        told = await client.get(server.url + "/redraft/v1/model", headers=headers)
+        return told.json()["dtype"] == "fp32"
+
+    await until(is_told, "the new type")
