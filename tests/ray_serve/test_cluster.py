@@ -9,6 +9,7 @@ from dataclasses import replace
 import httpx2
 import psutil
 import pytest
+import pytest_asyncio
 from asking import ask, body_of, events_of, path_of
 from conftest import APPLICATION, KEY, OTHER_KEY
 from sample_jobs import completion_jobs, edit_jobs
@@ -38,7 +39,7 @@ async def until(condition, what: str, seconds: float = 60.0) -> None:
     raise AssertionError(f"{what} did not come within {seconds} s")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture
 async def client():
     async with httpx2.AsyncClient(timeout=120) as made:
         yield made
