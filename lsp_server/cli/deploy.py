@@ -39,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name", action="append", default=[], help="a host name that clients use for this server"
     )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder that all nodes share, for repositories and their indexes; none: none are "
+        "taken, and drafts come from prompts",
+    )
     parser.add_argument("--replicas", type=int, default=default.replicas, help="engines")
     parser.add_argument("--ingresses", type=int, default=default.ingresses, help="HTTP processes")
     parser.add_argument("--cpus", type=float, default=default.cpus, help="cores of a replica")
@@ -87,6 +93,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             "gpus": args.gpus,
             "keys": str(args.keys.resolve()),
             "names": ",".join(args.name),
+            "data": str(args.data.resolve()) if args.data else "",
             "requests_per_minute": args.requests_per_minute,
             "concurrent": args.concurrent,
         }

@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
             "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
             "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
+            "load": Command("lsp_server.bench.load", "a team at work on its server"),
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
             "projection": Command("lsp_server.bench.projection", "large models, by replay"),
             "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),

@@ -34,6 +34,9 @@ class DeployOptions:
     """File of the keys, where an ingress may run."""
     names: str = ""
     """Host names that clients use for the server, separated by commas."""
+    data: str = ""
+    """Folder that all nodes share, for repositories and their indexes; empty: none are taken, and
+    drafts come from prompts."""
     requests_per_minute: float = 3000.0
     """Of one key, on average, at one ingress."""
     concurrent: int = 32
