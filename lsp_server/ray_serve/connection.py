@@ -25,6 +25,7 @@ VIEW_TRIES = 3
 """A view is sent again when a replica lacks some of it, and once more if that one dies."""
 DESCRIBED_EVERY_S = 10.0
 """A rolling update may change the model."""
+DESCRIBED_WITHIN_S = 5.0
 
 
 class ReplicasConnection:
@@ -72,7 +73,7 @@ class ReplicasConnection:
 
     async def start(self) -> None:
         """Learn of the model. Returns when a replica has answered."""
-        self._on_frame(await self._handle.describe.remote())
+        self._on_frame(await _described(self._handle))
         self._alive = True
         if self._watching is None:
             self._watching = in_background(self._watch())
@@ -81,11 +82,11 @@ class ReplicasConnection:
         while True:
             await asyncio.sleep(DESCRIBED_EVERY_S)
             try:
-                state = await self._handle.describe.remote()
-                if self._alive:
-                    self._on_frame(state)
-            except (RayError, RayServeException) as error:
-                logger.warning("no replica says what it is: %s", type(error).__name__)
+                state = await asyncio.wait_for(_described(self._handle), DESCRIBED_WITHIN_S)
+            except (RayError, RayServeException, asyncio.TimeoutError):
+                state = {"event": "state", "state": "loading", "message": "no replica answers"}
+            if self._alive:
+                self._on_frame(state)
 
     def kill(self) -> None:
         """End what is under way; the replicas go on."""
@@ -164,6 +165,11 @@ class ReplicasConnection:
 
     def _tell(self, asked: Frame, frame: Frame) -> None:
         self._on_frame({**frame, "id": asked["id"]})
+
+
+async def _described(handle: DeploymentHandle[Any]) -> Frame:
+    state: Frame = await handle.describe.remote()
+    return state
 
 
 def session_of(asked: Frame, secret: bytes) -> str:

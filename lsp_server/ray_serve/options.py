@@ -59,7 +59,10 @@ class DeployOptions:
                 raise DeployError(f"{name} is {value!r}; give a value of type {wanted.__name__}")
             if wanted is not str and value < (1 if name in AT_LEAST_ONE else 0):
                 raise DeployError(f"{name} is {value!r}, which is too small")
-        return cls(**args)
+        options = cls(**args)
+        if options.data and options.ingresses > 1:
+            raise DeployError("data needs ingresses = 1: one process knows the open documents")
+        return options
 
     @property
     def host_names(self) -> list[str]:

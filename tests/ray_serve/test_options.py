@@ -18,7 +18,14 @@ def test_options_come_from_a_config_file():
 
 @pytest.mark.parametrize(
     "args",
-    [{"modell": "a"}, {"replicas": 0}, {"replicas": "2"}, {"cpus": -1}, {"threads": True}],
+    [
+        {"modell": "a"},
+        {"replicas": 0},
+        {"replicas": "2"},
+        {"cpus": -1},
+        {"threads": True},
+        {"data": "/srv", "ingresses": 2},
+    ],
 )
 def test_a_wrong_option_is_named(args):
     with pytest.raises(DeployError, match=next(iter(args))):
