@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
 
 from lsp_server.errors import DeployError
@@ -44,3 +47,18 @@ def test_a_session_is_of_one_key_and_one_repository():
     ]
     assert len({session, *others}) == 5
     assert "team" not in session
+
+
+def test_the_config_file_is_one_that_serve_takes():
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'redraft[ray]'")
+    import yaml
+    from ray.serve.schema import ServeDeploySchema
+
+    text = (Path(__file__).resolve().parents[2] / "deploy" / "ray.yaml").read_text("utf-8")
+    config = ServeDeploySchema(**yaml.safe_load(text))
+    [application] = config.applications
+    assert application.import_path == "lsp_server.ray_serve.application:build"
+    options = DeployOptions.of(application.args)
+    assert options.keys
+    module, _, function = application.import_path.partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
