@@ -6,36 +6,17 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from deployed import APPLICATION, KEY, OBJECT_STORE_BYTES, OTHER_KEY, Deployed
+
 # Asked for while a cluster starts and by its workers: nothing is reported, and the token of the
 # user's own clusters is left alone.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_AUTH_MODE"] = "disabled"
-
-APPLICATION = "redraft"
-OBJECT_STORE_BYTES = 200_000_000
-KEY = "rd-key-of-the-first-team"
-OTHER_KEY = "rd-key-of-the-other-team"
-
-
-class Deployed(NamedTuple):
-    """A server on a cluster."""
-
-    url: str
-    options: Any
-    """Its DeployOptions."""
-
-    @property
-    def replicas(self) -> Any:
-        """The handle of its replicas."""
-        from ray import serve
-
-        return serve.get_deployment_handle("Engine", APPLICATION)
 
 
 def free_port() -> int:

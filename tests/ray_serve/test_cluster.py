@@ -11,7 +11,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from asking import ask, body_of, events_of, path_of
-from conftest import APPLICATION, KEY, OTHER_KEY
+from deployed import APPLICATION, KEY, OTHER_KEY
 from sample_jobs import completion_jobs, edit_jobs
 
 from lsp_server.engine.jobs import CompletionJob, EditJob
