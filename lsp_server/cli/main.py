@@ -32,6 +32,9 @@ COMMANDS: dict[str, Command] = {
     "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
     "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),
     "models": Command("lsp_server.cli.models", "list the models on this machine, and choose one"),
+    "repositories": Command(
+        "lsp_server.cli.repositories", "copies of workspaces at a team's server: list, delete"
+    ),
     "complete": Command("lsp_server.cli.complete", "print one completion"),
     "edit": Command("lsp_server.cli.edit", "rewrite lines of a file by an instruction"),
     "demo": Command("lsp_server.cli.demo", "watch the server complete and edit real code"),

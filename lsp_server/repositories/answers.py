@@ -24,15 +24,18 @@ class SharingAnswers:
     def __init__(self, file: Path | None = None) -> None:
         """``file``: where they are kept; without one they are forgotten."""
         self._file = file
-        self._answers: dict[str, dict[str, str]] = {} if file is None else _read(file)
+        self._state: tuple[int, int] | None = None
+        self._answers: dict[str, dict[str, str]] = {}
 
     def may(self, origin: str, folder: str) -> bool | None:
         """Whether a workspace may be sent to a server; None where the user was not asked."""
+        self._read_again()
         answer = self._answers.get(origin, {}).get(_name(folder))
         return None if answer is None else answer != "no"
 
     def repository(self, origin: str, folder: str) -> str:
         """The id that a server gave a workspace; empty where it gave none."""
+        self._read_again()
         answer = self._answers.get(origin, {}).get(_name(folder), "no")
         return "" if answer in ("no", "yes") else answer
 
@@ -44,19 +47,29 @@ class SharingAnswers:
         """The user does not."""
         self._set(origin, folder, "no")
 
-    def forget(self, origin: str, folder: str) -> None:
-        """The user is to be asked again."""
-        self._answers.get(origin, {}).pop(_name(folder), None)
-        self._save()
+    def ended(self, origin: str, folder: str, repository: str) -> None:
+        """The server has the repository no more: the user is to be asked again, unless they
+        answered otherwise meanwhile."""
+        if self.repository(origin, folder) == repository:
+            del self._answers[origin][_name(folder)]
+            self._save()
 
     def refuse_repository(self, origin: str, repository: str) -> None:
         """The user deleted a repository: its workspace is not sent again."""
+        self._read_again()
         for folder, answer in self._answers.get(origin, {}).items():
             if answer == repository:
                 self._answers[origin][folder] = "no"
         self._save()
 
+    def _read_again(self) -> None:
+        """Another process may have written the file."""
+        if self._file is not None and (state := _state(self._file)) != self._state:
+            self._state = state
+            self._answers = _read(self._file)
+
     def _set(self, origin: str, folder: str, answer: str) -> None:
+        self._read_again()
         self._answers.setdefault(origin, {})[_name(folder)] = answer
         self._save()
 
@@ -70,8 +83,17 @@ class SharingAnswers:
             with open(os.open(unfinished, flags, 0o600), "w", encoding="utf-8") as out:
                 json.dump(self._answers, out, indent=1, sort_keys=True)
             os.replace(unfinished, self._file)
+            self._state = _state(self._file)
         except OSError as error:
             logger.warning("%s cannot be written (%s)", self._file, error.strerror)
+
+
+def _state(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _name(folder: str) -> str:

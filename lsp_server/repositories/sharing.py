@@ -78,8 +78,10 @@ class SharedWorkspaces:
 
     def lost(self, folder: str) -> None:
         """The server does not know the repository of a folder any more."""
-        if self._address is not None and folder in self._syncs:
-            self._answers.forget(self._origin, folder)
+        if (sync := self._syncs.get(folder)) is not None:
+            self._answers.ended(self._origin, folder, sync.repository)
+            # Asked again in this session, too.
+            self._asked.discard(folder)
             self._end(folder)
 
     # The user's answers

@@ -1,0 +1,93 @@
+"""``redraft repositories``: the copies of workspaces that a team's server keeps for you."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from datetime import datetime, timezone
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.daemon.server_environment import VARIABLES
+from lsp_server.errors import RedraftError
+from lsp_server.remote.address import ServerAddress
+from lsp_server.remote.connection import ServerConnection
+from lsp_server.repositories.answers import SharingAnswers, answers_file
+
+PATH = "/redraft/v1/repositories"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "--server",
+        default=os.environ.get(VARIABLES["url"], ""),
+        help=f"the server's address; the key is that of {VARIABLES['key']}",
+    )
+    add_json_argument(parser)
+    actions = parser.add_subparsers(dest="action", metavar="list | delete | grant")
+    actions.add_parser("list", help="list yours, and those that you may read")
+    delete = actions.add_parser("delete", help="delete one, and all that was made of it")
+    delete.add_argument("id")
+    grant = actions.add_parser("grant", help="say which other keys may read one")
+    grant.add_argument("id")
+    grant.add_argument("names", nargs="*", help="names of keys; none: nobody else")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the server. Raises RedraftError."""
+    if not args.server:
+        raise RedraftError(f"no server is named; give --server or set {VARIABLES['url']}")
+    address = ServerAddress.of(args.server)
+    told = asyncio.run(_asked(address, args))
+    if args.json:
+        write_json(args.json, told)
+    elif args.action == "delete":
+        print(f"deleted {args.id}")
+    elif args.action == "grant":
+        print(f"{args.id} is read by {', '.join(told['readers']) or 'nobody else'}")
+    else:
+        _show(told["repositories"])
+    return 0
+
+
+async def _asked(address: ServerAddress, args: argparse.Namespace) -> dict[str, Any]:
+    connection = ServerConnection(address, os.environ.get(VARIABLES["key"], ""))
+    try:
+        if args.action == "delete":
+            told = await _answer(connection, "DELETE", f"{PATH}/{args.id}")
+            # Its workspace is not sent again: a daemon that runs finds the repository gone.
+            SharingAnswers(answers_file()).refuse_repository(address.url, args.id)
+            return told
+        if args.action == "grant":
+            body = {"readers": args.names}
+            return await _answer(connection, "PUT", f"{PATH}/{args.id}/grants", body)
+        return await _answer(connection, "GET", PATH)
+    finally:
+        await connection.close()
+
+
+async def _answer(
+    connection: ServerConnection, method: str, path: str, body: Any = None
+) -> dict[str, Any]:
+    status, told = await connection.ask(method, path, body)
+    if not 200 <= status < 300:
+        error = told.get("error")
+        raise RedraftError(
+            str(error["message"]) if isinstance(error, dict) else "the server keeps no repositories"
+        )
+    return told
+
+
+def _show(repositories: list[dict[str, Any]]) -> None:
+    table = Table("id", "name", "files", "MB", "used", "yours", box=None)
+    for one in repositories:
+        used = datetime.fromtimestamp(one["used"], timezone.utc).date().isoformat()
+        size = f"{one['bytes'] / 1e6:.1f}"
+        owned = "yes" if one["owned"] else "no"
+        table.add_row(one["id"], one["name"], str(one["files"]), size, used, owned)
+    Console().print(table)
