@@ -38,12 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", help="folder, GGUF file or id of the model to check, else the embedded one"
     )
+    parser.add_argument(
+        "--server",
+        default="",
+        help="address of a server to check with the key in REDRAFT_SERVER_KEY, else that in "
+        "REDRAFT_SERVER_URL, else the one that the running daemon uses",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
-    findings = list(examine(args.model))
+    findings = list(examine(args.model, args.server))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -51,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return int(any(finding.fatal for finding in findings))
 
 
-def examine(model: str | None) -> Iterator[Finding]:
+def examine(model: str | None, server: str = "") -> Iterator[Finding]:
     """Look at everything in turn; a check that fails is a finding, never an exception."""
     checks: list[Callable[[], Finding]] = [
         _python,
@@ -62,6 +68,7 @@ def examine(model: str | None) -> Iterator[Finding]:
         _watches,
         _llama_cpp,
         _chosen,
+        lambda: _server(server),
         lambda: _model(model),
         lambda: _formats(model),
     ]
@@ -175,6 +182,33 @@ def _chosen() -> Finding:
     missing = [path for path in (completion, edits) if path and not Path(path).exists()]
     remedy = "choose another one: redraft models" if missing else ""
     return Finding("chosen model", f"{found} (in {choices_file()})", remedy)
+
+
+def _server(url: str) -> Finding:
+    """Whether it is reached, takes the key and speaks our version of the protocol."""
+    import asyncio
+
+    from lsp_server.daemon.control import ask_daemon
+    from lsp_server.daemon.server_environment import server_environment
+    from lsp_server.errors import ModelUnavailable
+    from lsp_server.remote.checking import checked_server
+
+    environment = server_environment()
+    url = url or environment.get("url", "")
+    if not url:
+        running = (ask_daemon("status") or {}).get("engines", [])
+        used = next((one["server"] for one in running if one.get("server")), None)
+        if used is None:
+            return Finding("server", "none: the model is on this machine")
+        if used["answers"] == "server":
+            drafted = "" if used["drafted"] else ", undrafted"
+            return Finding("server", f"{used['url']} answers{drafted}")
+        return Finding("server", f"{used['url']} does not answer", used["reason"])
+    try:
+        found = asyncio.run(checked_server(url, environment.get("key", "")))
+    except ModelUnavailable as error:
+        return Finding("server", error.cause, error.remedy or "see whether it runs", True)
+    return Finding("server", found)
 
 
 def _model(model: str | None) -> Finding:

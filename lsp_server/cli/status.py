@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+ANSWERS = {"server": "the server", "local": "the model on this machine", "nothing": "nothing"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
@@ -32,6 +34,8 @@ def _page(status: dict[str, Any]) -> str:
             f"engine    {engine['model']} ({engine['dtype']}): {engine['state']} "
             f"{engine['message']}".rstrip()
         )
+        if (server := engine["server"]) is not None:
+            lines.append(f"          {_server(server)}")
         lines.append(
             f"          queue {engine['queue']}, requests {engine['requests']}, "
             f"latency p50 {engine['latency_ms_p50']:.0f} ms p95 {engine['latency_ms_p95']:.0f} ms"
@@ -52,3 +56,12 @@ def _page(status: dict[str, Any]) -> str:
         lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
     lines += [f"held back {uri}: {reason}" for uri, reason in status["held_back"].items()]
     return "\n".join(lines)
+
+
+def _server(server: dict[str, Any]) -> str:
+    """What a server does for us, or why it does not, in one line."""
+    line = f"server {server['url']}: answered by {ANSWERS[server['answers']]}"
+    line += "" if server["drafted"] or server["answers"] != "server" else ", undrafted"
+    if server["reason"]:
+        line += f"; {server['reason']}; next try in {server['nextTryS']:.0f} s"
+    return line

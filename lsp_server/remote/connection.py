@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.remote.address import ServerAddress
+from lsp_server.remote.key_origins import check_origin
 
 if TYPE_CHECKING:
     import httpx2
@@ -38,10 +39,11 @@ class ServerConnection:
     redirect is followed."""
 
     def __init__(self, address: ServerAddress, key: str) -> None:
-        """Needs a running event loop."""
+        """Raises ServerUnavailable for a key that belongs to another origin."""
         # Imported here: a daemon without a server does without it.
         import httpx2
 
+        check_origin(key, address)
         self.address = address
         self._key = key
         headers = {"Authorization": f"Bearer {key}"} if key else {}

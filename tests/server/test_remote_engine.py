@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, Server, served
 
+from lsp_server.cli.status import _server
 from lsp_server.daemon.hub import Hub
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
@@ -23,6 +24,7 @@ from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.remote import back_off
 from lsp_server.remote.address import ServerAddress
+from lsp_server.remote.checking import checked_server
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.remote.told_spans import ToldSpans
 from lsp_server.settings import read_settings
@@ -435,6 +437,34 @@ def test_engines_of_other_keys_are_others_and_the_embedded_one_answers_only_wher
     assert key(server={**server, "fallback": "embedded"}).local == key()
     assert key(server=server, model={"path": "/m"}).local == key(model={"path": "/m"})
     assert key(server={**server, "fallback": "none"}, model={"path": "/m"}).local is None
+
+
+def test_a_server_is_checked_for_reach_key_and_version() -> None:
+    async def scene() -> None:
+        server = Server()
+        async with served(server) as url:
+            assert "embedded fp32, protocol version 1" in await checked_server(url, KEY)
+            with pytest.raises(ModelUnavailable, match="does not take the key"):
+                await checked_server(url, "wrong-plum")
+            with pytest.raises(ModelUnavailable, match="wants a key"):
+                await checked_server(url, "")
+            server.model = {**server.model, "protocol": 9}
+            with pytest.raises(ModelUnavailable, match="version 9"):
+                await checked_server(url, KEY)
+        with pytest.raises(ModelUnavailable, match="cannot be reached"):
+            await checked_server(url, KEY)
+
+    run(scene)
+
+
+def test_the_status_page_names_the_server_and_what_answers() -> None:
+    there = {"url": "https://a.example.com", "answers": "server", "drafted": False, "reason": ""}
+    assert _server(there) == "server https://a.example.com: answered by the server, undrafted"
+    gone = {**there, "answers": "local", "drafted": True, "reason": "it fails (503)", "nextTryS": 4}
+    assert _server(gone) == (
+        "server https://a.example.com: answered by the model on this machine; it fails (503); "
+        "next try in 4 s"
+    )
 
 
 def test_spans_that_go_on_from_another_source_are_told_once() -> None:

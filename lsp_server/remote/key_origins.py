@@ -1,0 +1,75 @@
+"""Which origin a key belongs to: the first one that it was used for. It is sent to no other.
+
+Kept is a salted hash of the key. Servers on this machine are given no claim to a key: those take
+any word for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_dir
+
+from lsp_server.errors import ServerUnavailable
+from lsp_server.remote.address import ServerAddress
+
+logger = logging.getLogger(__name__)
+
+CHECKED_EVERY_S = 60.0
+"""A key that is refused here is looked at again after so long."""
+
+
+def origins_file() -> Path:
+    """Where they are kept."""
+    return Path(user_state_dir("redraft", appauthor=False)) / "server-keys.json"
+
+
+def check_origin(key: str, address: ServerAddress) -> None:
+    """Note whom a new key belongs to. Raises ServerUnavailable for a key of another origin."""
+    if not key:
+        return
+    kept = _read()
+    name = hashlib.blake2b(key.encode(), key=bytes.fromhex(kept["salt"])).hexdigest()
+    known = kept["origins"].get(name)
+    if known == address.origin or (known is None and address.is_loopback):
+        return
+    if known is not None:
+        raise ServerUnavailable(
+            f"the key belongs to {known} and is not sent to {address.origin}",
+            f"set the key of {address.origin}; if the server moved, delete {origins_file()}",
+            CHECKED_EVERY_S,
+        )
+    kept["origins"][name] = address.origin
+    _write(kept)
+
+
+def _read() -> dict[str, Any]:
+    try:
+        kept = json.loads(origins_file().read_text("utf-8"))
+        bytes.fromhex(kept["salt"])
+        if isinstance(kept["origins"], dict):
+            return {"salt": kept["salt"], "origins": kept["origins"]}
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        logger.warning("%s cannot be read (%s)", origins_file(), error)
+    return {"salt": secrets.token_hex(32), "origins": {}}
+
+
+def _write(kept: dict[str, Any]) -> None:
+    file = origins_file()
+    unfinished = file.with_suffix(".new")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as out:
+            json.dump(kept, out)
+        os.replace(unfinished, file)
+    except OSError as error:
+        logger.warning("%s cannot be written (%s)", file, error)
