@@ -32,7 +32,10 @@ pytestmark = [
 
 KEY = "plum-key-51c0ffee"
 READY_S = 240
-ALONE = {"index": {"enabled": False}, "completion": {"prefetch": False}}
+ALONE = {
+    "index": {"enabled": False},
+    "completion": {"prefetch": False, "alternatives": 1, "timeoutMs": 120_000},
+}
 """Nothing but the document itself is in prompts: a server has no index of this machine."""
 LONG = "".join(
     f"def number_{n}(first, second):\n    return first + {n} * second\n\n\n" for n in range(90)
@@ -143,7 +146,9 @@ def completions(driver: Driver, uri: str, text: str, places: list[tuple[int, int
     for version, (line, column) in enumerate(places, 1):
         cut = [*lines[:line], lines[line][:column], *lines[line + 1 :]]
         driver.open(uri, "\n".join(cut), version=version)
-        answer = driver.request("textDocument/inlineCompletion", inline(uri, line, column))
+        # Asked for by hand, the whole text is waited for.
+        asked = driver.start("textDocument/inlineCompletion", inline(uri, line, column, kind=1))
+        answer = driver.answer(asked, 120)["result"]
         shown.append("".join(item["insertText"] for item in answer["items"]))
         driver.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     return shown

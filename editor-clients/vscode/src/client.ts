@@ -9,7 +9,12 @@ import { serverSettings, withoutClientSettings } from "./settings";
 
 export const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
 
-export function makeClient(command: string, output: vscode.LogOutputChannel, backOff: BackOff): LanguageClient {
+export function makeClient(
+  command: string,
+  output: vscode.LogOutputChannel,
+  backOff: BackOff,
+  environment: Record<string, string>,
+): LanguageClient {
   const options: LanguageClientOptions = {
     documentSelector: DOCUMENTS,
     outputChannel: output,
@@ -43,7 +48,13 @@ export function makeClient(command: string, output: vscode.LogOutputChannel, bac
   return new LanguageClient(
     "redraft",
     "Redraft",
-    { command, args: ["serve"], transport: TransportKind.stdio },
+    // The key of a server goes this way: messages may be written to the log.
+    {
+      command,
+      args: ["serve"],
+      transport: TransportKind.stdio,
+      options: { env: { ...process.env, ...environment } },
+    },
     options,
   );
 }

@@ -16,6 +16,7 @@ import { chooseModel } from "./model";
 import { Previews } from "./preview";
 import { chooseModelNotification } from "./protocol";
 import { findServer, ServerMissing } from "./server";
+import { keyEnvironment, setServerKey } from "./serverKey";
 import { serverPath } from "./settings";
 import { StatusItem } from "./status";
 import { runVisibly } from "./terminal";
@@ -32,9 +33,11 @@ class Extension implements vscode.Disposable {
   private readonly previews = new Previews();
   private readonly edits: Edits;
   private readonly storage: string;
+  private readonly secrets: vscode.SecretStorage;
 
   constructor(context: vscode.ExtensionContext) {
     this.storage = context.globalStorageUri.fsPath;
+    this.secrets = context.secrets;
     this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
   }
 
@@ -54,6 +57,7 @@ class Extension implements vscode.Disposable {
       "redraft.allowThisFile": () => this.ask("redraft.allowFile"),
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
       "redraft.chooseModel": () => chooseModel(this.client),
+      "redraft.setServerKey": () => this.setServerKey(),
       "redraft.restartServer": () => this.restart(),
       "redraft.showLog": () => showLog(this.command, this.output),
       "redraft.runDoctor": () => this.runDoctor(),
@@ -124,7 +128,7 @@ class Extension implements vscode.Disposable {
 
   private async connect(command: string): Promise<void> {
     this.output.info(`starting ${command} serve`);
-    const client = makeClient(command, this.output, this.backOff);
+    const client = makeClient(command, this.output, this.backOff, await keyEnvironment(this.secrets));
     this.client = client;
     this.attachments = [
       this.status.attach(client),
@@ -153,6 +157,10 @@ class Extension implements vscode.Disposable {
     if (choice) await vscode.commands.executeCommand("redraft.menu");
   }
 
+  private async setServerKey(): Promise<void> {
+    if (await setServerKey(this.secrets)) await this.restart();
+  }
+
   private async runDoctor(): Promise<void> {
     if (this.command) await runVisibly("doctor", this.command, ["doctor"]);
     else await this.start();
@@ -174,7 +182,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   }
   context.subscriptions.push(
     vscode.workspace.onDidChangeConfiguration((event) => {
-      if (event.affectsConfiguration("redraft.serverPath")) void started.restart();
+      const restarts = ["redraft.serverPath", "redraft.server"];
+      if (restarts.some((section) => event.affectsConfiguration(section))) void started.restart();
       else if (event.affectsConfiguration("redraft")) void started.configure();
     }),
   );

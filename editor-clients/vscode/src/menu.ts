@@ -22,6 +22,7 @@ export async function showMenu({ state, summary, heldBack }: StatusItem): Promis
       : []),
     { label: "$(sync) Reindex the workspace", command: "redraft.reindexWorkspace" },
     { label: "$(package) Choose model…", command: "redraft.chooseModel" },
+    { label: "$(key) Set server key…", command: "redraft.setServerKey" },
     { label: "$(output) Show log", command: "redraft.showLog" },
     { label: "$(pulse) Run doctor", command: "redraft.runDoctor" },
     { label: "$(debug-restart) Restart server", command: "redraft.restartServer" },

@@ -7,6 +7,7 @@ local defaults = {
   cmd = { 'redraft', 'serve' },
   root_markers = { '.git', 'pyproject.toml', 'package.json', 'Cargo.toml', 'go.mod' },
   settings = {},
+  server_key = '',
   own_ghost_text = false,
   keymaps = {},
   preview_keymaps = {

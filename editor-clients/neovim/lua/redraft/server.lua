@@ -23,6 +23,16 @@ local function show_cursor(bufnr)
   client.notify(owner, 'redraft/cursor', vim.lsp.util.make_position_params(0, owner.offset_encoding))
 end
 
+--- What the server's process finds in its environment: the key goes in no message, which may be logged.
+---@return table<string, string>?
+local function environment()
+  local key = config.options.server_key
+  if type(key) == 'function' then
+    key = key()
+  end
+  return key and key ~= '' and { REDRAFT_SERVER_KEY = vim.trim(key) } or nil
+end
+
 --- The configuration for vim.lsp.config(), vim.lsp.start() or lsp/redraft.lua.
 ---@return vim.lsp.ClientConfig
 function M.config()
@@ -32,6 +42,7 @@ function M.config()
   return {
     name = 'redraft',
     cmd = options.cmd,
+    cmd_env = environment(),
     root_markers = options.root_markers,
     capabilities = capabilities(),
     init_options = { redraft = { editCommand = true }, settings = settings },

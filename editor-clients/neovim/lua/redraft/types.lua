@@ -5,6 +5,7 @@
 ---@field cmd string[] the server's command line
 ---@field root_markers string[] what makes a folder the root of a workspace
 ---@field settings table<string, any> the server's settings, as in the section `redraft`
+---@field server_key string|fun(): string the key of `settings.server.url`, or what gives it; empty: the environment's
 ---@field own_ghost_text boolean draw suggestions ourselves even where Neovim can
 ---@field keymaps redraft.Keymaps keys in insert mode; none by default
 ---@field preview_keymaps redraft.PreviewKeymaps keys in normal mode while an edit is previewed
