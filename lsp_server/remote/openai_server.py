@@ -37,7 +37,7 @@ NO_SUCH_REQUEST = ("400", "404", "405", "422", "501")
 END = "[DONE]"
 
 
-class Piece(NamedTuple):
+class TextEvent(NamedTuple):
     """Text that came, and why it ends with it: ``end`` or ``length``, empty where it goes on."""
 
     text: str
@@ -211,7 +211,7 @@ class OpenAiModel:
 
     # The stream
 
-    async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[Piece, None]:
+    async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[TextEvent, None]:
         async with self._connection.events(path, {**body, "stream": True}) as events:
             async for event in events:
                 if event.data.strip() == END:
@@ -222,21 +222,21 @@ class OpenAiModel:
                     raise EngineFailed("the server sent an event that cannot be read") from None
 
 
-def _piece(data: dict[str, Any]) -> Piece:
+def _piece(data: dict[str, Any]) -> TextEvent:
     """One event of ``/infill`` or of OpenAI's routes. Raises EngineFailed for an error."""
     if "error" in data:
         raise EngineFailed("the server gave up: it sent an error in the middle of its answer")
     if "choices" not in data:
         limited = data.get("stop_type") == "limit" or data.get("stopped_limit")
         ended = ("length" if limited else "end") if data.get("stop") else ""
-        return Piece(str(data["content"]), ended)
+        return TextEvent(str(data["content"]), ended)
     if not data["choices"]:
         # The last event tells the usage alone.
-        return Piece("", "")
+        return TextEvent("", "")
     choice = data["choices"][0]
     text = choice["delta"].get("content") if "delta" in choice else choice["text"]
     reason = choice.get("finish_reason")
-    return Piece(text or "", "length" if reason == "length" else "end" if reason else "")
+    return TextEvent(text or "", "length" if reason == "length" else "end" if reason else "")
 
 
 def _sampling(job: CompletionJob | EditJob) -> dict[str, Any]:

@@ -26,8 +26,8 @@ def test_untrusted_folders_choose_no_paths() -> None:
     properties = manifest["contributes"]["configuration"]["properties"]
     assert set(restricted) <= set(properties)
     models = {name for name in properties if name.endswith((".path", ".model", ".draftModel"))}
-    assert len(models) == 4
-    assert {"redraft.serverPath", *models} <= set(restricted)
+    assert len(models) == 5
+    assert {"redraft.serverPath", "redraft.server.url", *models} <= set(restricted)
     assert properties["redraft.serverPath"]["scope"] == "machine"
     assert properties["redraft.serverPackage"]["scope"] == "machine"
 
