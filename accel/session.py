@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,8 @@ class Session:
         self._cache: Cache | None = None
         self._parts = [_NOTHING]
         """The tokens in pieces, which are joined when they are asked for."""
-        self._owner: object = None
+        self._owner: Callable[[], object] = _nobody
+        """Weak: the owner holds the session, and its cache is to go with the last of both."""
 
     @property
     def tokens(self) -> TokenArray:
@@ -50,11 +52,11 @@ class Session:
 
     def take(self, owner: object) -> None:
         """Make ``owner`` the one that decodes on this session; the one before it cannot go on."""
-        self._owner = owner
+        self._owner = weakref.ref(owner) if owner is not None else _nobody
 
     def check(self, owner: object) -> None:
         """Raise SessionBusy unless ``owner`` still has the session."""
-        if self._owner is not owner:
+        if self._owner() is not owner:
             raise SessionBusy("a newer request took the session over; start this one again")
 
     def common(self, tokens: TokenArray) -> int:
@@ -107,3 +109,7 @@ class Session:
 
 
 _NOTHING = np.empty(0, np.int32)
+
+
+def _nobody() -> None:
+    return None

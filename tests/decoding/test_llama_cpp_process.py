@@ -77,8 +77,10 @@ def cancel_at_random(model: LlamaCppModel, file: Path, count: int) -> None:
     print("seed", seed)
     draw = np.random.default_rng(seed)
     engine = engine_of(model, file)
-    prompts = [draw.integers(0, 256, 300).astype(np.int32) for _ in range(3)]
-    prompts += [np.concatenate([prompts[0][:150], prompts[1][150:]])]
+    # None begins as another: a prompt that is computed in other parts may fall otherwise at a tie.
+    prompts = [draw.integers(0, 256, 300).astype(np.int32) for _ in range(4)]
+    for number, prompt in enumerate(prompts):
+        prompt[0] = number
     plain = [
         engine.generate(GenerationRequest(prompt, 40, ignore_end=True)).finish().tokens
         for prompt in prompts
