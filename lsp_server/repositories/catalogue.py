@@ -65,6 +65,8 @@ class Catalogue:
             # What is deleted is overwritten: names of files do not stay in the file.
             connection.execute("pragma secure_delete = on")
             connection.execute("pragma synchronous = normal")
+            # Others read until a large change is committed.
+            connection.execute("pragma cache_spill = off")
             connection.execute("begin immediate" if writes else "begin")
             yield connection
             if connection.in_transaction:
@@ -136,14 +138,11 @@ class Catalogue:
             query = "select path, hash from files where repository = ?"
             return dict(rows.execute(query, (repository,)).fetchall())
 
-    def set_files(self, repository: str, files: dict[str, str]) -> None:
-        """The repository consists of these files."""
-        with self._transaction(writes=True) as rows:
-            rows.execute("delete from files where repository = ?", (repository,))
-            rows.executemany(
-                "insert into files values(?, ?, ?)",
-                [(repository, path, digest) for path, digest in files.items()],
-            )
+    def known(self, repository: str, paths: list[str]) -> set[str]:
+        """Those of some paths that the repository has."""
+        query = "select 1 from files where repository = ? and path = ?"
+        with self._transaction() as rows:
+            return {path for path in paths if rows.execute(query, (repository, path)).fetchone()}
 
     def change_files(self, repository: str, files: dict[str, str | None]) -> None:
         """Some files hold something else, or are gone (None)."""

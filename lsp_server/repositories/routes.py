@@ -120,6 +120,10 @@ class RepositoryRoutes:
             one is None or isinstance(one, str) for one in files.values()
         ):
             raise invalid("files are SHA-256 by path")
+        try:
+            "".join(files).encode()
+        except UnicodeEncodeError:
+            raise invalid("a path is not Unicode") from None
         return files
 
     async def _brought(

@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,7 @@ _PARTS = ("files", "blobs")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[\w .+@-]{1,100}")
+_NO_ROOM = "another path leaves no room for it"
 _TOUCH_AFTER_S = 3600.0
 """A use is noted at most so often."""
 
@@ -165,22 +166,45 @@ class RepositoryStore:
     def set_files(self, key: str, repository: str, files: dict[str, str]) -> UploadState:
         """The repository consists of these files, SHA-256 by path. Raises RepositoryError."""
         self._own(key, repository)
-        taken, refused = self._taken(files)
+        _check_hashes(files.values())
+        self._check_count(len(files))
+        refused = _refused(files)
+        clash = colliding([path for path in files if path not in refused])
+        refused.update(dict.fromkeys(clash, _NO_ROOM))
+        taken = {path: one for path, one in files.items() if path not in refused}
         with self._locked(repository):
-            self._catalogue.set_files(repository, taken)
-            return self._brought_in_line(repository, refused)
+            known = self._catalogue.files(repository)
+            changes: dict[str, str | None] = {path: None for path in known if path not in taken}
+            changes.update(taken.items() - known.items())
+            self._catalogue.change_files(repository, changes)
+            there = dict.fromkeys(_files_below(self.files_folder(repository)), None)
+            return self._brought_in_line(repository, refused, {**there, **taken})
 
     def change_files(self, key: str, repository: str, files: dict[str, str | None]) -> UploadState:
         """Some files changed, came or went (None). Raises RepositoryError."""
         self._own(key, repository)
+        _check_hashes(one for one in files.values() if one is not None)
+        refused = _refused(files)
         with self._locked(repository):
-            known = self._catalogue.files(repository)
-            whole = {path: one for path, one in known.items() if path not in files}
-            whole.update({path: one for path, one in files.items() if one is not None})
-            taken, refused = self._taken(whole)
-            changes = {path: taken.get(path) for path in files}
+            refused.update(self._without_room(repository, files))
+            changes = {path: None if path in refused else one for path, one in files.items()}
             self._catalogue.change_files(repository, changes)
-            return self._brought_in_line(repository, refused, sorted(files))
+            return self._brought_in_line(repository, refused, changes)
+
+    def _without_room(self, repository: str, files: dict[str, str | None]) -> dict[str, str]:
+        """Why those that come have no room among the others."""
+        given = [path for path, one in files.items() if one is not None]
+        known = self._catalogue.known(repository, given)
+        if known.issuperset(given):
+            return {}
+        staying = [path for path in self._catalogue.files(repository) if path not in files]
+        self._check_count(len(staying) + len(given))
+        clash = colliding([*staying, *given]).intersection(given)
+        return dict.fromkeys(clash, _NO_ROOM)
+
+    def _check_count(self, count: int) -> None:
+        if count > self.limits.files:
+            raise TooLarge(f"a repository has at most {self.limits.files} files")
 
     def add_content(self, key: str, repository: str, digest: str, data: bytes) -> None:
         """A content that files are to hold: they do then. Raises RepositoryError.
@@ -219,29 +243,16 @@ class RepositoryStore:
                 refused[digest] = str(error)
         return refused
 
-    def _taken(self, files: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-        """The files that count, and why others do not."""
-        if len(files) > self.limits.files:
-            raise TooLarge(f"a repository has at most {self.limits.files} files")
-        if not all(map(_HASH.fullmatch, files.values())):
-            raise InvalidUpload("a hash is the SHA-256 of a content, in small hexadecimal digits")
-        refused = {path: problem for path in files if (problem := _refusal(path))}
-        clash = colliding([path for path in files if path not in refused])
-        refused.update(dict.fromkeys(clash, "another path leaves no room for it"))
-        return {path: one for path, one in files.items() if path not in refused}, refused
-
     def _brought_in_line(
-        self, repository: str, refused: dict[str, str], paths: list[str] | None = None
+        self, repository: str, refused: dict[str, str], files: dict[str, str | None]
     ) -> UploadState:
-        """Have the files on the disk hold what they are to; ``paths``: what alone may differ."""
-        files = self._catalogue.files(repository)
+        """Have these files on the disk hold what they are to (None: not be there)."""
         missing = self._catalogue.missing(repository)
         lacking = frozenset(missing)
         root = self.files_folder(repository)
-        there = _files_below(root) if paths is None else paths
-        changed = [path for path in there if path not in files and _removed(root, path)]
-        for path in files if paths is None else paths:
-            digest = files.get(path)
+        # What goes makes room for what comes.
+        changed = [path for path, one in files.items() if one is None and _removed(root, path)]
+        for path, digest in files.items():
             if digest is None or digest in lacking:
                 continue
             if _linked(self._blob(repository, digest), root / path):
@@ -271,8 +282,14 @@ class RepositoryStore:
             yield
 
 
-def _refusal(path: str) -> str:
-    return path_problem(path) or secret_path(path)
+def _refused(paths: Iterable[str]) -> dict[str, str]:
+    """Why paths do not count, whatever else there is."""
+    return {path: why for path in paths if (why := path_problem(path) or secret_path(path))}
+
+
+def _check_hashes(hashes: Iterable[str]) -> None:
+    if not all(map(_HASH.fullmatch, hashes)):
+        raise InvalidUpload("a hash is the SHA-256 of a content, in small hexadecimal digits")
 
 
 def _files_below(root: Path) -> list[str]:

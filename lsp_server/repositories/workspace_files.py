@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsp_server.repositories.paths import path_problem
 from repo_index.files import Fingerprint, Limits
 from repo_index.reading import read_content
 from repo_index.source_tree import IGNORE_FILES, FolderTree
@@ -40,6 +41,8 @@ class WorkspaceFiles:
         self.tree.forget()
         known = {}
         for path, fingerprint in self.tree.walk():
+            if path_problem(path):
+                continue
             file = self._known.get(path)
             if file is None or file.fingerprint != fingerprint:
                 file = self._looked_at(path)
@@ -60,7 +63,8 @@ class WorkspaceFiles:
             before = self._known.pop(path, None)
             if before is None and any(known.startswith(f"{path}/") for known in self._known):
                 return None
-            file = None if self.tree.excluded(path) else self._looked_at(path)
+            left_out = path_problem(path) or self.tree.excluded(path)
+            file = None if left_out else self._looked_at(path)
             if file is not None:
                 self._known[path] = file
             digest = file.digest if file is not None else ""

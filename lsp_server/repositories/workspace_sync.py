@@ -19,6 +19,7 @@ from lsp_server.errors import RedraftError, ServerUnavailable
 from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.buffers import BufferEdit, edit_between
+from lsp_server.repositories.paths import path_problem
 from lsp_server.repositories.workspace_files import WorkspaceFiles
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class WorkspaceSync:
         """What the server was told of files."""
         self._not_taken: set[str] = set()
         """Hashes of contents that the server does not keep."""
+        self._refused_paths: set[str] = set()
         self._open: dict[str, Callable[[], str]] = {}
         self._sent: dict[str, str] = {}
         """Open documents as the server has them."""
@@ -199,9 +201,11 @@ class WorkspaceSync:
         await self._send_buffers()
 
     async def _send_all(self) -> None:
-        files = await asyncio.to_thread(self._files.hashes)
-        self._hashes = self._takable(files)
-        told = await self._ask("PUT", self._at("manifest"), {"files": self._hashes})
+        files = self._takable(await asyncio.to_thread(self._files.hashes))
+        if self.state == "ready" and files == self._hashes:
+            return
+        self._hashes = files
+        told = await self._ask("PUT", self._at("manifest"), {"files": files})
         await self._send_contents(told)
 
     async def _send_changed(self, paths: list[str]) -> None:
@@ -210,7 +214,9 @@ class WorkspaceSync:
             await self._send_all()
             return
         files: dict[str, str | None] = {
-            path: None if digest in self._not_taken else digest for path, digest in changed.items()
+            path: None if digest in self._not_taken else digest
+            for path, digest in changed.items()
+            if path not in self._refused_paths
         }
         # What the server does not have need not be taken from it: it learns no path by that.
         files = {path: one for path, one in files.items() if one or path in self._hashes}
@@ -224,12 +230,17 @@ class WorkspaceSync:
         await self._send_contents(await self._ask("PATCH", self._at("manifest"), {"files": files}))
 
     def _takable(self, files: dict[str, str]) -> dict[str, str]:
-        return {path: one for path, one in files.items() if one not in self._not_taken}
+        return {
+            path: one
+            for path, one in files.items()
+            if one not in self._not_taken and path not in self._refused_paths
+        }
 
     async def _send_contents(self, told: dict[str, Any]) -> None:
         """Send the contents that the server lacks, and take back those that it refuses."""
         for path in told["refused"]:
             self._hashes.pop(path, None)
+            self._refused_paths.add(path)
         wanted = frozenset(told["missing"])
         by_hash = {digest: path for path, digest in self._hashes.items() if digest in wanted}
         refused: set[str] = set()
@@ -294,7 +305,7 @@ class WorkspaceSync:
     def _counts(self, path: str, text: str) -> bool:
         """Whether the server is told of a text. One that counts for itself alone is empty here: it
         hides a file that the server has, and the path of any other is not told."""
-        if text == self._sent.get(path):
+        if text == self._sent.get(path) or path_problem(path):
             return False
         return bool(text) or path in self._sent or path in self._hashes
 

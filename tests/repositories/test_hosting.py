@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import logging
 import os
 import random
@@ -231,6 +232,7 @@ async def test_bodies_are_bounded_and_checked(tmp_path: Path) -> None:
         await ann.patch(f"/repositories/{ours}/manifest", json={"files": {"b.py": digest}})
         packed = {"Content-Encoding": "gzip"}
         blob = f"/repositories/{ours}/blobs/{digest}"
+        unsound = json.dumps({"files": {"a\ud800": digest}}).encode()
         statuses = [
             (await ann.put(blob, content=gzip.compress(bytes(50 << 20)), headers=packed)),
             (await ann.put(blob, content=bytes(1001))),
@@ -240,6 +242,7 @@ async def test_bodies_are_bounded_and_checked(tmp_path: Path) -> None:
             (await ann.put(f"/repositories/{ours}/manifest", json={"files": {"b.py": None}})),
             (await ann.put(f"/repositories/{ours}/manifest", json={"files": ["b.py"]})),
             (await ann.put(f"/repositories/{ours}/manifest", json={"paths": {}})),
+            (await ann.put(f"/repositories/{ours}/manifest", content=unsound)),
             (await ann.post("/repositories", json={"name": "a/b"})),
             (await ann.post("/repositories", json={"name": 1})),
             (
@@ -250,7 +253,7 @@ async def test_bodies_are_bounded_and_checked(tmp_path: Path) -> None:
             (await ann.put(f"/repositories/{ours}", json={})),
             (await ann.put(blob, content=gzip.compress(b"new"), headers=packed)),
         ]
-        assert [one.status_code for one in statuses] == [413, 413, *[400] * 9, 405, 204]
+        assert [one.status_code for one in statuses] == [413, 413, *[400] * 10, 405, 204]
         for answer in statuses[:-1]:
             assert set(answer.json()["error"]) >= {"message", "type", "code"}
             assert str(tmp_path) not in answer.text

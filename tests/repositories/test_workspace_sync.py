@@ -48,6 +48,7 @@ def work(tmp_path: Path) -> Path:
             {"cells": [{"source": ["cell = 1\n"], "outputs": ["the_output_marker"]}]}
         ),
         "logo.png": "no code",
+        "odd:name.py": "a_name_for_one_system = 1\n",
     }
     for path, text in texts.items():
         place = folder / path
