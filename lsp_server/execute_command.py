@@ -20,7 +20,6 @@ from lsp_server.editing.lsp import (
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
-from lsp_server.folders import folder_path
 from lsp_server.models.choices import write_choice
 from lsp_server.protocol.capabilities import (
     ALLOW_FILE,
@@ -62,13 +61,14 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
 
 
 async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict[str, Any]:
-    """``redraft.registerRepository`` and ``redraft.unregisterRepository``: ``{uri}`` of one folder,
-    or nothing for all. The user let the server keep copies, or has them deleted there."""
+    """``redraft.registerRepository`` and ``redraft.unregisterRepository``: ``{uri}`` of a folder or
+    of a file in it, or nothing for all. The user lets the server keep copies, or has them deleted
+    there."""
     if not ls.settings.server.url:
         raise RedraftError("no server is set; set redraft.server.url")
     uri = told.get("uri")
-    path = folder_path(uri) if isinstance(uri, str) else None
-    folders = [folder for folder in ls.folders.paths if uri is None or folder == path]
+    named = ls.folders.place(uri).folder if isinstance(uri, str) else ""
+    folders = [folder for folder in ls.folders.paths if uri is None or folder == named]
     if not folders:
         raise RedraftError("the window has no such folder; give the uri of one that is open")
     shared = ls.hub.shared(ls.settings.server)

@@ -370,3 +370,14 @@ def test_the_window_of_a_long_text_begins_at_a_line_and_stays_while_typing() -> 
     assert after.endswith("\n")
     assert len(after) <= SUFFIX_CHARACTERS
     assert (windowed_prefix("short"), windowed_suffix("short")) == ("short", "short")
+
+
+def test_owners_with_files_of_one_name_are_told_their_own_texts() -> None:
+    """Documents without a repository have one workspace, the empty one, for all users."""
+    engine = Engine()
+    for owner in ("ann", "bob", "ann"):
+        open_file = ContextSnippet("shop/shapes.py", f"class Of_{owner}:\n    pass\n")
+        told = engine.cross_file.snippets(
+            replace(JOB, workspace="", owner=owner, snippets=[open_file]), None, 800
+        )
+        assert [f"Of_{owner}" in one.text for one in told] == [True]

@@ -59,6 +59,8 @@ M.actions = {
   resume = of_server('redraft.resume'),
   allow = of_server('redraft.allowFile'),
   hold_back = of_server('redraft.holdBackFile'),
+  share = of_server('redraft.registerRepository'),
+  unshare = of_server('redraft.unregisterRepository'),
   model = function()
     require('redraft.model').choose()
   end,
