@@ -52,6 +52,10 @@ class ServerUnavailable(ModelUnavailable):
         self.retry_after_s = retry_after_s
 
 
+class MemoryTaken(ModelUnavailable):
+    """The memory that the model needs is held by another one that is at work."""
+
+
 class EngineFailed(RedraftError):
     """The engine answered a request with an error; the message is the engine's own."""
 

@@ -80,6 +80,13 @@ class ModelSettings:
         low=0,
         high=1 << 20,
     )
+    memory_megabytes: int = _setting(
+        0,
+        "What all models together may take of the main memory, in megabytes; 0: half of what is "
+        "free. Where a second one does not fit beside the first, the idle one is unloaded.",
+        low=0,
+        high=1 << 24,
+    )
     unload_after_minutes: float = _setting(
         30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
     )

@@ -48,6 +48,15 @@ class Size:
     def _with(self, nbytes: float) -> int:
         return int(REPACKED * nbytes) + FEWEST_TOKENS * self.token_bytes + REST_BYTES
 
+    def what_fits(self, free: int) -> str:
+        """What would fit into so many bytes."""
+        smaller = self.smaller(free)
+        if smaller:
+            megabytes = _SMALLER[smaller] * self.weights / 1e6
+            return f"a GGUF file of it in {smaller}, some {megabytes:,.0f} MB, would fit"
+        most = max(free - REST_BYTES, 0) / REPACKED / _SMALLER["Q4_0"] / 1e6
+        return f"a model of {most:,.0f} million weights in Q4_0 would fit"
+
     def smaller(self, free: int) -> str:
         """The name of the largest type that fits, empty where none does."""
         for name, each in _SMALLER.items():
@@ -63,21 +72,19 @@ def check_room(folder: Path, dtype: str, free: int | None = None) -> None:
     GGUF file means as they are stored. ``free``: bytes; what this machine has where None. Raises
     BrokenModel or UnsupportedModel, too.
     """
-    size = _file_size(folder, dtype) if is_gguf(folder) else _folder_size(folder, dtype)
+    size = size_of(folder, dtype)
     free = free_bytes() if free is None else free
     if size.needed <= free:
         return
-    smaller = size.smaller(free)
-    if smaller:
-        megabytes = _SMALLER[smaller] * size.weights / 1e6
-        advice = f"a GGUF file of it in {smaller}, some {megabytes:,.0f} MB, would fit"
-    else:
-        most = max(free - REST_BYTES, 0) / REPACKED / _SMALLER["Q4_0"] / 1e6
-        advice = f"a model of {most:,.0f} million weights in Q4_0 would fit"
     raise OutOfMemory(
         f"{folder} needs {size.needed / 1e6:,.0f} MB of memory and {free / 1e6:,.0f} MB are free; "
-        f"{advice}, or close other programs"
+        f"{size.what_fits(free)}, or close other programs"
     )
+
+
+def size_of(folder: Path, dtype: str) -> Size:
+    """From the headers of a folder or a GGUF file. ``dtype`` and errors as for ``check_room``."""
+    return _file_size(folder, dtype) if is_gguf(folder) else _folder_size(folder, dtype)
 
 
 def has_room(nbytes: float, token_bytes: int) -> bool:

@@ -29,6 +29,9 @@ def run(args: argparse.Namespace) -> int:
 def _page(status: dict[str, Any]) -> str:
     lines = [f"daemon    process {status['pid']}, {status['clients']} client(s), up "
              f"{status['uptime_s']:.0f} s, log {status['log']}"]  # fmt: skip
+    memory = status["memory"]
+    lines.append(f"memory    {memory['held_bytes'] / 1e6:,.0f} of "
+                 f"{memory['budget_bytes'] / 1e6:,.0f} MB for models")  # fmt: skip
     for engine in status["engines"]:
         lines.append(
             f"engine    {engine['model']} ({engine['dtype']}): {engine['state']} "

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.daemon.memory_budget import MemoryBudget
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.key import EngineKey, Purpose
@@ -65,6 +66,8 @@ class Hub:
         self._in_thread = in_thread
         self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
+        self._memory_megabytes: dict[EngineKey, int] = {}
+        self._memory = MemoryBudget(self._local_engines)
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed, in_thread)
 
@@ -74,7 +77,15 @@ class Hub:
         for known in (key, key.local):
             if known is not None:
                 self._unload_after_s[known] = settings.model.unload_after_minutes * 60
+                self._allow_memory(known, settings.model.memory_megabytes)
         return self._engine(key)
+
+    def _allow_memory(self, key: EngineKey, megabytes: int) -> None:
+        before = self._memory_megabytes.get(key)
+        self._memory_megabytes[key] = megabytes
+        engine = self._engines.get(key)
+        if before != megabytes and isinstance(engine, EngineClient):
+            engine.try_again()
 
     def _engine(self, key: EngineKey) -> EngineInterface:
         if key not in self._engines:
@@ -85,7 +96,10 @@ class Hub:
 
     def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
         if not key.server.url:
-            return EngineClient(key, on_change, self._in_thread)
+            engine = EngineClient(key, on_change, self._in_thread)
+            if not self._in_thread:
+                engine.make_room = lambda: self._make_room(engine)
+            return engine
         local = key.local
         made = RemoteEngine(key, on_change, None if local is None else self._engine(local))
         made.shared = self.shared(key.server)
@@ -109,6 +123,13 @@ class Hub:
             index = settings.index
             size = index.max_file_kilobytes << 10
             used.use(folder, SharingOptions(tuple(index.exclude), size))
+
+    async def _make_room(self, engine: EngineClient) -> None:
+        await self._memory.grant(engine, self._memory_megabytes[engine.key])
+
+    def _local_engines(self) -> list[EngineClient]:
+        """Those that take memory of this machine."""
+        return [engine for engine in self._engines.values() if isinstance(engine, EngineClient)]
 
     def open_workspace(self, folder: str, settings: Settings) -> None:
         """A client opened a folder: index it and look things up in it."""
@@ -161,6 +182,7 @@ class Hub:
 
     def _tell_busy(self) -> None:
         """Keep the indexer out of the way of requests."""
+        self._memory.changed()
         self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
 
     async def watch(self) -> None:
@@ -204,6 +226,7 @@ class Hub:
             "clients": len(self.clients),
             "uptime_s": time.monotonic() - self.started,
             "log": str(log_folder()),
+            "memory": self._memory_status(),
             "engines": [_engine_status(engine) for engine in self._engines.values()],
             "workspaces": [
                 {
@@ -229,7 +252,14 @@ class Hub:
             },
         }
 
+    def _memory_status(self) -> dict[str, int]:
+        """Bytes of main memory that engines hold, and that they may hold together."""
+        megabytes = max(self._memory_megabytes.values(), default=0)
+        budget = self._memory.budget(megabytes)
+        return {"held_bytes": budget.held, "budget_bytes": budget.most}
+
     def _engine_changed(self, key: EngineKey) -> None:
+        self._memory.changed()
         if self._engines[key].state == "ready":
             self.indexer.retry(key.model)
         changed = {self._engines[key]}

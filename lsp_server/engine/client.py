@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -30,7 +30,7 @@ from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
-from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
+from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
 from lsp_server.log import log_folder
 from lsp_server.protocol.framing import Frame
 
@@ -43,6 +43,10 @@ HUNG_S = 90.0
 def hung_after_s() -> float:
     """Seconds without a sign of an engine that has work before it counts as hung."""
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
+
+
+async def _no_room_needed() -> None:
+    return None
 
 
 class EngineClient:
@@ -76,8 +80,11 @@ class EngineClient:
         """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
         """Told when the first request begins and when the last one ends."""
-        self.last_used = time.monotonic()
-        self.last_heard = time.monotonic()
+        self.make_room: Callable[[], Awaitable[None]] = _no_room_needed
+        """Awaited before a process is started. May raise ModelUnavailable."""
+        self.memory_bytes = 0
+        """What a process was granted; 0 without one."""
+        self.last_used = self.last_heard = time.monotonic()
         self.request_count = 0
         self.speedup: float | None = None
         """Time of plain decoding over time with drafts, where both were measured."""
@@ -104,6 +111,7 @@ class EngineClient:
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
         self._dirty: dict[tuple[str, str], None] = {}
         self._unloading = False
+        self._why_unloaded = "unloaded"
         self._files: tuple[object, ...] = ()
         """The model's files when the process was started."""
 
@@ -296,9 +304,14 @@ class EngineClient:
 
     async def _start(self) -> None:
         await self._check_model()
-        await asyncio.sleep(self._child.back_off_s)
-        self._change("loading", "loading the model")
-        await self._child.start()
+        await self._have_room()
+        try:
+            await asyncio.sleep(self._child.back_off_s)
+            self._change("loading", "loading the model")
+            await self._child.start()
+        except BaseException:
+            self.memory_bytes = 0
+            raise
         for folder, store in self._workspaces.items():
             self._child.send({"op": "open_workspace", "folder": folder, "store": store})
         self._dirty = dict.fromkeys(self._buffers)
@@ -316,6 +329,27 @@ class EngineClient:
         except ModelUnavailable as error:
             self._fail(error.cause, error.remedy)
             raise
+
+    async def _have_room(self) -> None:
+        try:
+            await self.make_room()
+        except MemoryTaken as error:
+            self._change("idle", str(error))
+            raise
+        except ModelUnavailable as error:
+            self._fail(error.cause, error.remedy, lasting=False)
+            raise
+
+    def try_again(self) -> None:
+        """What kept the model from being loaded may have changed."""
+        if self.state == "failed" and self.failure is not None and not self.failure.lasting:
+            self.failure = None
+            self._change("idle", "")
+
+    async def give_way(self, other: str) -> None:
+        """End the process, and wait for its end, so that ``other`` has room."""
+        self._why_unloaded = f"unloaded to make room for {other}; the next request loads it again"
+        await self.close()
 
     def unload(self) -> None:
         """End the process and give its memory back; the next request starts another."""
@@ -349,6 +383,7 @@ class EngineClient:
         return self._child.pid if self._child.alive else None
 
     def _died(self) -> None:
+        self.memory_bytes = 0
         if self.state == "failed":
             return
         if self.state == "loading" and self._child.deaths > 1 and not self._unloading:
@@ -364,7 +399,8 @@ class EngineClient:
         if self._unloading:
             self._unloading = False
             self._child.forgive()
-            self._change("idle", "unloaded")
+            self._change("idle", self._why_unloaded)
+            self._why_unloaded = "unloaded"
         else:
             logger.warning("the engine process died")
             self._change("idle", "the engine process died; the next request starts it again")

@@ -1,0 +1,119 @@
+"""One budget of main memory for all engines: who has to give way before another is loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.memory import Need, held_by, need_of
+from lsp_server.errors import MemoryTaken, ModelUnavailable
+
+logger = logging.getLogger(__name__)
+
+WAIT_S = 20.0
+"""An engine that is at work is waited for so long."""
+SETTING = "redraft.model.memoryMegabytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bytes. most: for all engines together; held: what engines hold of it."""
+
+    most: int
+    held: int
+
+    @property
+    def left(self) -> int:
+        """What is left."""
+        return self.most - self.held
+
+
+class MemoryBudget:
+    """Grants engines their memory, one after another."""
+
+    def __init__(self, engines: Callable[[], Iterable[EngineClient]]) -> None:
+        """``engines``: all that there are."""
+        self._engines = engines
+        self._granting = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    def changed(self) -> None:
+        """An engine began or ended to work: it may be possible to unload it."""
+        self._changed.set()
+
+    def budget(self, megabytes: int, beside: EngineClient | None = None) -> Budget:
+        """``megabytes``: as the setting says; ``beside``: an engine that is not counted."""
+        from accel.free_memory import free_bytes
+
+        others = [one for one in self._engines() if one is not beside and _holds(one)]
+        measured = {one: held_by(one.pid) for one in others}
+        whole = free_bytes() + sum(measured.values())
+        most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
+        held = sum(max(one.memory_bytes, measured[one]) for one in others)
+        return Budget(most, held)
+
+    async def grant(self, engine: EngineClient, megabytes: int) -> None:
+        """Returns once there is room for an engine; those that are idle give way, those that are at
+        work are waited for. Raises ModelUnavailable, MemoryTaken where waiting did not help."""
+        async with self._granting:
+            need = await asyncio.to_thread(need_of, engine.key)
+            until = time.monotonic() + WAIT_S
+            while not _fits(need, budget := self.budget(megabytes, engine)):
+                if budget.most < need.nbytes and not _is_embedded(need):
+                    raise _too_large(engine, need, budget, megabytes)
+                self._changed.clear()
+                if (idle := self._longest_idle(engine)) is not None:
+                    logger.info("engine %s gives way to %s", idle.model, engine.model)
+                    await idle.give_way(engine.model)
+                elif (left_s := until - time.monotonic()) > 0:
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), left_s)
+                else:
+                    raise self._taken(engine, need, budget)
+            engine.memory_bytes = need.nbytes
+
+    def _longest_idle(self, wanted: EngineClient) -> EngineClient | None:
+        idle = [
+            one
+            for one in self._engines()
+            if one is not wanted and one.state == "ready" and not one.busy
+        ]
+        return min(idle, key=lambda one: one.last_used, default=None)
+
+    def _taken(self, engine: EngineClient, need: Need, budget: Budget) -> MemoryTaken:
+        names = [one.model for one in self._engines() if one is not engine and _holds(one)]
+        return MemoryTaken(
+            f"{engine.model} needs {need.nbytes / 1e6:,.0f} MB of memory, and "
+            f"{max(budget.left, 0) / 1e6:,.0f} MB are left beside {', '.join(names)}, at work",
+            f"ask again when that is done, or raise {SETTING}",
+        )
+
+
+def _holds(engine: EngineClient) -> bool:
+    """It has a process, or is about to start one."""
+    return bool(engine.memory_bytes or engine.pid)
+
+
+def _fits(need: Need, budget: Budget) -> bool:
+    # Alone the embedded model is never refused: without it nothing would answer.
+    return need.nbytes <= budget.left or (_is_embedded(need) and not budget.held)
+
+
+def _is_embedded(need: Need) -> bool:
+    return need.key.models == [""]
+
+
+def _too_large(
+    engine: EngineClient, need: Need, budget: Budget, megabytes: int
+) -> ModelUnavailable:
+    of_what = f"{SETTING} allows" if megabytes else "half of what is free is"
+    return ModelUnavailable(
+        f"{engine.model} needs {need.nbytes / 1e6:,.0f} MB of memory and {of_what} "
+        f"{budget.most / 1e6:,.0f} MB",
+        f"{need.advice(budget.most)}, or {'raise' if megabytes else 'set'} {SETTING}",
+    )
