@@ -1,0 +1,59 @@
+"""Suggestions by one model and edits by another, in one editor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, command, inline
+
+pytestmark = pytest.mark.timeout(300)
+
+EMBEDDED = REPOSITORY / "accel" / "default_model"
+FUNCTION = "def total(prices):\n    result = sum(prices)\n    return \n"
+Connect = Callable[..., Driver]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Another model, which writes edits as the embedded one does."""
+    folder = tmp_path / "other"
+    shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("draft"))
+    return folder
+
+
+def engines(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The daemon's engines by model, as ``redraft status`` tells them."""
+    told = json.loads(command(environment, "status", "--json").stdout)
+    return {engine["model"]: engine for engine in told["engines"]}
+
+
+def test_each_purpose_is_served_by_its_own_model(
+    connect: Connect, environment: dict[str, str], workspace: Path, other: Path
+) -> None:
+    settings = {"edit": {"model": str(other)}}
+    driver = connect(initializationOptions={"settings": settings})
+    uri = (workspace / "priced.py").as_uri()
+    driver.open(uri, FUNCTION)
+    told = driver.request("redraft/status", {})
+    assert told["editModel"].startswith(str(other))
+    assert not told["model"].startswith(str(other))
+    assert told["models"]["edits"]["because"] == "redraft.edit.model"
+    before = engines(environment)
+    answer = driver.request("textDocument/inlineCompletion", inline(uri, 2, 11), 120)
+    assert isinstance(answer["items"], list)
+    where = {"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 11}}
+    edit = {"textDocument": {"uri": uri, "version": 1}, "range": where}
+    asked = {**edit, "instruction": "add type hints"}
+    made = driver.answer(driver.start("redraft/edit", asked), timeout=240)
+    assert "result" in made, made
+    after = engines(environment)
+    (completing,) = (name for name in after if name != str(other))
+    assert after[completing]["requests"] > before[completing]["requests"]
+    assert after[str(other)]["requests"] == 1
+    assert after[str(other)]["pid"] not in (None, after[completing]["pid"])
