@@ -21,7 +21,7 @@ SETTING = "redraft.model.memoryMegabytes"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class MemoryShare:
     """Bytes. most: for all engines together; held: what engines hold of it."""
 
     most: int
@@ -46,7 +46,7 @@ class MemoryBudget:
         """An engine began or ended to work: it may be possible to unload it."""
         self._changed.set()
 
-    def budget(self, megabytes: int, beside: EngineClient | None = None) -> Room:
+    def budget(self, megabytes: int, beside: EngineClient | None = None) -> MemoryShare:
         """``megabytes``: as the setting says; ``beside``: an engine that is not counted."""
         from accel.free_memory import free_bytes
 
@@ -55,7 +55,7 @@ class MemoryBudget:
         whole = free_bytes() + sum(measured.values())
         most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
         held = sum(max(one.memory_bytes, measured[one]) for one in others)
-        return Room(most, held)
+        return MemoryShare(most, held)
 
     async def grant(self, engine: EngineClient, megabytes: int) -> None:
         """Returns once there is room for an engine; those that are idle give way, those that are at
@@ -85,7 +85,7 @@ class MemoryBudget:
         ]
         return min(idle, key=lambda one: one.last_used, default=None)
 
-    def _taken(self, engine: EngineClient, need: Need, budget: Room) -> MemoryTaken:
+    def _taken(self, engine: EngineClient, need: Need, budget: MemoryShare) -> MemoryTaken:
         names = [one.model for one in self._engines() if one is not engine and _holds(one)]
         return MemoryTaken(
             f"{engine.model} needs {need.nbytes / 1e6:,.0f} MB of memory, and "
@@ -99,7 +99,7 @@ def _holds(engine: EngineClient) -> bool:
     return bool(engine.memory_bytes or engine.pid)
 
 
-def _fits(need: Need, budget: Room) -> bool:
+def _fits(need: Need, budget: MemoryShare) -> bool:
     # Alone the embedded model is never refused: without it nothing would answer.
     return need.nbytes <= budget.left or (_is_embedded(need) and not budget.held)
 
@@ -109,7 +109,7 @@ def _is_embedded(need: Need) -> bool:
 
 
 def _too_large(
-    engine: EngineClient, need: Need, budget: Room, megabytes: int
+    engine: EngineClient, need: Need, budget: MemoryShare, megabytes: int
 ) -> ModelUnavailable:
     of_what = f"{SETTING} allows" if megabytes else "half of what is free is"
     return ModelUnavailable(
