@@ -23,6 +23,8 @@ ASK_S = 10.0
 """The longest wait for a short answer."""
 SILENCE_S = 60.0
 """A stream of which nothing comes for so long is taken as lost."""
+KEPT_S = 60.0
+"""A connection is kept for so long without a request: a new one costs round trips."""
 LONGEST_WAIT_S = 600.0
 """A server that wants a longer wait is asked earlier nevertheless."""
 REFUSED_KEY_S = 60.0
@@ -54,6 +56,7 @@ class ServerConnection:
             # A proxy of the environment is for other machines.
             trust_env=not address.is_loopback,
             timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
+            limits=httpx2.Limits(keepalive_expiry=KEPT_S),
         )
 
     async def get(self, path: str) -> Any:
@@ -122,16 +125,34 @@ class ServerConnection:
         """
         import httpx2
 
-        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
-        headers = {"Accept": "text/event-stream"}
         try:
-            async with self._client.stream(
-                "POST", path, json=body, headers=headers, timeout=timeout
-            ) as response:
+            response = await self._opened(path, body)
+            try:
                 await self._check(response)
                 yield httpx2.EventSource(response)
+            finally:
+                await response.aclose()
         except httpx2.HTTPError as error:
             raise self.lost(error) from None
+
+    async def _opened(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        """The head of a streamed answer. A connection that was kept may have been closed there
+        meanwhile, and a replica may have died: then it is asked once more."""
+        import httpx2
+
+        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
+        headers = {"Accept": "text/event-stream"}
+        broken = httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError
+        for is_last in (False, True):
+            request = self._client.build_request(
+                "POST", path, json=body, headers=headers, timeout=timeout
+            )
+            try:
+                return await self._client.send(request, stream=True)
+            except broken:
+                if is_last:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     async def _check(self, response: httpx2.Response) -> None:
         status = response.status_code

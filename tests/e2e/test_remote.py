@@ -70,7 +70,8 @@ class TeamServer:
 
     def kill(self) -> None:
         """All at once, as when a machine loses its power."""
-        assert self._process is not None
+        if self._process is None or self._process.poll() is not None:
+            return
         children = psutil.Process(self._process.pid).children(recursive=True)
         for process in [*children, self._process]:
             process.send_signal(signal.SIGKILL)
@@ -272,7 +273,7 @@ def _rests(server: TeamServer) -> bool:
     return server.computed_s() - before < 0.05
 
 
-def test_a_server_that_dies_in_the_middle_is_replaced_and_taken_again(
+def test_a_server_that_dies_in_the_middle_is_replaced(
     place: Place, remote: Driver, local: Driver
 ) -> None:
     uri = (place.workspace / "killed.py").as_uri()
@@ -290,6 +291,14 @@ def test_a_server_that_dies_in_the_middle_is_replaced_and_taken_again(
     assert "the model on this machine answers" in told["message"] + told["reason"]
     assert told["server"]["nextTryS"] <= 60
     assert completions(remote, uri, SHAPES, places_in(SHAPES, 1))
+
+
+@pytest.mark.long
+def test_a_server_that_comes_back_is_taken_again(place: Place, remote: Driver) -> None:
+    place.server.kill()
+    uri = (place.workspace / "back.py").as_uri()
+    completions(remote, uri, SHAPES, places_in(SHAPES, 2))
+    assert _answers(remote) == "local"
     place.server.start()
     wait_until(lambda: _answers(remote) == "server", 120)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from server_stand_in import KEY, Server, served
+from server_stand_in import KEY, MODEL, Server, event, served
 
 from lsp_server.cli.status import _server
 from lsp_server.daemon.hub import Hub
@@ -301,6 +302,37 @@ def test_a_server_that_is_not_there_is_asked_again_with_back_off(
             await until(lambda: engine.state == "ready")
             assert (await engine.complete(completion(), "c").future).text
         await engine.close()
+
+    run(scene)
+
+
+def test_a_kept_connection_that_was_closed_there_costs_no_answer() -> None:
+    """A server that closes every connection at its second request, as one that is replaced does."""
+    asked: list[str] = []
+    result = asdict(JobResult("area", [Span("area", "model")], 1, 1, 0.1, 0.0, {}, "end"))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(2):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            asked.append(head.split()[1])
+            length = re.search(r"(?i)content-length: (\d+)", head)
+            await reader.readexactly(int(length[1]) if length else 0)
+            if number:
+                break
+            own = asked[-1].endswith("model")
+            kind = "application/json" if own else "text/event-stream"
+            body = json.dumps(MODEL) if own else event("result", result)
+            told = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+            writer.write(f"{told}\r\n\r\n{body}".encode())
+        writer.close()
+
+    async def scene() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        engine = engine_at(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        assert (await engine.complete(completion(), "c").future).text == "area"
+        assert asked == ["/redraft/v1/model", *["/redraft/v1/complete"] * 2]
+        await engine.close()
+        server.close()
 
     run(scene)
 
