@@ -23,7 +23,7 @@ from lsp_server.log import log_folder
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
-from lsp_server.settings import ServerSettings, Settings
+from lsp_server.settings import ServerSettings, Settings, folder_enabled
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,8 @@ class Hub:
     def _share(self, folder: str, settings: Settings) -> None:
         """A folder is sent to the server of these settings, if the user allowed it, and to no
         other."""
-        used = self.shared(settings.server) if settings.server.url else None
+        wanted = settings.enabled and settings.index.enabled and folder_enabled(settings, folder)
+        used = self.shared(settings.server) if wanted and settings.server.url else None
         for shared in self._shared.values():
             if shared is not used:
                 shared.close_workspace(folder)
@@ -138,9 +139,9 @@ class Hub:
 
     def use_workspace(self, folder: str, settings: Settings) -> None:
         """The settings of a client that has the folder open are these now."""
+        self._share(folder, settings)
         if not (settings.enabled and settings.index.enabled):
             return
-        self._share(folder, settings)
         options = {
             "exclude": settings.index.exclude,
             "max_file_bytes": settings.index.max_file_kilobytes << 10,

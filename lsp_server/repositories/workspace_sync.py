@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/redraft/v1/repositories"
-QUIET_S = 0.3
-"""Changes are sent when nothing more came for so long."""
+GATHER_S = 1.0
+"""Changes are sent together that come within so long."""
 BATCH_CHARACTERS = 1 << 20
 BATCH_FILES = 200
 LOOK_AGAIN_S = 600.0
@@ -173,7 +173,7 @@ class WorkspaceSync:
         """Send what changes, for ever."""
         while True:
             await self._changed.wait()
-            await asyncio.sleep(QUIET_S)
+            await asyncio.sleep(GATHER_S)
             self._changed.clear()
             paths, self._paths = self._paths, set()
             if paths is None:

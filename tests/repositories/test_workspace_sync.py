@@ -14,6 +14,7 @@ from planted_secrets import token
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
+from lsp_server.repositories import workspace_sync
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.limits import RepositoryLimits
 from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
@@ -31,6 +32,7 @@ CONTEXT = "def price_of(item):\n    return item"
 @pytest.fixture(autouse=True)
 def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(workspace_sync, "GATHER_S", 0.1)
 
 
 @pytest.fixture
