@@ -1,6 +1,7 @@
 """``redraft bench load``: clients of a team's server, at a given rate, for a given time.
 
-Works against ``redraft serve-http`` and ``redraft deploy --ray``. Every client has a word of its
+Works against ``redraft serve-http`` and ``redraft deploy --ray``. Clients type, so most prompts
+go on from one that the server knows, as an editor's do. Every client has a word of its
 own in its files; no answer may hold another's. With ``--repositories`` each registers a repository
 with its word, so that drafts come from there. Times are taken at the clients.
 """
@@ -31,7 +32,7 @@ from lsp_server.errors import BenchError
 
 TEXTS = 40
 LEAST_CHARACTERS = 400
-MOST_CHARACTERS = 6000
+MOST_CHARACTERS = 3000
 
 GOALS = {
     "status_5xx": "0",
@@ -152,6 +153,8 @@ def load_figures(tally: LoadTally, seconds: float) -> dict[str, Any]:
         "ms_p50": percentile(tally.latencies_ms, 50),
         "ms_p95": percentile(tally.latencies_ms, 95),
         "ms_p99": percentile(tally.latencies_ms, 99),
+        "engine_ms_p50": percentile(tally.engine_ms, 50),
+        "engine_ms_p95": percentile(tally.engine_ms, 95),
         "first_text_ms_p50": percentile(tally.first_text_ms, 50),
         "foreign_marks": tally.foreign_marks,
         "own_marks": tally.own_marks,

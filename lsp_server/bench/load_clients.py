@@ -1,4 +1,5 @@
-"""Editors of a team, as their server sees them: requests at chance times, some left early."""
+"""Editors of a team, as their server sees them: people who type on at a place of a file and go to
+another one now and then. Requests come at chance times, and some are left at the next key."""
 
 from __future__ import annotations
 
@@ -21,6 +22,12 @@ RETRY_S = 0.25
 """Before a request that failed is tried again, as an editor does."""
 TIMEOUT_S = 60.0
 MARK_DIGITS = 12
+FILES = 3
+"""That a client has open."""
+KEYS = 8
+"""Typed between two requests, at most."""
+STAY = 40
+"""Requests at one place, on average."""
 
 
 class Member(NamedTuple):
@@ -51,6 +58,8 @@ class LoadTally:
     latencies_ms: list[float] = field(default_factory=list)
     """From a request to the end of its answer, those that were tried again included."""
     first_text_ms: list[float] = field(default_factory=list)
+    engine_ms: list[float] = field(default_factory=list)
+    """What of that the engine computed, by itself."""
     statuses: Counter[int] = field(default_factory=Counter)
     """By HTTP status; 0: the connection broke, 200: also where the answer ended in an error."""
     failed_answers: int = 0
@@ -82,10 +91,12 @@ class LoadClient:
         """``texts``: files to be typed in; ``marks``: the words of all clients."""
         self._http = http
         self._member = member
-        self._texts = texts
         self._foreign = marks - {member.mark}
         self._tally = tally
         self._random = random.Random(seed)
+        self._texts = self._random.sample(texts, min(FILES, len(texts)))
+        self._file = 0
+        self._start = self._cursor = len(self._texts[0]) // 2
 
     async def work(self, shape: LoadShape, seconds: float) -> None:
         """Ask at chance times for so long."""
@@ -133,7 +144,9 @@ class LoadClient:
                     elif line.startswith("data: "):
                         text += line.removeprefix("data: ")
                         if event == "result":
-                            tally.tokens += json.loads(line.removeprefix("data: "))["tokens"]
+                            result = json.loads(line.removeprefix("data: "))
+                            tally.tokens += result["tokens"]
+                            tally.engine_ms.append(1000 * result["seconds"])
         except httpx2.TransportError:
             tally.statuses[0] += 1
             return False
@@ -157,29 +170,40 @@ class LoadClient:
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._member.key}"}
 
+    def _type(self) -> None:
+        """Type some keys, or go to another place."""
+        self._cursor += self._random.randint(1, KEYS)
+        if self._cursor >= len(self._text) or self._random.random() < 1 / STAY:
+            self._file = self._random.randrange(len(self._texts))
+            self._start = self._random.randrange(len(self._text) // 2)
+            self._cursor = self._start
+
+    @property
+    def _text(self) -> str:
+        return self._texts[self._file]
+
     def _completion(self, shape: LoadShape) -> tuple[str, dict[str, Any]]:
-        text = self._random.choice(self._texts)
-        cursor = self._random.randrange(len(text) // 4, len(text))
-        # The client's own word stands near the cursor: text of a prompt is what comes back most.
+        self._type()
+        # The client's own word stands before what is typed: text that is near comes back most.
         mark = self._member.mark
-        prefix = f"{text[:cursor]}\n{mark} = 1\n{mark} = 2\n"
+        before = f"{self._text[: self._start]}\n{mark} = 1\n{mark} = 2\n"
         job = {
             "workspace": self._member.repository,
-            "path": f"{self._random.randrange(4)}.py",
-            "prefix": prefix,
-            "suffix": text[cursor:],
+            "path": f"{self._file}.py",
+            "prefix": before + self._text[self._start : self._cursor],
+            "suffix": self._text[self._cursor :],
             "language": "python",
             "max_tokens": shape.max_tokens,
         }
         return "/redraft/v1/complete", _body(job, COMPLETION)
 
     def _edit(self, shape: LoadShape) -> tuple[str, dict[str, Any]]:
-        lines = self._random.choice(self._texts).splitlines(keepends=True)
+        lines = self._text.splitlines(keepends=True)
         first = self._random.randrange(max(1, len(lines) - SELECTED_LINES))
         selection = "".join(lines[first : first + SELECTED_LINES])
         job = {
             "workspace": self._member.repository,
-            "path": f"{self._random.randrange(4)}.py",
+            "path": f"{self._file}.py",
             "instruction": INSTRUCTION,
             "selection": f"{self._member.mark} = 1\n{selection}",
             "before": "".join(lines[:first]),

@@ -72,4 +72,4 @@ def _tree(pid: int) -> list[psutil.Process]:
 def _name(process: psutil.Process) -> str:
     """What a process is: Ray names its workers by what they run."""
     title = process.cmdline()[:1] or [process.name()]
-    return title[0].rpartition("/")[2].split(" ")[0][:60]
+    return title[0].rpartition("/")[2].split(" ")[0].split(".")[0]

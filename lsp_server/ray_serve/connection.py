@@ -143,15 +143,17 @@ class ReplicasConnection:
         lacking: list[str] = []
         deaths = 0
         for _ in range(TRIES + VIEW_TRIES):
-            frames = handle.remote(asked, self._views.part(workspace, lacking))
+            answer = handle.remote(asked, self._views.part(workspace, lacking))
+            lacking = []
             try:
-                async for frame in frames:
-                    if frame["event"] == "lacking":
-                        lacking = frame["paths"]
+                async for frames in answer:
+                    if frames[0]["event"] == "lacking":
+                        lacking = frames[0]["paths"]
                         break
-                    told.append(frame)
-                    self._tell(asked, frame)
-                else:
+                    told += frames
+                    for frame in frames:
+                        self._tell(asked, frame)
+                if told and told[-1]["event"] != "spans":
                     return
             except (RayError, RayServeException) as error:
                 logger.warning("a replica was lost: %s", type(error).__name__)
@@ -160,7 +162,7 @@ class ReplicasConnection:
                     break
             finally:
                 # Ends the forward where the frames were not read to their end.
-                frames.cancel()
+                answer.cancel()
         raise EngineUnavailable("the replica ended while it worked on the request; try again")
 
     def _tell(self, asked: Frame, frame: Frame) -> None:

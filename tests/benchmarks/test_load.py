@@ -21,7 +21,7 @@ TEXT = "def area(width, height):\n    return width * height\n" * 10
 def result(text: str) -> bytes:
     return (
         f"event: spans\ndata: {json.dumps([{'text': text, 'source': 'model'}])}\n\n"
-        f"event: result\ndata: {json.dumps({'text': text, 'tokens': 3})}\n\n"
+        f"event: result\ndata: {json.dumps({'text': text, 'tokens': 3, 'seconds': 0.001})}\n\n"
     ).encode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from dataclasses import replace
 
 import httpx2
@@ -20,8 +21,8 @@ from lsp_server.ray_serve.session import session_id
 
 pytestmark = [pytest.mark.long, pytest.mark.asyncio]
 
-LINES = "".join(f"total_{number} = compute(first_{number}, {number})\n" for number in range(300))
-LONG_EDIT = EditJob("", "a.py", "add comments", LINES, max_tokens=4000, plain=True)
+LINES = "".join(f"total_{number} = compute(first_{number}, {number})\n" for number in range(60))
+LONG_EDIT = EditJob("", "a.py", "add comments", LINES, max_tokens=1500, plain=True)
 SIMPLE = CompletionJob("", "a.py", "def add(a, b):\n    return ", "\n")
 START_S = 300.0
 
@@ -34,7 +35,8 @@ async def states(server) -> dict[int, int]:
 
 async def until(condition, what: str, seconds: float = 60.0) -> None:
     """Wait for what must come."""
-    for _ in range(int(seconds / 0.05)):
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
         if await condition():
             return
         await asyncio.sleep(0.05)
