@@ -47,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--replicas", type=int, default=default.replicas, help="engines")
     parser.add_argument("--ingresses", type=int, default=default.ingresses, help="HTTP processes")
+    parser.add_argument(
+        "--surge-percent",
+        type=int,
+        default=default.surge_percent,
+        help="so many more replicas while an update runs; 0: old ones end first",
+    )
     parser.add_argument("--cpus", type=float, default=default.cpus, help="cores of a replica")
     parser.add_argument("--gpus", type=float, default=default.gpus, help="GPUs of a replica")
     parser.add_argument(
@@ -88,6 +94,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             "backend": args.backend,
             "threads": args.threads,
             "replicas": args.replicas,
+            "surge_percent": args.surge_percent,
             "ingresses": args.ingresses,
             "cpus": args.cpus,
             "gpus": args.gpus,

@@ -84,6 +84,7 @@ def engines(options: DeployOptions) -> Application:
         graceful_shutdown_wait_loop_s=DRAIN_LOOP_S,
         graceful_shutdown_timeout_s=options.drain_seconds,
         health_check_period_s=HEALTH_S,
+        max_surge_percent=options.surge_percent,
         request_router_config=RequestRouterConfig(request_router_class=ROUTER),
         logging_config=QUIET,
     )
@@ -101,6 +102,8 @@ def application(options: DeployOptions) -> Application:
         graceful_shutdown_wait_loop_s=DRAIN_LOOP_S,
         graceful_shutdown_timeout_s=options.drain_seconds,
         health_check_period_s=HEALTH_S,
+        # It is small, and nobody is answered while there is none.
+        max_surge_percent=100,
         logging_config=QUIET,
     )
     # Made anew with every deployment: then the replicas are new, too.

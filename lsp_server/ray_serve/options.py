@@ -43,6 +43,9 @@ class DeployOptions:
     """Requests of one key at once, at one ingress."""
     most_requests: int = 64
     """Requests that a replica holds at once; its scheduler runs the most urgent."""
+    surge_percent: int = 0
+    """How many more replicas there may be while an update runs, in percent. 0: an old one ends
+    before a new one starts. More needs cores or GPUs that are free."""
     drain_seconds: float = 60.0
     """How long a replica that is replaced may work on the requests it has."""
 

@@ -29,8 +29,13 @@ START_S = 300.0
 
 async def states(server) -> dict[int, int]:
     """Requests that the replicas hold, by the process id of their engine."""
-    told = await asyncio.gather(*(server.replicas.describe.remote() for _ in range(24)))
-    return {state["pid"]: state["queue_length"] for state in told}
+
+    async def state():
+        return await server.replicas.describe.remote()
+
+    told = await asyncio.gather(*(state() for _ in range(24)), return_exceptions=True)
+    # One that has just died does not tell.
+    return {one["pid"]: one["queue_length"] for one in told if isinstance(one, dict)}
 
 
 async def until(condition, what: str, seconds: float = 60.0) -> None:
@@ -187,7 +192,7 @@ async def test_a_rolling_update_fails_no_request(server, client):
         asyncio.ensure_future(keep_asking(client, server, ended, failures, number))
         for number in range(4)
     ]
-    options = replace(server.options, most_requests=48, dtype="fp32")
+    options = replace(server.options, threads=2)
     await asyncio.to_thread(serve.run, application(options), name=APPLICATION, route_prefix="/")
 
     async def are_new() -> bool:
@@ -199,10 +204,3 @@ async def test_a_rolling_update_fails_no_request(server, client):
     answers = sum(await asyncio.gather(*asking))
     print("answers", answers)
     assert failures == []
-    headers = {"authorization": f"Bearer {KEY}"}
-
-    async def is_told() -> bool:
-        told = await client.get(server.url + "/redraft/v1/model", headers=headers)
-        return told.json()["dtype"] == "fp32"
-
-    await until(is_told, "the new type")
