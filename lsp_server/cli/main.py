@@ -28,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "serve": Command("lsp_server.cli.serve", "speak LSP on stdin and stdout"),
     "serve-http": Command("lsp_server.cli.serve_http", "serve the model to a team over HTTP"),
     "deploy": Command("lsp_server.cli.deploy", "the team's server on a Ray cluster"),
+    "keys": Command("lsp_server.cli.keys", "say who may ask the team's server"),
     "status": Command("lsp_server.cli.status", "show the running daemon, its model and stores"),
     "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
     "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),

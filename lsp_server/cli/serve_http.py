@@ -15,6 +15,7 @@ from lsp_server.engine.key import EngineKey
 from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
+    from lsp_server.http_server.serving import Listening
     from lsp_server.repositories.store import RepositoryStore
 
 EXTRA = ("starlette", "uvicorn")
@@ -34,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--private-key", help="PEM file, for https")
     parser.add_argument(
         "--keys", type=Path, help="file with who may ask; none: one key is made and kept"
+    )
+    parser.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        help="address of its own for /metrics (Prometheus), which needs no key",
     )
     parser.add_argument(
         "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
@@ -91,11 +97,13 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError("--certificate and --private-key go together; give both")
     from lsp_server.engine.client import EngineClient
     from lsp_server.engine.model_paths import check_model
+    from lsp_server.http_server.admin import admin_app
     from lsp_server.http_server.application import app
     from lsp_server.http_server.keys import Keys
     from lsp_server.http_server.limits import RequestLimits
+    from lsp_server.http_server.metrics import Metrics
     from lsp_server.http_server.served_engine import watch
-    from lsp_server.http_server.serving import serve
+    from lsp_server.http_server.serving import Listening, serve
     from lsp_server.log import log_folder, start_log
     from lsp_server.repositories.hosting import HostedRepositories
     from lsp_server.repositories.routes import RepositoryRoutes
@@ -104,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
     check_model(args.model)
     start_log("http-server")
     _warn_of_plain_http(args)
+    at = Listening(args.host, args.port, args.certificate, args.private_key)
+    metrics = Metrics()
     engine = EngineClient(engine_key(args), lambda: None)
     repositories = HostedRepositories(repository_store(args), engine)
     application = app(
@@ -114,23 +124,40 @@ def run(args: argparse.Namespace) -> int:
         repositories=repositories,
         more_routes=RepositoryRoutes(repositories).routes,
         watch=lambda: watch(engine),
+        metrics=metrics,
     )
-    if serve(application, args.host, args.port, args.certificate, args.private_key):
+    admin = admin_app(engine, metrics)
+    if serve(application, at, admin, _address(args.admin) if args.admin else None):
         return 0
     raise RedraftError(engine.message or f"the server did not come up; see {log_folder()}")
+
+
+def default_keys_file() -> Path:
+    """Where keys are when no file is named."""
+    return user_state_path("redraft", appauthor=False) / "http-server.keys"
 
 
 def _own_keys() -> Path:
     """The file with the one key that is made where none is given."""
     from lsp_server.http_server.keys import own_keys_file
 
-    file = user_state_path("redraft", appauthor=False) / "http-server.keys"
+    file = default_keys_file()
     key = own_keys_file(file)
     if key is None:
         print(f"redraft: the key is the one in {file}", file=sys.stderr)
     else:
         print(f"redraft: the key is {key}\nredraft: it is kept in {file}", file=sys.stderr)
     return file
+
+
+def _address(text: str) -> Listening:
+    """``HOST:PORT``. Raises RedraftError."""
+    from lsp_server.http_server.serving import Listening
+
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise RedraftError(f"--admin {text} is no address; give HOST:PORT, as 127.0.0.1:9090")
+    return Listening(host.strip("[]") or "127.0.0.1", int(port))
 
 
 def _warn_of_plain_http(args: argparse.Namespace) -> None:

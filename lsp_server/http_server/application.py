@@ -21,6 +21,7 @@ from lsp_server.http_server.guard import HEALTH, Guard
 from lsp_server.http_server.infill import infill_routes
 from lsp_server.http_server.keys import Keys
 from lsp_server.http_server.limits import RequestLimits, UsageByKey
+from lsp_server.http_server.metrics import Metered, Metrics
 from lsp_server.http_server.model_names import model_routes
 from lsp_server.http_server.openai_completions import completion_routes
 from lsp_server.http_server.served_engine import ServedEngine, until_loaded
@@ -35,12 +36,13 @@ def app(
     repositories: Repositories | None = None,
     more_routes: Sequence[BaseRoute] = (),
     watch: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    metrics: Metrics | None = None,
 ) -> ASGIApp:
     """The server around an engine, whose process it starts and ends.
 
     ``host_names``: by which names it may be called, besides numbers; None: by any.
     ``repositories``: who answers for repository ids; ``more_routes``: behind the same guard;
-    ``watch``: what runs beside the requests.
+    ``watch``: what runs beside the requests; ``metrics``: where they are counted.
     """
     limits = limits or RequestLimits()
 
@@ -81,7 +83,8 @@ def app(
         },
         lifespan=lifespan,
     )
-    return Guard(inner, keys, UsageByKey(limits), host_names)
+    guarded = Guard(inner, keys, UsageByKey(limits), host_names)
+    return guarded if metrics is None else Metered(guarded, metrics)
 
 
 def _told(_request: Request, error: Exception) -> Response:

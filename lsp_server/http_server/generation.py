@@ -16,6 +16,7 @@ from lsp_server.engine.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.generation_fields import urgency_of
+from lsp_server.http_server.metrics import note_result
 from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
@@ -89,6 +90,7 @@ class GenerationAnswer:
         job = self._job
         call = self._engine.generate(job, job.owner, spans.extend, urgency_of(job))
         result: JobResult = await answered(call, receive)
+        note_result(scope, result)
         text = AnswerText(job.stop)
         begun = text.add(spans) if job.logprobs is not None else AnswerPiece()
         rest = text.end(result)

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.jobs import JobResult, Span
 from lsp_server.http_server.errors import RequestRefused, refusal_of
+from lsp_server.http_server.metrics import note_result
 
 HEAD = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -67,7 +68,9 @@ class StreamedCall:
                 spans = await news.get()
             error = call.future.exception()
             if error is None:
-                end = self._events.result(call.future.result())
+                result = call.future.result()
+                note_result(scope, result)
+                end = self._events.result(result)
             else:
                 end = self._events.error(refusal_of(error))
             await send({**_piece(end), "more_body": False})

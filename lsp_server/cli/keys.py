@@ -1,0 +1,52 @@
+"""``redraft keys``: who may ask the team's server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from lsp_server.cli.serve_http import default_keys_file
+from lsp_server.errors import RedraftError
+from lsp_server.http_server.keys import HashedKey, KeyHolder, new_key, read_keys, write_keys
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "--keys", type=Path, default=default_keys_file(), help="the file that serve-http reads"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="add | revoke | list", required=True)
+    add = actions.add_parser("add", help="make a key, print it once and keep its hash")
+    add.add_argument("name", help="whose key it is")
+    add.add_argument(
+        "--grant", action="append", default=[], help="what it may do, as repository:ID"
+    )
+    revoke = actions.add_parser("revoke", help="make every key of a name invalid")
+    revoke.add_argument("name")
+    actions.add_parser("list", help="print names and grants")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Add, revoke or list. A running server takes the change up. Raises RedraftError, OSError."""
+    file: Path = args.keys
+    keys = read_keys(file) if args.action != "add" or file.exists() else []
+    if args.action == "add":
+        key = new_key()
+        hashed = HashedKey.of(key, KeyHolder(args.name, frozenset(args.grant)))
+        try:
+            HashedKey.of_line(hashed.line)
+        except ValueError as error:
+            raise RedraftError(f"{args.name} cannot have a key: {error}") from None
+        write_keys(file, [*keys, hashed])
+        print(key)
+        print(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
+    elif args.action == "revoke":
+        left = [key for key in keys if key.holder.name != args.name]
+        if len(left) == len(keys):
+            raise RedraftError(f"{args.name} has no key in {file}; see `redraft keys list`")
+        write_keys(file, left)
+    else:
+        for key in keys:
+            print(" ".join([key.holder.name, *sorted(key.holder.grants)]))
+    return 0

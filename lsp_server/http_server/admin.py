@@ -1,0 +1,20 @@
+"""What the people who run the server see, at an address of its own."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from lsp_server.http_server.metrics import CONTENT_TYPE, Metrics
+from lsp_server.http_server.served_engine import ServedEngine
+
+
+def admin_app(engine: ServedEngine, metrics: Metrics) -> Starlette:
+    """``/metrics``. It needs no key: let no one reach the address who should not read it."""
+
+    async def told(_request: Request) -> Response:
+        return PlainTextResponse(metrics.text(engine), headers={"content-type": CONTENT_TYPE})
+
+    return Starlette(routes=[Route("/metrics", told, methods=["GET"])])
