@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
         print(key)
         print(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
     elif args.action == "revoke":
-        left = [key for key in keys if key.holder.name != args.name]
+        left = [one for one in keys if one.holder.name != args.name]
         if len(left) == len(keys):
             raise RedraftError(f"{args.name} has no key in {file}; see `redraft keys list`")
         write_keys(file, left)
     else:
-        for key in keys:
-            print(" ".join([key.holder.name, *sorted(key.holder.grants)]))
+        for one in keys:
+            print(" ".join([one.holder.name, *sorted(one.holder.grants)]))
     return 0

@@ -14,8 +14,7 @@ URGENCIES = COMPLETION, EDIT, PREFETCH, PREFILL
 
 def completion_job(fields: Fields) -> CompletionJob:
     """A completion. Raises RequestRefused."""
-    if fields.flag("secret"):
-        raise RequestRefused(400, "what may hold secrets is never sent", "secret")
+    _refuse_secret(fields)
     job = CompletionJob(
         workspace=fields.text("workspace", ""),
         path=_path(fields),
@@ -41,6 +40,7 @@ def completion_job(fields: Fields) -> CompletionJob:
 
 def edit_job(fields: Fields) -> EditJob:
     """An edit. Raises RequestRefused."""
+    _refuse_secret(fields)
     job = EditJob(
         workspace=fields.text("workspace", ""),
         path=_path(fields),
@@ -58,6 +58,11 @@ def edit_job(fields: Fields) -> EditJob:
     )
     fields.end()
     return job
+
+
+def _refuse_secret(fields: Fields) -> None:
+    if fields.flag("secret"):
+        raise RequestRefused(400, "what may hold secrets is never sent", "secret")
 
 
 def _snippet(fields: Fields) -> ContextSnippet:

@@ -58,8 +58,8 @@ class Metrics:
 
     def _lines(self, engine: ServedEngine) -> Iterator[str]:
         yield from _about("requests_total", "counter", "requests by route and status")
-        for (route, status), count in sorted(self.requests.items()):
-            yield f'redraft_requests_total{{route="{route}",status="{status}"}} {count}'
+        for (route, status), number in sorted(self.requests.items()):
+            yield f'redraft_requests_total{{route="{route}",status="{status}"}} {number}'
         yield from _about("request_seconds", "histogram", "time to the end of the answer")
         for route, counts in sorted(self.seconds.items()):
             for limit, count in zip([*BUCKETS_S, "+Inf"], [*counts[:-2], counts[-1]], strict=True):
@@ -67,8 +67,8 @@ class Metrics:
             yield f'redraft_request_seconds_sum{{route="{route}"}} {counts[-2]!r}'
             yield f'redraft_request_seconds_count{{route="{route}"}} {counts[-1]:g}'
         yield from _about("tokens_total", "counter", "generated tokens by where they are from")
-        for source, count in sorted(self.tokens.items()):
-            yield f'redraft_tokens_total{{source="{source}"}} {count}'
+        for source, number in sorted(self.tokens.items()):
+            yield f'redraft_tokens_total{{source="{source}"}} {number}'
         for name, kind, about, value in (
             ("forwards_total", "counter", "forwards of decoding", self.forwards),
             ("prompt_tokens_total", "counter", "tokens of prompts", self.prompt_tokens),

@@ -1,0 +1,44 @@
+"""Starts one server and one engine for all tests of this folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+pytest.importorskip("starlette", reason="the extra server is not installed")
+pytest.importorskip("uvicorn", reason="the extra server is not installed")
+
+from served import START_S, Served, chat_model, serving
+
+from lsp_server.engine.process import EngineService
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test waits for the engine, which a busy machine starts slowly."""
+    for item in items:
+        if Path(__file__).parent in Path(item.path).parents:
+            item.add_marker(pytest.mark.timeout(START_S))
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return chat_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served"), model) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def local(model: Path) -> Iterator[EngineService]:
+    """The same model in this process."""
+    service = EngineService(model)
+    yield service
+    service.close()

@@ -1,0 +1,93 @@
+"""Redraft's own routes: shapes, streaming, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from served import Served
+
+from lsp_server.engine.jobs import CompletionJob, EditJob
+
+COMPLETION = {"workspace": "", "path": "a.py", "prefix": "def add(a, b):\n    ret", "suffix": "\n"}
+EDIT = {
+    "workspace": "",
+    "path": "a.py",
+    "instruction": "rename a to first",
+    "selection": "def add(a, b):\n    return a + b\n",
+}
+
+
+def asked(job: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"protocol": 1, "job": job, "urgency": 0, "document": "d1", **more}
+
+
+def test_the_model_tells_what_prompts_need(server: Served) -> None:
+    told = server.get("/redraft/v1/model").json()
+    assert told["protocol"] == 1
+    assert told["fills"] is True
+    assert "/" not in told["model"]
+    assert told["max_tokens"] >= 1024
+    assert told["prompt_seconds"] == sorted(told["prompt_seconds"])
+
+
+def test_a_completion_streams_its_spans_and_ends_with_the_result(server: Served) -> None:
+    events = server.events("/redraft/v1/complete", asked(COMPLETION))
+    *spans, (name, result) = events
+    assert {kind for kind, _ in spans} == {"spans"}
+    assert name == "result"
+    text = "".join(span["text"] for _, told in spans for span in told)
+    assert text.startswith(result["text"])
+    assert result["stopped_by"] in ("end", "stop", "length")
+    assert {span["source"] for _, told in spans for span in told} <= set(result["sources"])
+
+
+def test_an_edit_renames(server: Served) -> None:
+    events = server.events("/redraft/v1/edit", asked(EDIT, urgency=1))
+    assert events[-1][0] == "result"
+    assert events[-1][1]["text"] == "def add(first, b):\n    return first + b\n"
+
+
+def test_a_prefill_answers_with_nothing(server: Served) -> None:
+    for operation, job in (("complete", COMPLETION), ("edit", EDIT)):
+        answer = server.post(
+            "/redraft/v1/prefill", {"protocol": 1, "operation": operation, "job": job}
+        )
+        assert (answer.status_code, answer.json()) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/redraft/v1/complete", {"job": COMPLETION}, 400),
+        ("/redraft/v1/complete", {"protocol": 2, "job": COMPLETION}, 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "secret": True}), 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "path": "/etc/passwd"}), 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "unknown": 1}), 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "owner": "ben"}), 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "max_tokens": -1}), 400),
+        ("/redraft/v1/complete", asked({**COMPLETION, "workspace": "/etc"}), 404),
+        ("/redraft/v1/edit", asked({**EDIT, "selection": 3}), 400),
+        ("/redraft/v1/prefill", asked(COMPLETION, operation="generate"), 400),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    server: Served, path: str, body: dict[str, Any], status: int
+) -> None:
+    answer = server.post(path, body)
+    assert answer.status_code == status
+    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_every_field_of_a_job_can_be_sent() -> None:
+    from lsp_server.http_server.editor_jobs import completion_job, edit_job
+    from lsp_server.http_server.fields import Fields
+
+    for kind, read, values in (
+        (CompletionJob, completion_job, COMPLETION),
+        (EditJob, edit_job, EDIT),
+    ):
+        whole = {**{field.name: getattr(kind(**values), field.name) for field in fields(kind)}}
+        del whole["owner"]
+        assert read(Fields(whole)) == kind(**values)
