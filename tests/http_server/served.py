@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,21 @@ KEY = "sesame-open"
 OTHER_KEY = "another-door"
 FEW_KEY = "few-requests"
 START_S = 300
+CONCURRENT = 4
+FUNCTION = "def scale_{0}(value):\n    factor = {0}\n    return value * factor + {0}\n\n\n"
+LONG_EDIT: dict[str, Any] = {
+    "protocol": 1,
+    "urgency": 1,
+    "job": {
+        "path": "a.py",
+        "instruction": "add type hints",
+        "selection": "".join(map(FUNCTION.format, range(100))),
+        "plain": True,
+    },
+}
+"""Several thousand tokens, one forward each."""
+SOON_S = 1.0
+"""An engine that was freed is free within this; the long edit takes longer by far."""
 CLIENT = httpx2.Client(timeout=60)
 
 
@@ -73,6 +89,20 @@ class Served:
         return self.process.wait(60)
 
 
+def metric(server: Served, name: str) -> int:
+    """A number of the admin address."""
+    text = CLIENT.get(f"{server.admin}/metrics").text
+    line = next(line for line in text.splitlines() if line.startswith(f"redraft_{name} "))
+    return int(line.split()[1])
+
+
+def wait_until_free(server: Served) -> None:
+    """Until the engine has nothing to do, which has to be soon."""
+    started = time.monotonic()
+    while metric(server, "engine_queue") or metric(server, "requests_running"):
+        assert time.monotonic() - started < SOON_S
+
+
 @contextmanager
 def stream(url: str, path: str, body: Any, key: str = KEY) -> Iterator[httpx2.Response]:
     headers = {"authorization": f"Bearer {key}"}
@@ -107,6 +137,7 @@ def serving(folder: Path, model: Path, *options: str) -> Iterator[Served]:
     }
     command = [sys.executable, "-m", "lsp_server", "serve-http", "--keys", str(keys)]
     command += ["--model", str(model), "--admin", "127.0.0.1:0", *options]
+    command += ["--concurrent", str(CONCURRENT)]
     with errors.open("w") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment, cwd=folder

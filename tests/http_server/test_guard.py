@@ -5,10 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from served import CLIENT, FEW_KEY, KEY, OTHER_KEY, Served
+from served import (
+    CLIENT,
+    CONCURRENT,
+    FEW_KEY,
+    KEY,
+    LONG_EDIT,
+    OTHER_KEY,
+    Served,
+    stream,
+    wait_until_free,
+)
 
 ROUTES = [
     ("GET", "/v1/models"),
@@ -41,11 +52,10 @@ def test_health_needs_no_key_and_tells_nothing(server: Served) -> None:
     [
         {},
         {"authorization": "Bearer wrong"},
-        {"authorization": f"Bearer {KEY} "},
         {"authorization": f"Bearer {KEY[:-1]}"},
         {"authorization": f"Basic {KEY}"},
         {"authorization": KEY},
-        {"authorization": "Bearer "},
+        {"authorization": "Bearer"},
         {"authorization": "Bearer " + "x" * 5000},
         {"x-api-key": KEY},
         {"cookie": f"key={KEY}"},
@@ -54,10 +64,6 @@ def test_health_needs_no_key_and_tells_nothing(server: Served) -> None:
 def test_without_a_key_there_is_nothing_but_401(server: Served, headers: dict[str, str]) -> None:
     for method, path in ROUTES:
         answer = CLIENT.request(method, f"{server.url}{path}", headers=headers)
-        # A blank behind a header's value is none of it.
-        if headers.get("authorization") == f"Bearer {KEY} ":
-            assert answer.status_code != 500
-            continue
         assert answer.status_code == 401, (method, path)
         assert answer.json()["error"]["code"] == "invalid_api_key"
 
@@ -101,7 +107,7 @@ def send(server: Served, body: bytes, **headers: str) -> Any:
 def test_bodies_are_bounded_before_and_after_they_are_unpacked(server: Served) -> None:
     asked = json.dumps({"prompt": "x = ", "max_tokens": 1}).encode()
     assert send(server, gzip.compress(asked), **{"content-encoding": "gzip"}).status_code == 200
-    bomb = gzip.compress(b" " * (256 << 20))
+    bomb = gzip.compress(b" " * (64 << 20))
     assert len(bomb) < 1 << 19
     assert send(server, bomb, **{"content-encoding": "gzip"}).status_code == 413
     assert send(server, b" " * (9 << 20)).status_code == 413
@@ -114,13 +120,15 @@ def test_bodies_are_bounded_before_and_after_they_are_unpacked(server: Served) -
 
 def test_a_key_that_asks_too_much_is_told_when_to_come_again(server: Served) -> None:
     headers = {"authorization": f"Bearer {FEW_KEY}"}
-    for _ in range(400):
+    with ExitStack() as streams:
+        for _ in range(CONCURRENT):
+            streams.enter_context(stream(server.url, "/redraft/v1/edit", LONG_EDIT, FEW_KEY))
         answer = CLIENT.get(f"{server.url}/v1/models", headers=headers)
-        if answer.status_code != 200:
-            break
-    assert answer.status_code == 429
-    assert int(answer.headers["retry-after"]) >= 1
-    assert server.get("/v1/models").status_code == 200
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        assert server.get("/v1/models").status_code == 200
+    wait_until_free(server)
+    assert CLIENT.get(f"{server.url}/v1/models", headers=headers).status_code == 200
 
 
 SEEDS: list[dict[str, Any]] = [

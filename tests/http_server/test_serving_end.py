@@ -1,0 +1,56 @@
+"""What ends a server, and what is left behind. The last file of this folder: it ends the one server
+that the others share."""
+
+from __future__ import annotations
+
+import signal
+
+from served import CLIENT, FUNCTION, KEY, LONG_EDIT, OTHER_KEY, Served, events_of, stream
+
+SELECTION = "".join(map(FUNCTION.format, range(8)))
+
+
+def test_nothing_of_a_text_is_in_the_log(server: Served) -> None:
+    marker = "planted_marker_value"
+    server.post("/v1/completions", {"prompt": f"{marker} = ", "max_tokens": 1})
+    server.post("/v1/completions", {"prompt": f"{marker} = ", "n": 3})
+    for file in server.log.parent.iterdir():
+        assert marker not in file.read_text("utf-8")
+        assert KEY not in file.read_text("utf-8")
+    assert KEY not in server.errors.read_text("utf-8")
+
+
+def test_metrics_count_requests_and_tokens(server: Served) -> None:
+    server.post("/v1/completions", {"prompt": "x = ", "max_tokens": 2})
+    server.get("/a/path/nobody/made")
+    text = CLIENT.get(f"{server.admin}/metrics").text
+    assert 'redraft_requests_total{route="/v1/completions",status="200"}' in text
+    assert 'redraft_requests_total{route="other",status="404"}' in text
+    assert 'redraft_request_seconds_bucket{route="/v1/completions",le="+Inf"}' in text
+    assert "\nredraft_engine_ready 1\n" in text
+    assert "nobody" not in text
+    assert CLIENT.get(f"{server.admin}/v1/models").status_code == 404
+
+
+def test_a_revoked_key_is_none_at_once(server: Served) -> None:
+    keys = server.errors.with_name("keys")
+    text = keys.read_text("utf-8")
+    headers = {"authorization": f"Bearer {OTHER_KEY}"}
+    assert CLIENT.get(f"{server.url}/v1/models", headers=headers).status_code == 200
+    keys.write_text(text.replace(OTHER_KEY, "changed"), encoding="utf-8")
+    assert CLIENT.get(f"{server.url}/v1/models", headers=headers).status_code == 401
+    keys.write_text(text, encoding="utf-8")
+    assert CLIENT.get(f"{server.url}/v1/models", headers=headers).status_code == 200
+
+
+def test_told_to_end_the_server_answers_what_is_under_way(server: Served) -> None:
+    edit = {**LONG_EDIT, "job": {**LONG_EDIT["job"], "selection": SELECTION}}
+    with stream(server.url, "/redraft/v1/edit", edit) as response:
+        events = events_of(response.iter_lines())
+        first = next(events)
+        server.process.send_signal(signal.SIGTERM)
+        last = [first, *events][-1]
+    assert last[0] == "result"
+    assert last[1]["stopped_by"] == "end"
+    assert server.process.wait(60) == 0
+    assert "Traceback" not in server.errors.read_text("utf-8")
