@@ -58,6 +58,7 @@ COMMANDS: dict[str, Command] = {
             "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
             "projection": Command("lsp_server.bench.projection", "large models, by replay"),
             "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),
+            "http": Command("lsp_server.bench.http_overhead", "what HTTP adds to a completion"),
             "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
             "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
             "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),

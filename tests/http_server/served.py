@@ -37,13 +37,13 @@ LONG_EDIT: dict[str, Any] = {
     "urgency": 1,
     "job": {
         "path": "a.py",
-        "instruction": "add type hints",
+        "instruction": "rename value to amount",
         "selection": "".join(map(FUNCTION.format, range(100))),
         "plain": True,
     },
 }
 """Several thousand tokens, one forward each."""
-SOON_S = 1.0
+SOON_S = 2.0
 """An engine that was freed is free within this; the long edit takes longer by far."""
 CLIENT = httpx2.Client(timeout=60)
 

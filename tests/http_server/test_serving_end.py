@@ -50,7 +50,7 @@ def test_told_to_end_the_server_answers_what_is_under_way(server: Served) -> Non
         first = next(events)
         server.process.send_signal(signal.SIGTERM)
         last = [first, *events][-1]
-    assert last[0] == "result"
+    assert last[0] == "result", last
     assert last[1]["stopped_by"] == "end"
     assert server.process.wait(60) == 0
     assert "Traceback" not in server.errors.read_text("utf-8")
