@@ -33,9 +33,8 @@ def run(args: argparse.Namespace) -> int:
     keys = read_keys(file) if args.action != "add" or file.exists() else []
     if args.action == "add":
         key = new_key()
-        hashed = HashedKey.of(key, KeyHolder(args.name, frozenset(args.grant)))
         try:
-            HashedKey.of_line(hashed.line)
+            hashed = HashedKey.of(key, KeyHolder(args.name, frozenset(args.grant)))
         except ValueError as error:
             raise RedraftError(f"{args.name} cannot have a key: {error}") from None
         write_keys(file, [*keys, hashed])

@@ -49,7 +49,11 @@ class HashedKey:
 
     @classmethod
     def of(cls, key: str, holder: KeyHolder) -> HashedKey:
-        """The hash of ``key`` with a salt of its own."""
+        """The hash of ``key`` with a salt of its own. Raises ValueError for a name that is none."""
+        if not _NAME.fullmatch(holder.name):
+            raise ValueError("a name has letters, digits and . _ @ + - alone")
+        if not all(_GRANT.fullmatch(grant) for grant in holder.grants):
+            raise ValueError("a grant has letters, digits and : . _ * + - alone")
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(holder, salt, _digest(key, salt))
 
@@ -57,17 +61,14 @@ class HashedKey:
     def of_line(cls, line: str) -> HashedKey:
         """A line of the file. Raises ValueError."""
         name, secret, *rest = line.split()
-        if not _NAME.fullmatch(name):
-            raise ValueError("a name has letters, digits and . _ @ + - alone")
         if len(rest) > 1:
             raise ValueError("a line is NAME KEY GRANT,GRANT")
-        grants = frozenset(rest[0].split(",")) if rest else frozenset[str]()
-        if not all(_GRANT.fullmatch(grant) for grant in grants):
-            raise ValueError("a grant has letters, digits and : . _ * + - alone")
-        holder = KeyHolder(name, grants)
+        holder = KeyHolder(name, frozenset(rest[0].split(",")) if rest else frozenset())
         if not secret.startswith(f"{_HASHED}:"):
             return cls.of(secret, holder)
         _, salt, digest = secret.split(":")
+        # Looked at as a new one would be.
+        cls.of("", holder)
         return cls(holder, _unpacked(salt), _unpacked(digest))
 
     @property
