@@ -20,7 +20,9 @@ PATIENCE_S = 0.25
 
 def test_a_stream_that_is_closed_ends_its_generation(server: Served) -> None:
     with stream(server.url, "/redraft/v1/edit", LONG_EDIT) as response:
-        next(events_of(response.iter_lines()))
+        # An iterator that is let go closes the connection.
+        events = events_of(response.iter_lines())
+        next(events)
         assert metric(server, "engine_queue") == 1
     wait_until_free(server)
     assert server.post("/v1/completions", SHORT).status_code == 200
@@ -41,7 +43,9 @@ def test_an_answer_in_one_piece_that_nobody_waits_for_ends_too(server: Served) -
 
 def test_a_short_request_of_another_key_goes_between(server: Served) -> None:
     with stream(server.url, "/redraft/v1/edit", LONG_EDIT) as response:
-        next(events_of(response.iter_lines()))
+        # An iterator that is let go closes the connection.
+        events = events_of(response.iter_lines())
+        next(events)
         with stream(server.url, "/v1/completions", SHORT, OTHER_KEY) as other:
             assert other.read()
         assert metric(server, "engine_queue") == 1
