@@ -16,6 +16,7 @@ from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.editor_jobs import URGENCIES, completion_job, edit_job
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
+from lsp_server.http_server.generation_fields import fair_urgency
 from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
@@ -78,7 +79,10 @@ class EditorRoutes:
         job = self._owned(completion_job(fields.object("job")), request)
         fields.end()
         return StreamedCall(
-            lambda on_spans: self._engine.complete(job, job.owner, on_spans, urgency), Events()
+            lambda on_spans: self._engine.complete(
+                job, job.owner, on_spans, fair_urgency(urgency, job.max_tokens)
+            ),
+            Events(),
         )
 
     async def edit(self, request: Request) -> ASGIApp:
@@ -87,7 +91,10 @@ class EditorRoutes:
         job = self._owned(edit_job(fields.object("job")), request)
         fields.end()
         return StreamedCall(
-            lambda on_spans: self._engine.edit(job, job.owner, on_spans, urgency), Events()
+            lambda on_spans: self._engine.edit(
+                job, job.owner, on_spans, fair_urgency(urgency, job.max_tokens)
+            ),
+            Events(),
         )
 
     async def prefill(self, request: Request) -> Response:

@@ -31,7 +31,8 @@ class RequestRefused(Exception):
         """``kind``: OpenAI's ``type``; ``retry_after_s``: when to try again."""
         super().__init__(message)
         self.status = status
-        self.message = message
+        # It may name what the client sent, lone surrogates among it, which no answer can hold.
+        self.message = message.encode("utf-8", "replace").decode()
         self.code = code
         self.kind = kind
         self.retry_after_s = retry_after_s

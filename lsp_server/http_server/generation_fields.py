@@ -70,7 +70,12 @@ def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
 
 def urgency_of(job: GenerateJob) -> int:
     """Short answers are for somebody who types."""
-    return COMPLETION if job.max_tokens <= SHORT_TOKENS else EDIT
+    return fair_urgency(COMPLETION, job.max_tokens)
+
+
+def fair_urgency(urgency: int, max_tokens: int) -> int:
+    """What is as urgent as a completion has to be as short: others wait until it ends."""
+    return urgency if max_tokens <= SHORT_TOKENS else max(urgency, EDIT)
 
 
 def stop_texts(fields: Fields) -> list[str]:
