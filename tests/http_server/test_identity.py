@@ -97,7 +97,7 @@ def compare(server: Served, local: EngineService, completions: int, edits: int, 
 
 
 def test_http_changes_no_text(server: Served, local: EngineService) -> None:
-    compare(server, local, completions=8, edits=4, seed=random.randrange(1 << 30))
+    compare(server, local, completions=6, edits=3, seed=random.randrange(1 << 30))
 
 
 @pytest.mark.long
