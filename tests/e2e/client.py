@@ -30,6 +30,9 @@ def private_environment(folder: Path, **more: str) -> dict[str, str]:
         place = folder / name.lower()
         place.mkdir(mode=0o700, exist_ok=True)
         environment[f"XDG_{name}"] = str(place)
+    answer = folder / "state_home" / "redraft" / "setup.json"
+    answer.parent.mkdir(mode=0o700, exist_ok=True)
+    answer.write_text('{"answer": "in a test"}')
     return {**environment, "OMP_NUM_THREADS": "1", "REDRAFT_IDLE_EXIT_S": "20", **more}
 
 

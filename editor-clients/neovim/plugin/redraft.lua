@@ -14,6 +14,10 @@ end, {
   end,
 })
 
+vim.api.nvim_create_user_command('RedraftModel', function()
+  require('redraft.model').choose()
+end, { desc = 'Choose one of the models on this machine, or fetch one' })
+
 for _, name in ipairs({ 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'trigger', 'dismiss' }) do
   vim.keymap.set('i', ('<Plug>(redraft-%s)'):format(name:gsub('_', '-')), function()
     require('redraft.inline')[name]()

@@ -58,7 +58,7 @@ class Extension implements vscode.Disposable {
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
       "redraft.letServerKeepWorkspace": () => this.ask("redraft.registerRepository"),
       "redraft.deleteWorkspaceAtServer": () => this.ask("redraft.unregisterRepository"),
-      "redraft.chooseModel": () => chooseModel(this.client),
+      "redraft.chooseModel": () => chooseModel(this.client, this.command),
       "redraft.setServerKey": () => this.setServerKey(),
       "redraft.restartServer": () => this.restart(),
       "redraft.showLog": () => showLog(this.command, this.output),
@@ -135,7 +135,7 @@ class Extension implements vscode.Disposable {
     this.attachments = [
       this.status.attach(client),
       this.edits.attach(client),
-      client.onNotification(chooseModelNotification, () => void chooseModel(client)),
+      client.onNotification(chooseModelNotification, () => void chooseModel(client, this.command)),
     ];
     await client.start();
     this.retrying = false;

@@ -3,15 +3,16 @@
 import * as vscode from "vscode";
 import { type BaseLanguageClient, State } from "vscode-languageclient";
 
-import { type KnownModel, modelsRequest } from "./protocol";
+import { type KnownModel, type Models, modelsRequest, type OfferedModel } from "./protocol";
+import { runVisibly } from "./terminal";
 
 interface Choice extends vscode.QuickPickItem {
   run: () => Thenable<unknown>;
 }
 
-export async function chooseModel(client?: BaseLanguageClient): Promise<void> {
+/** `command`: the server's, by which a model is fetched. */
+export async function chooseModel(client?: BaseLanguageClient, command?: string): Promise<void> {
   const others: Choice[] = [
-    { label: "$(package) The embedded model", description: "needs no download", run: () => setPath("") },
     { label: "$(file) A GGUF file on this machine…", run: chooseFile },
     { label: "$(folder) A folder on this machine…", run: chooseFolder },
     {
@@ -19,32 +20,75 @@ export async function chooseModel(client?: BaseLanguageClient): Promise<void> {
       run: () => vscode.commands.executeCommand("workbench.action.openSettings", "redraft.model.path"),
     },
   ];
-  const choices = found(client).then((models) => [...models.map(choiceOf), ...others]);
+  const choices = found(client).then((listed) => [...choicesOf(listed, command), ...others]);
   const chosen = await vscode.window.showQuickPick(choices, { title: "Redraft: which model shall run?" });
   await chosen?.run();
 }
 
-/** What other programs keep on this machine and can be opened; nothing where no server runs. */
-async function found(client?: BaseLanguageClient): Promise<KnownModel[]> {
-  if (client?.state !== State.Running) return [];
+/** The server's list; nothing where no server runs. */
+async function found(client?: BaseLanguageClient): Promise<Models | undefined> {
+  if (client?.state !== State.Running) return undefined;
   try {
-    const { models } = await client.sendRequest(modelsRequest, {});
-    return models.filter((model) => !model.problem && model.paths.length > 0);
+    return await client.sendRequest(modelsRequest, {});
   } catch {
-    return [];
+    return undefined;
   }
 }
 
+/** What is here and can be opened, what can be fetched, the embedded model: the recommended one first. */
+function choicesOf(listed?: Models, command?: string): Choice[] {
+  const embedded: Choice = {
+    label: "$(package) The embedded model",
+    description: "needs no download",
+    run: () => setPath(""),
+  };
+  if (!listed) return [embedded];
+  const usable = listed.models.filter((model) => !model.problem && model.paths.length > 0);
+  const best = listed.recommended;
+  const choices = [
+    ...usable.map((model) => ({ name: model.name, choice: choiceOf(model) })),
+    ...(command ? listed.offered.map((model) => ({ name: model.name, choice: offerOf(model, command) })) : []),
+    { name: "embedded", choice: embedded },
+  ];
+  const first = choices.filter((one) => one.name === best.name);
+  for (const { choice } of first) {
+    choice.description = `recommended, ${choice.description ?? ""}`;
+    choice.detail = [choice.detail, best.reason].filter((part) => part).join(": ");
+  }
+  return [...first, ...choices.filter((one) => one.name !== best.name)].map((one) => one.choice);
+}
+
 function choiceOf(model: KnownModel): Choice {
-  const speed = model.tokens_per_s ? [`${Math.round(model.tokens_per_s).toString()} tokens/s`] : [];
-  const room = model.fits ? [] : ["too large for the memory that is free"];
-  const parts = [model.family, `${model.bits.toString()} bits`, ...speed, model.licence, ...room];
   return {
     label: `$(database) ${model.name}`,
-    description: parts.filter((part) => part).join(", "),
+    description: facts(model),
     detail: model.paths[0] ?? "",
     run: () => setPath(model.paths[0] ?? ""),
   };
+}
+
+function offerOf(model: OfferedModel, command: string): Choice {
+  const size = `${Math.round(model.bytes / 1e6).toString()} MB`;
+  return {
+    label: `$(cloud-download) ${model.name}`,
+    description: `fetch ${size}, ${facts(model)}`,
+    run: () => fetchModel(command, model.name, size, model.licence),
+  };
+}
+
+function facts(model: KnownModel | OfferedModel): string {
+  const speed = model.tokens_per_s ? [`${Math.round(model.tokens_per_s).toString()} tokens/s`] : [];
+  const room = model.fits ? [] : ["too large for the memory that is free"];
+  const parts = [model.family, `${model.bits.toString()} bits`, ...speed, model.licence, ...room];
+  return parts.filter((part) => part).join(", ");
+}
+
+/** Asks, then fetches where the user sees how far it is. What was fetched is in the list afterwards. */
+async function fetchModel(command: string, name: string, size: string, licence: string): Promise<void> {
+  const question = `Fetch ${name} (${size}, licence ${licence})?`;
+  if ((await vscode.window.showInformationMessage(question, { modal: true }, "Fetch")) !== "Fetch") return;
+  const code = await runVisibly("fetch a model", command, ["models", "get", name]);
+  if (code === 0) await vscode.commands.executeCommand("redraft.chooseModel");
 }
 
 async function chooseFile(): Promise<void> {

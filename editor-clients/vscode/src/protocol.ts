@@ -79,7 +79,32 @@ export interface KnownModel {
   problem: string;
 }
 
-export const modelsRequest = new RequestType<object, { models: KnownModel[] }, void>("redraft/models");
+/** A model that `redraft models get` can fetch. */
+export interface OfferedModel {
+  name: string;
+  bytes: number;
+  family: string;
+  bits: number;
+  licence: string;
+  fits: boolean;
+  tokens_per_s: number | null;
+}
+
+/** What suits this machine best: a path is empty for the embedded model and for one to be fetched. */
+export interface Recommendation {
+  name: string;
+  path: string;
+  reason: string;
+  fetch: boolean;
+}
+
+export interface Models {
+  models: KnownModel[];
+  offered: OfferedModel[];
+  recommended: Recommendation;
+}
+
+export const modelsRequest = new RequestType<object, Models, void>("redraft/models");
 /** The user pressed *Choose Model* in a message of the server. */
 export const chooseModelNotification = new NotificationType<object>("redraft/chooseModel");
 export const prepareEdit = new NotificationType<{ textDocument: TextDocumentIdentifier; range: Range }>(

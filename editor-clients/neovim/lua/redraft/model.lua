@@ -7,7 +7,11 @@ local M = {}
 ---@param model table as `redraft models --json` describes it
 ---@return string
 local function line_of(model)
-  local parts = { model.family, ('%g bits'):format(model.bits) }
+  if not model.family then
+    return model.name
+  end
+  local parts = model.bytes and { ('fetch %.0f MB'):format(model.bytes / 1e6) } or {}
+  vim.list_extend(parts, { model.family, ('%g bits'):format(model.bits) })
   if type(model.tokens_per_s) == 'number' then
     parts[#parts + 1] = ('%.0f tokens/s'):format(model.tokens_per_s)
   end
@@ -17,7 +21,53 @@ local function line_of(model)
   if not model.fits then
     parts[#parts + 1] = 'too large for the memory that is free'
   end
-  return ('%s (%s)'):format(model.name, table.concat(parts, ', '))
+  local mark = model.recommended and ', recommended' or ''
+  return ('%s (%s%s)'):format(model.name, table.concat(parts, ', '), mark)
+end
+
+--- What can be chosen: models that are here, models that can be fetched, the embedded one; the
+--- recommended one first.
+---@param found table what `redraft/models` answers
+---@return table[]
+local function choices(found)
+  local models = vim.tbl_filter(function(model)
+    return model.problem == ''
+  end, found.models)
+  vim.list_extend(models, found.offered or {})
+  models[#models + 1] = { name = 'the embedded model', paths = { '' } }
+  local best = found.recommended and found.recommended.name or 'embedded'
+  for place, model in ipairs(models) do
+    if model.name == best then
+      model.recommended = true
+      table.insert(models, 1, table.remove(models, place))
+      break
+    end
+  end
+  return models
+end
+
+--- Asks, then fetches a model in a terminal, where one sees how far it is.
+---@param model table
+local function fetch(model)
+  local size = ('%.0f MB'):format(model.bytes / 1e6)
+  local question = ('Fetch %s (%s, licence %s)?'):format(model.name, size, model.licence)
+  if vim.fn.confirm(question, '&Yes\n&No', 2) ~= 1 then
+    return
+  end
+  local command = { require('redraft.config').options.cmd[1], 'models', 'get', model.name }
+  vim.cmd('botright 12new')
+  local options = {
+    on_exit = function(_, code)
+      if code == 0 then
+        vim.schedule(M.choose)
+      end
+    end,
+  }
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.fn.jobstart(command, vim.tbl_extend('error', options, { term = true }))
+  else
+    vim.fn.termopen(command, options)
+  end
 end
 
 ---@param owner vim.lsp.Client
@@ -41,17 +91,13 @@ function M.choose()
       vim.notify('redraft: ' .. err.message, vim.log.levels.ERROR)
       return
     end
-    local models = vim.tbl_filter(function(model)
-      return model.problem == ''
-    end, found.models)
-    table.insert(models, { name = 'the embedded model', paths = { '' } })
-    vim.ui.select(models, {
+    vim.ui.select(choices(found), {
       prompt = 'Redraft: which model shall run?',
-      format_item = function(model)
-        return model.family and line_of(model) or model.name
-      end,
+      format_item = line_of,
     }, function(chosen)
-      if chosen then
+      if chosen and chosen.bytes then
+        fetch(chosen)
+      elseif chosen then
         use(owner, chosen.paths[1])
       end
     end)

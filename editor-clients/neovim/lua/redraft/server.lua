@@ -45,7 +45,7 @@ function M.config()
     cmd_env = environment(),
     root_markers = options.root_markers,
     capabilities = capabilities(),
-    init_options = { redraft = { editCommand = true }, settings = settings },
+    init_options = { redraft = { editCommand = true, chooseModel = true }, settings = settings },
     settings = { redraft = settings },
     commands = {
       ['redraft.editWithInstruction'] = function(command, context)
@@ -55,6 +55,9 @@ function M.config()
     handlers = {
       ['redraft/status'] = function(_, status)
         require('redraft.status').changed(status)
+      end,
+      ['redraft/chooseModel'] = function()
+        require('redraft.model').choose()
       end,
       ['redraft/editProgress'] = function(_, progress)
         require('redraft.edit').streamed(progress)

@@ -1,0 +1,226 @@
+"""``redraft setup``: what is on this machine, what suits it, and a model for all editors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.daemon.control import ask_daemon
+from lsp_server.errors import RedraftError
+from lsp_server.models.catalogue import KnownModel, known_models
+from lsp_server.models.choices import choices_file, read_choices, write_choice
+from lsp_server.models.document import WORDS, models_document, not_here
+from lsp_server.models.fetching import fetch
+from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
+from lsp_server.models.recommendation import Recommendation, model_speed, recommended
+from lsp_server.models.setup_question import SetupQuestion, answer_file
+from lsp_server.models.speed import Speed, estimated_speed
+from lsp_server.models.trial import Trial, try_model
+
+Ask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A line of the list. ``path`` is empty for the embedded model and for one to be fetched."""
+
+    name: str
+    facts: str
+    path: str = ""
+    offer: OfferedModel | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="take what is recommended, downloads included, and ask nothing",
+    )
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], help="a further folder with models"
+    )
+    parser.add_argument(
+        "--manifest", type=Path, default=MANIFEST, help="the list of models that can be fetched"
+    )
+    parser.add_argument("--no-trial", action="store_true", help="do not try the model")
+    parser.add_argument(
+        "--editor",
+        choices=[snippet.command for snippet in SNIPPETS],
+        help="print the configuration of this editor, else of those on PATH",
+    )
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show, ask, fetch, try, choose. With ``--json`` and without ``--yes`` it only shows. 1 where
+    the chosen model has a problem. Raises RedraftError."""
+    console = Console(stderr=bool(args.json))
+    models = known_models(args.folder)
+    offered = not_here(read_manifest(args.manifest), models)
+    best = recommended(models, offered)
+    report: dict[str, Any] = {
+        **models_document(models, read_choices(), offered),
+        "machine": _machine(),
+        "trial": None,
+        "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
+    }
+    options = _options(models, offered)
+    place = next(n for n, option in enumerate(options) if option.name == best.name)
+    if not args.json:
+        _show(console, report["machine"], options, place, best)
+    option = options[place] if args.yes else None if args.json else _asked(options, place, _input)
+    trial = None
+    if option is not None:
+        path = _fetched(option, console, None if args.yes else _input)
+        trial = None if args.no_trial or not path else _tried(path, console)
+        report["trial"] = trial and asdict(trial)
+        _choose(path, console)
+        report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
+    if args.json:
+        write_json(args.json, report)
+    elif option is not None:
+        _show_snippets(console, _snippets(args.editor))
+    return int(bool(trial and trial.problems))
+
+
+def _input(question: str) -> str:
+    """An answer of the user. Raises RedraftError where nobody can answer."""
+    if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
+        raise RedraftError("nobody can answer here; run it in a terminal, or with --yes")
+    try:
+        return input(question).strip()
+    except EOFError:
+        raise RedraftError("nothing was chosen; the embedded model answers") from None
+
+
+def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> list[Option]:
+    """What can be chosen: what is here, what can be fetched, the embedded model."""
+    here = [
+        Option(
+            model.name,
+            _facts(model.about.licence, model.about.nbytes, model_speed(model), model.about.does),
+            str(model.paths[0]),
+        )
+        for model in models
+        if not model.about.problem
+    ]
+    there = [
+        Option(
+            model.name,
+            "to be fetched: "
+            + _facts(model.licence, model.nbytes, estimated_speed(model.nbytes), model.does),
+            offer=model,
+        )
+        for model in offered
+    ]
+    embedded = Option("embedded", "needs no download; fills in the middle, knows common edits")
+    return [*here, *there, embedded]
+
+
+def _facts(licence: str, nbytes: int, speed: Speed | None, does: Sequence[str]) -> str:
+    parts = [f"licence {licence or 'not named'}", f"{nbytes / 1e9:.2f} GB on disk and in memory"]
+    if speed is not None:
+        about = "" if speed.measured else "about "
+        parts.append(
+            f"{about}{speed.tokens_per_s:.0f} tokens/s, first text after {speed.first_text_s:.1f} s"
+        )
+    return "; ".join([*parts, ", ".join(WORDS[word] for word in does)])
+
+
+def _machine() -> dict[str, Any]:
+    from accel.free_memory import free_bytes
+    from lsp_server.models.speed import bandwidth
+
+    return {
+        "cores": os.cpu_count(),
+        "free_memory_bytes": free_bytes(),
+        "bytes_per_s": round(bandwidth()),
+    }
+
+
+def _show(
+    console: Console,
+    machine: dict[str, Any],
+    options: Sequence[Option],
+    place: int,
+    best: Recommendation,
+) -> None:
+    console.print(
+        f"This machine: {machine['cores']} cores, {machine['free_memory_bytes'] / 1e9:.1f} GB of "
+        f"memory free, {machine['bytes_per_s'] / 1e9:.0f} GB/s.\n",
+        highlight=False,
+    )
+    for number, option in enumerate(options, 1):
+        mark = " (recommended)" if number == place + 1 else ""
+        console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
+        console.print(f"    {option.facts}", style="dim", markup=False, highlight=False)
+    console.print(f"\nRecommended: {best.name}, for {best.reason}.", markup=False, highlight=False)
+
+
+def _asked(options: Sequence[Option], place: int, ask: Ask) -> Option:
+    while True:
+        answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
+        if answer.isdecimal() and 1 <= int(answer) <= len(options):
+            return options[int(answer) - 1]
+        print(f"{answer} is none of 1 to {len(options)}.")
+
+
+def _fetched(option: Option, console: Console, ask: Ask | None) -> str:
+    """The path of a model that may have to be fetched. Raises RedraftError where the user does not
+    want that."""
+    if option.offer is None:
+        return option.path
+    offer = option.offer
+    if ask is not None:
+        size = f"{offer.nbytes / 1e6:.0f} MB"
+        answer = ask(f"Fetch {offer.name} ({size}, licence {offer.licence})? [y/N] ")
+        if answer.lower() not in ("y", "yes"):
+            raise RedraftError("nothing was fetched; the embedded model answers")
+    return str(fetch(offer, console))
+
+
+def _tried(path: str, console: Console) -> Trial:
+    with console.status("loading the model") as shown:
+        trial = try_model(path, shown.update)
+    console.print(f"Tried: {trial.text.strip()!r} in {trial.seconds:.2f} s.", markup=False)
+    for problem in trial.problems:
+        console.print(f"Take care: {problem}.", style="yellow", markup=False)
+    return trial
+
+
+def _choose(path: str, console: Console) -> None:
+    """Write the user's file, have a running server take it up, and never offer a model again."""
+    write_choice("completion", path)
+    SetupQuestion(answer_file()).answer("redraft setup")
+    ask_daemon("models")
+    console.print(
+        f"\n{path or 'The embedded model'} is chosen for all editors that name none "
+        f"({choices_file()}).",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+
+
+def _snippets(editor: str | None) -> list[EditorSnippet]:
+    if editor is None:
+        return snippets_here()
+    return [snippet for snippet in SNIPPETS if snippet.command == editor]
+
+
+def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:
+    for snippet in snippets:
+        console.print(f"\n{snippet.name}, in {snippet.file}:\n", markup=False, highlight=False)
+        console.print(snippet.text, markup=False, highlight=False, soft_wrap=True)
+    if not snippets:
+        console.print("\nFor your editor's configuration: redraft setup --editor NAME.")

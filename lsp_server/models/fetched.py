@@ -1,0 +1,82 @@
+"""Which files ``redraft models get`` fetched. Nothing else is ever removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from lsp_server.errors import RedraftError
+from lsp_server.models.manifest import OfferedModel
+
+
+def fetched_models() -> dict[str, dict[str, Any]]:
+    """What was fetched and is still here, by file name: ``{"name", "size", "changed"}``."""
+    return {name: state for name, state in _read().items() if (_folder() / name).is_file()}
+
+
+def note_fetched(file: Path, model: OfferedModel) -> None:
+    """A file came and was checked."""
+    state = file.stat()
+    known = _read()
+    known[file.name] = {
+        "name": model.name,
+        "size": state.st_size,
+        "changed": state.st_mtime_ns,
+    }
+    _write(known)
+
+
+def remove_fetched(wanted: str) -> Path:
+    """Delete a model by its name or that of its file; an empty name stands for the only one.
+    Raises RedraftError."""
+    known = fetched_models()
+    found = [
+        file for file, state in known.items() if wanted.lower() in (file + state["name"]).lower()
+    ]
+    if len(found) != 1:
+        names = ", ".join(known)
+        raise RedraftError(
+            f"{wanted or 'no name'} stands for {len(found)} models; fetched were: {names}"
+            if known
+            else "nothing was fetched"
+        )
+    file = _folder() / found[0]
+    noted, state = known[file.name], file.stat()
+    if (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"]):
+        raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
+    file.unlink()
+    _write({name: state for name, state in _read().items() if name != file.name})
+    return file
+
+
+def _folder() -> Path:
+    return user_cache_path("redraft") / "models"
+
+
+def _list() -> Path:
+    return _folder() / "fetched.json"
+
+
+def _read() -> dict[str, dict[str, Any]]:
+    try:
+        found = json.loads(_list().read_text("utf-8"))
+        return {
+            str(name): {key: state[key] for key in ("name", "size", "changed")}
+            for name, state in found.items()
+            if Path(name).name == name
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _write(known: dict[str, dict[str, Any]]) -> None:
+    _folder().mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=_folder(), suffix=".new")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(known, stream, indent=2)
+    os.replace(temporary, _list())

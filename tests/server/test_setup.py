@@ -1,0 +1,294 @@
+"""``redraft setup``: what it finds, recommends, asks, tries and writes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
+
+from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
+from gguf_writer import write_gguf
+
+from lsp_server.cli import setup
+from lsp_server.cli.main import main
+from lsp_server.first_start import offer_models
+from lsp_server.models.catalogue import KnownModel
+from lsp_server.models.choices import read_choices
+from lsp_server.models.description import Description
+from lsp_server.models.manifest import HubSource, OfferedModel, read_manifest
+from lsp_server.models.recommendation import EMBEDDED, recommended
+from lsp_server.models.setup_question import SetupQuestion, answer_file
+from lsp_server.models.trial import Trial, try_model
+
+GB = 1_000_000_000
+SOURCE = HubSource("owner/small", "0" * 40, "small.gguf")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, a machine of 20 GB/s and 8 GB of free memory."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / f".{name.lower()}"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    for name in ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    bandwidth = folder / ".cache" / "redraft" / "bandwidth.json"
+    bandwidth.parent.mkdir(parents=True)
+    bandwidth.write_text(str(20 * GB))
+    monkeypatch.setattr("accel.models.room.free_bytes", lambda: 8 * GB)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small model that fills in the middle."""
+    folder = tmp_path_factory.mktemp("weights")
+    module = random_module("qwen2")
+    metadata = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
+    metadata |= {"general.license": "apache-2.0"}
+    write_gguf(folder / "coder.gguf", metadata, gguf_tensors(module, "F16"))
+    return folder
+
+
+# What is recommended
+
+
+def here(name: str, nbytes: int, **changed: Any) -> KnownModel:
+    fields: dict[str, Any] = {
+        "parameters": nbytes,
+        "nbytes": nbytes,
+        "does": ("fim", "left"),
+        "licence": "apache-2.0",
+        **changed,
+    }
+    return KnownModel(name, (Path(f"/nowhere/{name}"),), "folder", Description(**fields))
+
+
+@pytest.fixture
+def estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model was ever measured."""
+    monkeypatch.setattr("lsp_server.models.speed._measured", lambda path: None)
+
+
+@pytest.mark.usefixtures("estimated")
+def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
+    models = [here("tiny", GB // 10), here("small", GB // 5), here("slow", 6 * GB)]
+    found = recommended(models)
+    assert (found.name, found.path, found.fetch) == ("small", "/nowhere/small", False)
+    assert "about 70 tokens a second" in found.reason
+
+
+@pytest.mark.usefixtures("estimated")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"does": ("left", "edit")},
+        {"does": ("fim", "left", "next-edit")},
+        {"problem": "it is damaged"},
+        {"nbytes": 40 * GB},
+    ],
+)
+def test_what_does_not_suit_is_not_recommended(changed: dict[str, Any]) -> None:
+    fields = {"nbytes": GB // 5, **changed}
+    models = [here("other", fields.pop("nbytes"), **fields)]
+    assert recommended(models) == EMBEDDED
+    assert recommended([*models, here("small", GB // 10)]).name == "small"
+
+
+@pytest.mark.usefixtures("estimated")
+def test_a_licence_that_forbids_uses_comes_last() -> None:
+    models = [here("free", GB // 10), here("bound", GB // 5, licence="qwen-research")]
+    assert recommended(models).name == "free"
+    assert recommended(models[1:]).name == "bound"
+
+
+@pytest.mark.usefixtures("estimated")
+def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
+    offer = OfferedModel(
+        *("Coder", "coder.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("fim", "left")
+    )
+    found = recommended([here("left", GB // 5, does=("left",))], [offer])
+    assert (found.name, found.path, found.fetch) == ("Coder", "", True)
+    assert recommended([here("small", GB // 10)], [offer]).name == "small"
+
+
+def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended() -> None:
+    assert recommended([], read_manifest()) == EMBEDDED
+
+
+# The command
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+    """A person at the terminal."""
+    monkeypatch.setenv("REDRAFT_ASSUME_TERMINAL", "1")
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answer}\n" for answer in answers)))
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that were tried, without loading one."""
+    tried: list[str] = []
+
+    def trial(path: str, _told: Any) -> Trial:
+        tried.append(path)
+        return Trial("width * height", None, 0.1)
+
+    monkeypatch.setattr(setup, "try_model", trial)
+    return tried
+
+
+def test_return_takes_what_is_recommended(
+    weights: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trials: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answered(monkeypatch, "")
+    assert main(["setup", "--folder", str(weights), "--editor", "nvim"]) == 0
+    path = str(weights / "coder.gguf")
+    assert (read_choices().completion, trials) == (path, [path])
+    assert answer_file().exists(), "no editor offers it again"
+    shown = capsys.readouterr().out
+    for part in (
+        "coder (recommended)",
+        "licence apache-2.0",
+        "GB on disk",
+        "tokens/s",
+        "SmolLM2-135M-Instruct",
+        "to be fetched",
+        "Tried: 'width * height'",
+        "require('redraft').setup",
+    ):
+        assert part in shown
+
+
+def test_nothing_is_fetched_without_a_yes(
+    monkeypatch: pytest.MonkeyPatch, trials: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(setup, "fetch", lambda model, console: fetched.append(model.name) or "/x")
+    answered(monkeypatch, "1", "n")
+    assert main(["setup"]) == 1
+    assert "nothing was fetched" in capsys.readouterr().err
+    assert (fetched, trials, read_choices().completion) == ([], [], "")
+    answered(monkeypatch, "1", "y")
+    assert main(["setup"]) == 0
+    assert (fetched, trials, read_choices().completion) == (
+        ["SmolLM2-135M-Instruct"],
+        ["/x"],
+        "/x",
+    )
+
+
+def test_an_answer_that_is_none_is_asked_for_again(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, trials: list[str]
+) -> None:
+    answered(monkeypatch, "9", "coder", "3")
+    assert main(["setup", "--folder", str(weights)]) == 0
+    assert (read_choices().completion, trials) == ("", []), "the third is the embedded model"
+
+
+def test_without_a_terminal_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup"]) == 1
+    assert "--yes" in capsys.readouterr().err
+    assert not answer_file().exists()
+
+
+def test_json_alone_only_tells(
+    weights: Path, trials: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", "--json", "--folder", str(weights), "--editor", "hx"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["recommended"]["name"] == "coder"
+    assert [model["name"] for model in told["offered"]] == ["SmolLM2-135M-Instruct"]
+    assert told["offered"][0]["bytes"] == 98_362_432
+    assert told["chosen"]["completion"] == ""
+    assert told["machine"]["cores"] > 0
+    assert told["editors"][0]["file"] == "~/.config/helix/languages.toml"
+    assert trials == []
+
+
+def test_yes_takes_it_and_a_problem_of_the_trial_is_said(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = Trial("?", None, 0.1, ["it has no <|fim_middle|>"])
+    monkeypatch.setattr(setup, "try_model", lambda path, told: trial)
+    assert main(["setup", "--yes", "--json", "--folder", str(weights)]) == 1
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert told["chosen"]["completion"] == str(weights / "coder.gguf")
+    assert told["trial"]["problems"] == ["it has no <|fim_middle|>"]
+    assert "Take care: it has no" in printed.err
+
+
+@pytest.mark.long
+def test_a_model_is_really_tried(weights: Path) -> None:
+    told: list[str] = []
+    trial = try_model(str(weights / "coder.gguf"), told.append)
+    assert told[-1] == "trying the model"
+    assert trial.seconds > 0
+
+
+# The first start
+
+
+class Editor:
+    """What the offer needs of the protocol, with an editor that answers at once."""
+
+    def __init__(self, question: SetupQuestion, answer: Any) -> None:
+        self.question = question
+        self.answer = answer
+        self.asked: list[Any] = []
+        self.told: list[str] = []
+
+    async def ask(self, method: str, params: Any) -> Any:
+        assert not self.question.is_open, "one editor asks at a time"
+        self.asked.append((method, params["actions"]))
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def tell(self, method: str, _params: Any) -> None:
+        self.told.append(method)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"title": "Choose Model"}, ["redraft/chooseModel"]),
+        ({"title": "Keep the Embedded One"}, []),
+        (None, []),
+    ],
+)
+def test_the_offer_is_made_once(answer: Any, told: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "state" / "setup.json"
+    question = SetupQuestion(file)
+    assert question.is_open
+    editor: Any = Editor(question, answer)
+    asyncio.run(offer_models(editor, question))
+    assert editor.told == told
+    asyncio.run(offer_models(editor, question))
+    assert len(editor.asked) == 1
+    assert not SetupQuestion(file).is_open, "nor after a restart"
+
+
+def test_an_editor_that_went_away_gave_no_answer(tmp_path: Path) -> None:
+    question = SetupQuestion(tmp_path / "setup.json")
+    editor: Any = Editor(question, asyncio.CancelledError())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(offer_models(editor, question))
+    assert question.is_open
+
+
+def test_nothing_is_offered_where_no_answer_can_be_kept() -> None:
+    assert not SetupQuestion().is_open
