@@ -53,6 +53,8 @@ class ServerConnection:
             base_url=address.url,
             headers=headers,
             follow_redirects=False,
+            # Without https there is nothing to verify, and no certificates are read.
+            verify=address.origin.startswith("https:"),
             # A proxy of the environment is for other machines.
             trust_env=not address.is_loopback,
             timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
