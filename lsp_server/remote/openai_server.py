@@ -215,7 +215,8 @@ class OpenAiModel:
         async with self._connection.events(path, {**body, "stream": True}) as events:
             async for event in events:
                 if event.data.strip() == END:
-                    return
+                    # Read to its end, so that the connection is kept for the next request.
+                    continue
                 try:
                     yield _piece(json.loads(event.data))
                 except (ValueError, KeyError, TypeError, IndexError, AttributeError):

@@ -52,6 +52,8 @@ class RedraftServerModel:
             body["operation"] = "edit" if isinstance(job, EditJob) else "complete"
             await self._connection.post("/redraft/v1/prefill", body)
             return None
+        result: JobResult | None = None
+        # Read to its end, so that the connection is kept for the next request.
         async with self._connection.events(f"/redraft/v1/{operation}", body) as events:
             async for event in events:
                 data = _read(event.data)
@@ -60,7 +62,10 @@ class RedraftServerModel:
                 elif event.event == "error":
                     raise self._error(data)
                 elif event.event == "result":
-                    return JobResult(**{**data, "spans": [Span(**one) for one in data["spans"]]})
+                    spans = [Span(**one) for one in data["spans"]]
+                    result = JobResult(**{**data, "spans": spans})
+        if result is not None:
+            return result
         raise ServerUnavailable(
             f"the server {self._connection.address.url} ended an answer early", ""
         )

@@ -33,6 +33,8 @@ class Server:
         self.asked: list[tuple[str, str, Any]] = []
         """Method, path and body of every request."""
         self.keys: list[str] = []
+        self.connections: set[Any] = set()
+        """Addresses that requests came from."""
         self.status = 200
         """Another one answers everything."""
         self.headers: dict[str, str] = {}
@@ -59,6 +61,7 @@ class Server:
             if not message.get("more_body"):
                 break
         path, method = scope["path"], scope["method"]
+        self.connections.add(tuple(scope["client"]))
         self.asked.append((method, path, json.loads(body) if body else None))
         if self.status != 200:
             error = {"error": {"message": f"no, {headers.get('authorization')}"}}

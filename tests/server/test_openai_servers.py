@@ -113,9 +113,15 @@ def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
     async def scene(engine: RemoteEngine) -> None:
         result = await engine.complete(completion(), "c").future
         assert (result.text, result.stopped_by) == ("sum(prices)", "stop")
-        (body,) = server.bodies("/v1/completions")
+        body = server.bodies("/v1/completions")[0]
         assert (body["prompt"], body["suffix"]) == (CODE, "\n\n\nprint(1)\n")
         assert body["model"] == "other"
+        server.text = ["sum(prices)"]
+        for _ in range(3):
+            before = len(server.connections)
+            assert (await engine.complete(completion(), "c").future).stopped_by == "end"
+        assert len(server.connections) == before, "a connection is kept"
+        server.text = ["sum(prices)\n", "more"]
         single = await engine.complete(completion(single_line=True), "c").future
         assert single.text == "sum(prices)"
         assert engine.fills

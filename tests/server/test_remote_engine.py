@@ -306,6 +306,19 @@ def test_a_server_that_is_not_there_is_asked_again_with_back_off(
     run(scene)
 
 
+def test_requests_one_after_another_share_a_connection() -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            for _ in range(3):
+                await engine.complete(completion(), "c").future
+                await engine.edit(edit_job(), "c", None, EDIT).future
+                await engine.prefill(completion(), "c", PREFILL).future
+            assert len(server.asked) == 10
+            assert len(server.connections) == 1
+
+    run(scene)
+
+
 def test_a_kept_connection_that_was_closed_there_costs_no_answer() -> None:
     """A server that closes every connection at its second request, as one that is replaced does."""
     asked: list[str] = []
