@@ -63,8 +63,9 @@ class ModelSettings:
     threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
     backend: str = _setting(
         "auto",
-        "What computes a GGUF file: Redraft's own forward, or llama.cpp, where llama-cpp-python is "
-        "installed; `auto` leaves those to it that the own one does not know.",
+        "What computes a GGUF file: Redraft's own forward, or llama.cpp, where a library of it is; "
+        "`auto` leaves those to it that the own one does not know, and those that it computes "
+        "faster.",
         choices=("auto", "own", "llama-cpp"),
     )
     adaptive_tokens: bool = _setting(

@@ -117,6 +117,10 @@ class Model(ABC):
     """Tokens that end its texts."""
     fingerprint: str = ""
     """Names model, machine and library versions, for what is kept about it."""
+    notice: str = ""
+    """What its user should know of how it is computed; empty where there is nothing to say."""
+    measured: str = ""
+    """What forwards of it were measured to take, in words, where that is told."""
     adaptive_tokens: tuple[int, ...] = ()
     """Tokens behind the vocabulary that stand for text to come (SDSAT), where it learnt such."""
 

@@ -55,8 +55,9 @@ def open_backend(
     ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
     stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
     number; ``backend`` auto has llama.cpp, where it is installed, compute the GGUF files that we do
-    not compute as they are stored. The network is used only with ``download``. Raises
-    ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+    not compute as they are stored, and of others those that it computes faster. The network is used
+    only with ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
+    InvalidRequest.
     """
     if dtype not in get_args(DType):
         raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
@@ -81,6 +82,13 @@ def open_backend(
         model, form = open_file(folder), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads))
         costs = profile(model, settings, store)
+        if backend == "auto" and dtype == "auto" and is_installed():
+            from accel.models.llama_cpp.opening import FORM, open_where_faster
+
+            found = open_where_faster(folder, costs, store, threads=threads, device=device)
+            if found is not None:
+                opened, settings, costs, store = found
+                return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads)) is not None:
         model, settings, costs, store = known
         form = "compiled"

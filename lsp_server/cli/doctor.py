@@ -224,7 +224,10 @@ def _model(model: str | None) -> Finding:
         return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
-    return Finding("model", f"{engine.name}, {engine.dtype}")
+    told = [f"{engine.name}, {engine.dtype}, {engine.form}"]
+    if engine.model.measured:
+        told.append(f"forwards by rows: {engine.model.measured}")
+    return Finding("model", "; ".join([*told, *filter(None, [engine.model.notice])]))
 
 
 def _formats(model: str | None) -> Finding:

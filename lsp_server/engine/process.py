@@ -543,14 +543,15 @@ class EngineService:
         }
 
     def _notice(self, engine: Engine) -> str:
-        """What is wrong with the model's prompt formats; empty where nothing is."""
+        """What is wrong with the model's prompt formats, and what to know of how it is computed;
+        empty where nothing is."""
         from accel.text.families import Order
         from accel.text.format_check import format_problems
 
         problems = format_problems(engine.tokenizer)
         if engine.fim_order is Order.PREFIX_ALONE and engine.name != "embedded":
             problems.append("in a trial the text after the cursor did not help it: it is left out")
-        return "; ".join(problems)
+        return "; ".join([*problems, *filter(None, [engine.model.notice])])
 
     def interrupt(self) -> None:
         """Have the job that is decoded now ask whether it goes on. For other threads."""

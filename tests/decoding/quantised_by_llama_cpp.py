@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
-from gguf_writer import Stored, write_gguf
+from gguf_writer import Stored, stored, write_gguf
 
 TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15}
 """The library's numbers of them."""
@@ -38,6 +39,37 @@ def contents(kind: str = "qwen2", **changes: int) -> tuple[dict[str, Any], dict[
 def saved(path: Path, kind: str = "qwen2", **changes: int) -> Path:
     """``contents`` as a file."""
     return write_gguf(path, *contents(kind, **changes))
+
+
+def recurrent(path: Path, seed: int = 0) -> Path:
+    """A small Mamba, whose state runs over the text, with random weights."""
+    draw, wide, inner, states, tokens = np.random.default_rng(seed), 64, 128, 16, 320
+    shapes: dict[str, tuple[int, ...]] = {
+        "attn_norm.weight": (wide,),
+        "ssm_in.weight": (2 * inner, wide),
+        "ssm_conv1d.weight": (inner, 4),
+        "ssm_conv1d.bias": (inner,),
+        "ssm_x.weight": (4 + 2 * states, inner),
+        "ssm_dt.weight": (inner, 4),
+        "ssm_dt.bias": (inner,),
+        "ssm_a": (inner, states),
+        "ssm_d": (inner,),
+        "ssm_out.weight": (wide, inner),
+    }
+    every = {f"blk.{layer}.{name}": shape for layer in range(2) for name, shape in shapes.items()}
+    every |= {"token_embd.weight": (tokens, wide), "output_norm.weight": (wide,)}
+    tensors = {}
+    for name, shape in every.items():
+        values = draw.normal(0.0, 0.3, shape).astype(np.float32)
+        tensors[name] = stored(-np.exp(values) if name.endswith("ssm_a") else values, "F32")
+    about = contents("qwen2", vocab_size=tokens)[0]
+    kept = {key: value for key, value in about.items() if key.startswith("tokenizer.")}
+    sizes = {"context_length": 512, "embedding_length": wide, "block_count": 2}
+    sizes |= {"feed_forward_length": 0, "attention.head_count": 0, "ssm.conv_kernel": 4}
+    sizes |= {"ssm.inner_size": inner, "ssm.state_size": states, "ssm.time_step_rank": 4}
+    keys: dict[str, Any] = {f"mamba.{key}": value for key, value in sizes.items()}
+    keys |= {"general.architecture": "mamba", "mamba.attention.layer_norm_rms_epsilon": 1e-5}
+    return write_gguf(path, keys | kept, tensors)
 
 
 def quantised(folder: Path, kind: str) -> Path:

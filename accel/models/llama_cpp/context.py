@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from accel.models.llama_cpp.library import Library, last_complaints
 
 LEAVES = 8
-_REJECTED = LEAVES
-_PADDING = LEAVES + 1
 PIECE = 64
 """Rows of a prefill that are computed at once: a cancel is looked for between them."""
 MOST_ROWS = 320
@@ -38,8 +36,13 @@ class LibraryFailed(Exception):
 class Context:
     """A ``llama_context`` of a model."""
 
-    def __init__(self, library: Library, model: int, capacity: int, threads: int) -> None:
-        """Raises MemoryError where there is no room for ``capacity`` tokens."""
+    def __init__(
+        self, library: Library, model: int, capacity: int, threads: int, leaves: int = LEAVES
+    ) -> None:
+        """``leaves``: of a tree at most. Raises MemoryError where there is no room for ``capacity``
+        tokens."""
+        self._leaves = leaves
+        """Sequences of the text; the next one has the rejected rows, the one behind it padding."""
         self._library, self._model, self._threads = library, model, threads
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
@@ -57,7 +60,7 @@ class Context:
         params.n_ctx = capacity + SLACK
         params.n_batch = params.n_ubatch = MOST_ROWS
         params.n_outputs_max = params.n_outputs_max_per_seq = MOST_ROWS
-        params.n_seq_max = LEAVES + 2
+        params.n_seq_max = self._leaves + 2
         params.kv_unified = True
         params.swa_full = True
         params.flash_attn_type = _FLASH_ATTENTION
@@ -67,7 +70,7 @@ class Context:
         if not self._context:
             raise MemoryError(f"llama.cpp has no room for {capacity} tokens")
         self._memory = library.llama_get_memory(self._context)
-        self._batch = library.llama_batch_init(MOST_ROWS, 0, LEAVES)
+        self._batch = library.llama_batch_init(MOST_ROWS, 0, self._leaves)
         self._capacity = capacity
 
     def close(self) -> None:
@@ -82,10 +85,12 @@ class Context:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values, in 16 bits each, in all layers."""
+        """Bytes of keys and values, in 16 bits each, in all layers; at most so many where layers
+        have no heads."""
         library, model = self._library, self._model
-        head = library.llama_model_n_embd(model) // library.llama_model_n_head(model)
-        row = 4 * head * library.llama_model_n_head_kv(model) * library.llama_model_n_layer(model)
+        heads, heads_kv = library.llama_model_n_head(model), library.llama_model_n_head_kv(model)
+        width = library.llama_model_n_embd(model) // max(heads, 1) * max(heads_kv, 1)
+        row = 4 * width * library.llama_model_n_layer(model)
         return int(row * (self._capacity + SLACK))
 
     def reserve(self, rows: int) -> None:
@@ -112,7 +117,7 @@ class Context:
         self._rejected = 0
         if self.length and not library.llama_state_seq_set_data(self._context, state, size, 0):
             raise LibraryFailed("llama.cpp did not take its own state back")
-        for leaf in range(1, LEAVES):
+        for leaf in range(1, self._leaves):
             library.llama_memory_seq_cp(self._memory, 0, leaf, -1, -1)
 
     def forward(
@@ -128,7 +133,7 @@ class Context:
             self._remove_behind()
         if self.length + self._rejected + count > self._capacity + SLACK:
             self._move_together()
-        leaves, depths = _leaves(parents[:meant]), _depths(parents[:meant])
+        leaves, depths = _leaves(parents[:meant], self._leaves), _depths(parents[:meant])
         assert count <= MOST_ROWS or first >= count - MOST_ROWS, "logits of too many rows"
         for start in range(0, count, MOST_ROWS):
             rows = range(start, min(start + MOST_ROWS, count))
@@ -152,7 +157,7 @@ class Context:
         batch.n_tokens = len(rows)
         for place, row in enumerate(rows):
             is_meant = row < meant
-            ids = leaves[row] if is_meant else [_PADDING]
+            ids = leaves[row] if is_meant else [self._leaves + 1]
             batch.token[place] = int(tokens[row])
             batch.pos[place] = self.length + depths[row] if is_meant else row - meant
             batch.n_seq_id[place] = len(ids)
@@ -162,7 +167,7 @@ class Context:
             batch.logits[place] = row >= first
         code: int = self._library.llama_decode(self._context, batch)
         if rows[-1] >= meant:
-            self._remove(_PADDING, 0)
+            self._remove(self._leaves + 1, 0)
         return code
 
     def row(self, index: int) -> bytes:
@@ -180,11 +185,11 @@ class Context:
         past, rows = self.length, self._last
         keep = past + len(path)
         if len(path) < len(rows):
-            shared = [sum(leaf in rows[row] for row in path) for leaf in range(LEAVES)]
-            for leaf in range(LEAVES):
+            shared = [sum(leaf in rows[row] for row in path) for leaf in range(self._leaves)]
+            for leaf in range(self._leaves):
                 self._reject(leaf, past + shared[leaf])
             kept = shared.index(len(path))
-            for leaf in range(LEAVES):
+            for leaf in range(self._leaves):
                 if shared[leaf] < len(path):
                     behind = past + shared[leaf]
                     self._library.llama_memory_seq_cp(self._memory, kept, leaf, behind, keep)
@@ -195,7 +200,7 @@ class Context:
 
     def _reject(self, leaf: int, first: int) -> None:
         """Take rows from a leaf, which keep their places."""
-        self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, first, -1)
+        self._library.llama_memory_seq_cp(self._memory, leaf, self._leaves, first, -1)
         self._remove(leaf, first)
 
     def trim(self, length: int) -> int:
@@ -203,9 +208,9 @@ class Context:
         self._last = []
         if self._rejected and length <= self._first_rejected:
             # All of the text that is left stands before them.
-            self._remove(_REJECTED, -1)
+            self._remove(self._leaves, -1)
             self._rejected = 0
-        for leaf in range(LEAVES):
+        for leaf in range(self._leaves):
             if not self._remove(leaf, length):
                 self._library.llama_memory_clear(self._memory, True)
                 self.length = self._rejected = 0
@@ -215,7 +220,7 @@ class Context:
 
     def _remove_behind(self) -> None:
         """Forget the last forward: nobody committed any of it."""
-        for leaf in range(LEAVES):
+        for leaf in range(self._leaves):
             self._remove(leaf, self.length)
         self._last = []
 
@@ -231,15 +236,15 @@ class Context:
             self._hold(state)
 
 
-def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
+def _leaves(parents: NDArray[np.int32], most: int = LEAVES) -> list[list[int]]:
     """The leaves below every row, ascending. The first leaf has the numbers that are left."""
     count = len(parents)
     found: list[list[int]] = [[] for _ in range(count)]
     inner = set(parents.tolist())
     ends = [row for row in range(count) if row not in inner]
-    assert len(ends) <= LEAVES, "a tree with more leaves than there are sequences"
+    assert len(ends) <= most, "a tree with more leaves than there are sequences"
     for number, end in enumerate(ends):
-        own = [number, *(range(len(ends), LEAVES) if not number else ())]
+        own = [number, *(range(len(ends), most) if not number else ())]
         row = end
         while row >= 0:
             found[row] += own

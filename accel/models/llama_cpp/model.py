@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -15,9 +16,7 @@ from accel.errors import BackendDied
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.llama_cpp.context import LEAVES, PIECE
 from accel.models.llama_cpp.process import WorkerProcess
-
-WIDTHS = (1, 4, 8, 12, 16, 32)
-"""Rows between which the library changes its kernels."""
+from accel.models.llama_cpp.row_costs import WIDTHS
 
 
 class LlamaCppModel(Model):
@@ -36,15 +35,23 @@ class LlamaCppModel(Model):
         """What the library says of itself and of the processor."""
         self.dtype = "gguf"
         self.device = "llama.cpp"
-        kind = BatchKind.PLAIN if about["recurrent"] else BatchKind.TREE
+        kind = BatchKind.TREE if about["leaves"] > 1 else BatchKind.PLAIN
         self.capability = Capability(kind, leaves=LEAVES, widths=WIDTHS)
         self._numbers = count()
         weakref.finalize(self, self._worker.end)
 
+    def takes(self, kind: BatchKind) -> None:
+        """Be given no more than that from now on."""
+        self.capability = replace(self.capability, kind=kind)
+
+    def close(self) -> None:
+        """End its process."""
+        self._worker.end()
+
     def computes_rows_of(self, width: int) -> None:
         """Decode by forwards of so many rows from now on: kernels for other numbers round
         otherwise, and the text of a request must not depend on its drafts."""
-        self.capability = Capability(self.capability.kind, leaves=LEAVES, widths=(width,))
+        self.capability = replace(self.capability, widths=(width,))
 
     def new_cache(self, capacity: int) -> Cache:
         return LlamaCppCache(self._worker, next(self._numbers), capacity)

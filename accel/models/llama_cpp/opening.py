@@ -1,4 +1,4 @@
-"""Open a GGUF file by llama.cpp: measure it, and choose how many rows its forwards have."""
+"""Open a GGUF file by llama.cpp: probe it, measure it, and choose how many rows a forward has."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from pathlib import Path
 
 import numpy as np
 
-from accel.models.autotune import RunSettings, profile
+from accel.errors import AccelError
+from accel.free_memory import free_bytes
+from accel.models.autotune import RunSettings, can_be_kept
+from accel.models.base import BatchKind
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.places import find_library
+from accel.models.llama_cpp.probe import kind_of
+from accel.models.llama_cpp.row_costs import row_costs
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import fixed_width
+from accel.planning.fixed_width import fixed_width, typical_rate
 from accel.planning.profile_store import ProfileStore
 
 FORM = "llama.cpp"
+COMPARED_BYTES = 32 << 20
+"""Of a smaller file a forward is so short that handing it to another process takes longer."""
+
+Opened = tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]
 
 
-def open_by_llama_cpp(
-    path: Path, *, threads: int | None, device: str
-) -> tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]:
+def open_by_llama_cpp(path: Path, *, threads: int | None, device: str) -> Opened:
     """The model, what it runs with, what forwards of its width cost, and what is kept about it.
 
     Raises UnsupportedModel or OutOfMemory.
@@ -28,9 +36,70 @@ def open_by_llama_cpp(
     model = LlamaCppModel(path, settings.threads, layers=0 if device == "cpu" else -1)
     model.fingerprint = fingerprint(path, f"{FORM} {model.system}")
     store = ProfileStore(model.fingerprint)
-    costs = profile(model, settings, store)
+    kind = store.get("kind")
+    if kind not in [int(each) for each in BatchKind]:
+        kind = kind_of(model)
+        store.put("kind", int(kind))
+    model.takes(BatchKind(kind))
+    costs = _costs(model, settings, store)
     width = fixed_width(costs)
     model.computes_rows_of(width)
+    model.measured = ", ".join(
+        f"{rows}: {1e3 * seconds:.1f} ms"
+        for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
+    )
+    model.notice = _notice(model, width)
     place = costs.rows.index(width)
     seconds = np.ascontiguousarray(costs.seconds[:, [place]])
     return model, settings, ForwardCosts(costs.contexts, [width], seconds), store
+
+
+def open_where_faster(
+    path: Path, own: ForwardCosts, own_store: ProfileStore, *, threads: int | None, device: str
+) -> Opened | None:
+    """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
+    costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``."""
+    try:
+        place = find_library()
+        size = path.stat().st_size
+        if place is None or size < COMPARED_BYTES:
+            return None
+        key = f"llama.cpp is faster/{threads}/{place.path}/{place.path.stat().st_mtime_ns}"
+        kept = own_store.get(key)
+        # Both hold the model for a while.
+        if kept is False or (kept is None and free_bytes() < 2 * size):
+            return None
+        opened = open_by_llama_cpp(path, threads=threads, device=device)
+    except (AccelError, OSError):
+        return None
+    model, settings, costs, _ = opened
+    is_faster = bool(kept) or typical_rate(costs) > typical_rate(own)
+    if kept is None and can_be_kept(settings.threads):
+        own_store.put(key, is_faster)
+    if is_faster:
+        return opened
+    model.close()
+    return None
+
+
+def _costs(model: LlamaCppModel, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
+    key = f"rows/{settings.threads}"
+    try:
+        return ForwardCosts.from_json(store.get(key))
+    except (KeyError, TypeError, ValueError):
+        costs = row_costs(model)
+    if can_be_kept(settings.threads):
+        store.put(key, costs.to_json())
+    return costs
+
+
+def _notice(model: LlamaCppModel, width: int) -> str:
+    kind = model.capability.kind
+    if kind == BatchKind.PLAIN:
+        return "llama.cpp computes it without drafts: what it computes cannot be taken back"
+    if width == 1:
+        return (
+            "llama.cpp computes it without drafts: forwards of several rows take too long here "
+            f"(by rows, {model.measured})"
+        )
+    return "" if kind == BatchKind.TREE else "llama.cpp computes it with drafts in one line alone"

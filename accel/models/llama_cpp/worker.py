@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from accel.models.llama_cpp.context import Context, LibraryFailed
+from accel.models.llama_cpp.context import LEAVES, Context, LibraryFailed
 from accel.models.llama_cpp.library import last_complaints, load_library
 
 _LENGTH = struct.Struct("<I")
@@ -51,6 +51,12 @@ class Worker:
         self._model = self._library.llama_model_load_from_file(path.encode(), params)
         if not self._model:
             raise LibraryFailed(f"llama.cpp does not load {path}: {last_complaints()}")
+        for name, what in _REFUSED.items():
+            if getattr(self._library, name)(self._model):
+                raise LibraryFailed(f"{path} is {what}; use a causal language model")
+        # A state that runs over the text is one for each line of it, and cannot go back.
+        goes_on = self._library.llama_model_is_recurrent, self._library.llama_model_is_hybrid
+        self._leaves = 1 if any(each(self._model) for each in goes_on) else LEAVES
         self._contexts: dict[int, Context] = {}
 
     def about(self) -> dict[str, Any]:
@@ -65,17 +71,16 @@ class Worker:
                 for token in range(library.llama_vocab_n_tokens(vocabulary))
                 if library.llama_vocab_is_eog(vocabulary, token)
             ],
-            "recurrent": bool(
-                library.llama_model_is_recurrent(self._model)
-                or library.llama_model_is_hybrid(self._model)
-            ),
+            "leaves": self._leaves,
             "offloads": bool(library.llama_supports_gpu_offload()),
             "system": f"{library.version} {library.llama_print_system_info().decode()}",
         }
 
     def open(self, number: int, capacity: int) -> None:
         """A new line of text."""
-        self._contexts[number] = Context(self._library, self._model, capacity, self._threads)
+        self._contexts[number] = Context(
+            self._library, self._model, capacity, self._threads, self._leaves
+        )
 
     def close(self, number: int) -> None:
         """A line of text is over."""
@@ -108,6 +113,10 @@ class Worker:
 
 CALLS = frozenset({"about", "open", "close", "reserve", "forward", "row", "commit", "trim"})
 ALL_LAYERS = 1 << 20
+_REFUSED = {
+    "llama_model_has_encoder": "a model with an encoder",
+    "llama_model_is_diffusion": "a model that writes by diffusion",
+}
 UNANSWERED = frozenset({"close", "commit"})
 
 

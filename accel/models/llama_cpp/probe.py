@@ -1,0 +1,51 @@
+"""What a model behind llama.cpp may be given, found out by giving it that."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.batch import chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.errors import BackendDied, OutOfMemory
+from accel.models.base import BatchKind, Model
+
+_TOLERANCE = 0.05
+"""Of the largest logit: kernels for other numbers of rows round otherwise."""
+_BEFORE = np.arange(1, 11, dtype=np.int32)
+_PENDING, _WRONG, _RIGHT, _NEXT = (np.array([token], np.int32) for token in (11, 12, 13, 14))
+
+
+def kind_of(model: Model) -> BatchKind:
+    """Trees where a tree is computed as its path alone would be, chains where what is rejected of
+    one leaves no trace, else one token after another."""
+    for kind in (BatchKind.TREE, BatchKind.CHAIN):
+        if kind <= model.capability.kind and _agrees(model, kind):
+            return kind
+    return BatchKind.PLAIN
+
+
+def _agrees(model: Model, kind: BatchKind) -> bool:
+    if kind == BatchKind.TREE:
+        tree = DraftTree.chain(np.concatenate([_WRONG, _RIGHT]), Source.MODEL)
+        tree.parents[:] = -1
+        path = [0, 2]
+    else:
+        tree = DraftTree.chain(np.concatenate([_RIGHT, _WRONG]), Source.MODEL)
+        path = [0, 1]
+    try:
+        cache = model.new_cache(32)
+        model.forward(chain_batch(_BEFORE, len(_BEFORE)), [cache])
+        cache.commit(range(len(_BEFORE)))
+        model.forward(tree_batch(_PENDING, tree), [cache])
+        cache.commit(path)
+        found = model.forward(chain_batch(_NEXT, 0), [cache]).row(0)
+        expected = _plainly(model, np.concatenate([_BEFORE, _PENDING, _RIGHT, _NEXT]))
+    except (BackendDied, OutOfMemory):
+        return False
+    return bool(np.abs(found - expected).max() < _TOLERANCE * np.abs(expected).max())
+
+
+def _plainly(model: Model, text: TokenArray) -> NDArray[np.float32]:
+    """Logits behind a text, float32 [vocabulary]."""
+    return model.forward(chain_batch(text, len(text) - 1), [model.new_cache(32)]).row(0)

@@ -1,0 +1,153 @@
+"""What is planned for a model behind llama.cpp: drafts by what forwards cost and by what it takes.
+
+What needs llama-cpp-python is skipped without it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import conformance
+import numpy as np
+import pytest
+from quantised_by_llama_cpp import recurrent, saved
+from tiny_models import Oracle
+
+from accel.engine import Engine
+from accel.models.base import BatchKind
+from accel.models.llama_cpp import opening, row_costs
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.places import LibraryPlace, has_package
+from accel.models.llama_cpp.probe import kind_of
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.fixed_width import typical_rate
+from accel.planning.profile_store import ProfileStore
+from accel.request import GenerationRequest
+
+installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
+
+
+@pytest.fixture(autouse=True)
+def quickly_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
+
+
+def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
+    """Have forwards cost so much by rows, and count how often that is measured."""
+    seconds = np.array([milliseconds]) * 1e-3
+    measured: list[int] = []
+
+    def measure(_model: Any) -> ForwardCosts:
+        measured.append(1)
+        return ForwardCosts([256], list(row_costs.WIDTHS), seconds)
+
+    monkeypatch.setattr(opening, "row_costs", measure)
+    return measured
+
+
+def written(engine: Engine, drafter: Any) -> Any:
+    request = GenerationRequest(np.arange(30, dtype=np.int32), 30, drafter, ignore_end=True)
+    return engine.generate(request).finish()
+
+
+@installed
+def test_drafts_that_lose_against_plain_decoding_are_off_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = costing(monkeypatch, 10, 40, 80, 120, 160, 320)
+    engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
+    assert engine.model.capability.widths == (1,)
+    assert "without drafts: forwards of several rows take too long" in engine.model.notice
+    assert "1: 10.0 ms, 4: 40.0 ms" in engine.model.notice
+    plain = written(engine, None).tokens
+    drafted = written(engine, Oracle(plain))
+    assert drafted.tokens.tolist() == plain.tolist()
+    assert not sum(drafted.statistics.accepted)
+    # It is known from now on.
+    again = Engine.load(tmp_path / "m.gguf", backend="llama-cpp", threads=1)
+    assert again.model.capability.widths == (1,)
+    assert len(measured) == 1
+
+
+@installed
+def test_drafts_that_pay_are_made_and_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costing(monkeypatch, 10, 11, 12, 20, 30, 60)
+    engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
+    assert engine.model.capability.widths == (8,)
+    assert engine.model.notice == ""
+    assert "8: 12.0 ms" in engine.model.measured
+    plain = written(engine, None).tokens
+    assert sum(written(engine, Oracle(plain)).statistics.accepted)
+
+
+@installed
+def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), threads=1)
+    costs = row_costs.row_costs(model)
+    assert {1, 8} <= set(costs.rows) <= set(row_costs.WIDTHS)
+    assert (costs.seconds > 0).all()
+
+
+@installed
+def test_a_probe_finds_trees_chains_or_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), threads=1)
+    assert kind_of(model) == BatchKind.TREE
+    model.takes(BatchKind.CHAIN)
+    assert kind_of(model) == BatchKind.CHAIN
+    monkeypatch.setattr("accel.models.llama_cpp.probe._agrees", lambda *_: False)
+    assert kind_of(model) == BatchKind.PLAIN
+
+
+@installed
+def test_a_model_whose_state_runs_over_the_text_is_computed_plainly(tmp_path: Path) -> None:
+    engine = Engine.load(recurrent(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
+    assert engine.model.capability.kind == BatchKind.PLAIN
+    assert "without drafts: what it computes cannot be taken back" in engine.model.notice
+    for check in ("chains", "trims", "memory", "likeliest"):
+        getattr(conformance, f"check_{check}")(engine.model, 1)
+    plain = written(engine, None).tokens
+    assert written(engine, Oracle(plain)).tokens.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize(("theirs_ms", "is_faster"), [(1.0, True), (50.0, False)])
+def test_the_faster_computes_where_both_can(
+    theirs_ms: float, is_faster: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Theirs:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    opened: list[Theirs] = []
+
+    def open_theirs(*_: Any, **__: Any) -> Any:
+        opened.append(Theirs())
+        costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
+        return opened[-1], opening.RunSettings("gguf", 1), costs, None
+
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF")
+    monkeypatch.setattr(opening, "COMPARED_BYTES", 0)
+    monkeypatch.setattr(opening, "find_library", lambda: LibraryPlace(file, "a test"))
+    monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
+    own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
+    store = ProfileStore("m")
+    for _ in range(2):
+        found = opening.open_where_faster(file, own, store, threads=1, device="cpu")
+        assert (found is not None) == is_faster
+    # What was slower is not opened again.
+    assert len(opened) == (2 if is_faster else 1)
+    assert all(each.closed != is_faster for each in opened)
+
+
+def test_the_rate_is_that_of_the_best_width() -> None:
+    flat = ForwardCosts([256], [1, 32], np.array([[10e-3, 10e-3]]))
+    steep = ForwardCosts([256], [1, 32], np.array([[10e-3, 320e-3]]))
+    assert typical_rate(flat) > 4 * typical_rate(steep) > 0
