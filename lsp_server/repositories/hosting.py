@@ -35,7 +35,7 @@ KNOWN_S = 2.0
 """Who may read a repository is looked up again after so long."""
 LOOK_EVERY_S = 60.0
 EXPIRE_EVERY_S = 3600.0
-REMOVE_TRIES = 60
+REMOVE_TRIES = 20
 REMOVE_AGAIN_S = 0.5
 
 
@@ -78,6 +78,8 @@ class HostedRepositories:
         self._views: OrderedDict[tuple[str, str, str], RepositoryView] = OrderedDict()
         self._known: dict[tuple[str, str], float] = {}
         """Who was found to be allowed to read what, and when."""
+        self._leftover: set[str] = set()
+        """Deleted repositories whose indexes are still there."""
         self._watching: asyncio.Task[None] | None = None
         told = engine.on_busy
 
@@ -243,13 +245,21 @@ class HostedRepositories:
             del self._known[known]
         self._indexed.pop(repository, None)
         self._indexer.close_workspace(self._folder(repository))
+        self._leftover.add(repository)
         for _ in range(REMOVE_TRIES):
             # The indexer holds a lock until it has let go.
-            folder = self.store.files_folder(repository)
-            if await asyncio.to_thread(remove_stores_of, folder, FileLayer()):
+            if await self._remove_indexes():
                 return
             await asyncio.sleep(REMOVE_AGAIN_S)
-        logger.warning("the index of repository %s is in use and stays for now", repository)
+        logger.warning("the index of repository %s is in use; it is removed later", repository)
+
+    async def _remove_indexes(self) -> bool:
+        """Remove the indexes of deleted repositories; whether none is left."""
+        for repository in list(self._leftover):
+            folder = self.store.files_folder(repository)
+            if await asyncio.to_thread(remove_stores_of, folder, FileLayer()):
+                self._leftover.discard(repository)
+        return not self._leftover
 
     async def _watch(self) -> None:
         next_expiry = 0.0
@@ -267,6 +277,7 @@ class HostedRepositories:
 
     async def let_go(self) -> None:
         """Close what nobody used for a while, and what another process deleted."""
+        await self._remove_indexes()
         before = self._now() - self.store.limits.idle_s
         for key in [key for key, view in self._views.items() if view.used < before]:
             self._close_view(key)

@@ -134,11 +134,12 @@ class RepositoryStore:
         old = self._catalogue.unused_since(self._clock() - self.limits.unused_s)
         for record in old:
             self._delete(record.id, "", "expire")
+        # Looked for before the ids are: what is registered meanwhile has its row first.
+        folders = [folder for part in _PARTS for folder in (self._folder / part).iterdir()]
         known = self._catalogue.ids()
-        for part in _PARTS:
-            for folder in (self._folder / part).iterdir():
-                if folder.name not in known:
-                    shutil.rmtree(folder, ignore_errors=True)
+        for folder in folders:
+            if folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
         return [record.id for record in old]
 
     def _delete(self, repository: str, key: str, event: str) -> None:
@@ -187,7 +188,12 @@ class RepositoryStore:
         refused = _refused(files)
         with self._locked(repository):
             refused.update(self._without_room(repository, files))
-            changes = {path: None if path in refused else one for path, one in files.items()}
+            # What leads elsewhere touches nothing; what may not count any more goes.
+            changes = {
+                path: None if path in refused else one
+                for path, one in files.items()
+                if not path_problem(path)
+            }
             self._catalogue.change_files(repository, changes)
             return self._brought_in_line(repository, refused, changes)
 
@@ -229,7 +235,7 @@ class RepositoryStore:
             blob = self._blob(repository, digest)
             _write(blob, data)
             for path in self._catalogue.paths_of(repository, digest):
-                _linked(blob, self.files_folder(repository) / path)
+                _linked(blob, self.files_folder(repository), path)
 
     def add_contents(self, key: str, repository: str, texts: dict[str, str]) -> dict[str, str]:
         """``add_content`` of several, by hash. Why some are refused; raises RepositoryError for
@@ -255,7 +261,7 @@ class RepositoryStore:
         for path, digest in files.items():
             if digest is None or digest in lacking:
                 continue
-            if _linked(self._blob(repository, digest), root / path):
+            if _linked(self._blob(repository, digest), root, path):
                 changed.append(path)
         # A file is a link of its own: it holds its former content until the new one is there.
         self._drop_unwanted(repository)
@@ -302,11 +308,11 @@ def _files_below(root: Path) -> list[str]:
 
 def _removed(root: Path, path: str) -> bool:
     """Remove a file and the folders that are empty then; whether there was one."""
+    assert not path_problem(path)
     place = root / path
-    try:
-        place.unlink()
-    except (FileNotFoundError, NotADirectoryError):
+    if not place.is_file():
         return False
+    place.unlink()
     for folder in place.parents:
         if folder == root:
             break
@@ -317,8 +323,10 @@ def _removed(root: Path, path: str) -> bool:
     return True
 
 
-def _linked(blob: Path, place: Path) -> bool:
-    """Have ``place`` hold what ``blob`` does; False when it did."""
+def _linked(blob: Path, root: Path, path: str) -> bool:
+    """Have a file hold what ``blob`` does; False when it did."""
+    assert not path_problem(path)
+    place = root / path
     try:
         if os.path.samefile(blob, place):
             return False

@@ -97,7 +97,7 @@ def test_a_workspace_is_registered_when_the_user_says_so_and_drafts_come_from_it
         shown = ask(url, "ann", "GET", f"/repositories/{kept['repository']}").json()
         return bool(shown["index"]["files"] == 1 and shown["index"]["state"] == "ready")
 
-    wait_until(indexed, 60)
+    wait_until(indexed, 240)
     document = (workspace / "new.py").as_uri()
     text = "import os\n\n\ndef load_case_7(path, limit):\n    return read_shop_7_"
     driver.open(document, text)
@@ -163,7 +163,7 @@ def repository(url: str, key: str, text: str) -> str:
         shown = ask(url, key, "GET", f"/repositories/{made}").json()["index"]
         return bool(shown["files"] == 1 and shown["state"] == "ready")
 
-    wait_until(indexed, 60)
+    wait_until(indexed, 240)
     return made
 
 

@@ -211,6 +211,26 @@ def test_paths_that_lead_elsewhere_are_refused(store: RepositoryStore, path: str
     assert state.missing == [hash_of("two")]
 
 
+def test_a_path_that_leads_elsewhere_deletes_nothing_there(
+    store: RepositoryStore, tmp_path: Path
+) -> None:
+    ours, other = store.register("ann", "shop").id, store.register("bob", "shop").id
+    upload(store, "ann", ours, {"a.py": "one", "src/b.py": "two"})
+    upload(store, "bob", other, {"a.py": "one"})
+    (tmp_path / "victim").write_text("here")
+    for path in (
+        *(f"../{other}/a.py", f"../../blobs/{other}/{hash_of('one')}", "../../../victim"),
+        *("../../repositories.sqlite", str(tmp_path / "victim"), "src", "src/..", "a\0b", ""),
+    ):
+        store.change_files("ann", ours, {path: None})
+        store.change_files("ann", ours, {path: hash_of("one")})
+        store.change_files("ann", ours, {path: None})
+    assert (tmp_path / "victim").read_text() == "here"
+    assert on_disk(store, other) == {"a.py": "one"}
+    assert on_disk(store, ours) == {"a.py": "one", "src/b.py": "two"}
+    assert store.read("bob", other).files == 1
+
+
 def test_common_paths_count() -> None:
     for path in ("a.py", "src/é.py", ".github/workflows/ci.yml", "a b/c.d", "console.py", "x/~a"):
         assert path_problem(path) == ""
