@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -18,12 +19,17 @@ VERSION = 10
 """Of what is kept: it is measured anew where this changes."""
 
 
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)
+
+
 def fingerprint(folder: Path, device: str) -> str:
     """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
     parts = [
         str(VERSION),
-        metadata.version("torch"),
-        metadata.version("transformers"),
+        _version("torch"),
+        _version("transformers"),
         platform.machine(),
         # A home folder may be that of several machines.
         llvm.get_host_cpu_name(),

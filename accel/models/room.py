@@ -87,9 +87,10 @@ def size_of(folder: Path, dtype: str) -> Size:
     return _file_size(folder, dtype) if is_gguf(folder) else _folder_size(folder, dtype)
 
 
-def has_room(nbytes: float, token_bytes: int) -> bool:
-    """Whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room now."""
-    return Size(0, nbytes, token_bytes).needed <= free_bytes()
+def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
+    """Whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room in
+    ``free`` bytes; in what this machine has now where None."""
+    return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)
 
 
 def _file_size(path: Path, dtype: str) -> Size:

@@ -12,12 +12,20 @@ from typing import Any
 import platformdirs
 
 
+def has_profiles() -> bool:
+    """Whether any model was ever measured here. To name one's store takes longer than this."""
+    return any(_folder().glob("*.json"))
+
+
+def _folder() -> Path:
+    return Path(platformdirs.user_cache_dir("redraft")) / "profiles"
+
+
 class ProfileStore:
     """One JSON file for a model, replaced as a whole. A missing or damaged file is empty."""
 
     def __init__(self, fingerprint: str) -> None:
-        folder = Path(platformdirs.user_cache_dir("redraft")) / "profiles"
-        self._file = folder / f"{fingerprint}.json"
+        self._file = _folder() / f"{fingerprint}.json"
         self._data = self._read()
 
     def get(self, name: str) -> Any:

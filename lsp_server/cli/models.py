@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from accel.free_memory import free_bytes
 from accel.models.room import has_room
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
@@ -92,10 +93,11 @@ def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
     table = Table(title="models on this machine (~: estimated, not measured)")
     for name in _COLUMNS:
         table.add_column(name)
+    free = free_bytes()
     for model in models:
         about, speed = model.about, model_speed(model)
         guess = "~" if speed and not speed.measured else ""
-        large = "" if has_room(about.nbytes, about.kv_bytes) else ", too large"
+        large = "" if has_room(about.nbytes, about.kv_bytes, free) else ", too large"
         places = list(map(str, model.paths))
         purposes = [purpose for purpose, path in chosen_models(chosen).items() if path in places]
         table.add_row(

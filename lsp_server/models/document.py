@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from accel.free_memory import free_bytes
 from accel.models.room import has_room
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import Choices
@@ -28,9 +29,9 @@ def models_document(
     models: Sequence[KnownModel], chosen: Choices, offered: Sequence[OfferedModel]
 ) -> dict[str, Any]:
     """What is here, what can be fetched, what is recommended and what is chosen."""
-    missing = not_here(offered, models)
+    missing, free = not_here(offered, models), free_bytes()
     return {
-        "models": [_entry(model) for model in models],
+        "models": [_entry(model, free) for model in models],
         "offered": [_offer(model) for model in missing],
         "recommended": asdict(recommended(models, missing)),
         "chosen": chosen_models(chosen),
@@ -53,7 +54,7 @@ def chosen_models(chosen: Choices) -> dict[str, str]:
     }
 
 
-def _entry(model: KnownModel) -> dict[str, Any]:
+def _entry(model: KnownModel, free: int) -> dict[str, Any]:
     about = model.about
     return {
         "name": model.name,
@@ -65,7 +66,7 @@ def _entry(model: KnownModel) -> dict[str, Any]:
         "context_tokens": about.context_tokens,
         "licence": about.licence,
         "does": list(about.does),
-        "fits": has_room(about.nbytes, about.kv_bytes),
+        "fits": has_room(about.nbytes, about.kv_bytes, free),
         **_speed(model_speed(model)),
         "problem": about.problem,
     }

@@ -51,9 +51,12 @@ def _speed(one: float, many: float, *, measured: bool) -> Speed:
 
 def _measured(path: Path) -> tuple[float, float] | None:
     """Seconds of a forward of one row and of ``_ROWS_AT_ONCE``, where the engine measured them."""
+    from accel.planning.profile_store import ProfileStore, has_profiles
+
+    if not has_profiles():
+        return None
     from accel.models.fingerprint import fingerprint
     from accel.planning.cost_model import ForwardCosts
-    from accel.planning.profile_store import ProfileStore
 
     for costs in ProfileStore(fingerprint(path, "cpu")).values():
         try:
