@@ -150,9 +150,12 @@ class Hub:
             "max_file_bytes": settings.index.max_file_kilobytes << 10,
             "common": settings.index.common,
         }
-        for engine in {self.engine(settings), self.engine(settings, "edits")}:
+        engines = dict.fromkeys((self.engine(settings), self.engine(settings, "edits")))
+        for engine in engines:
             engine.open_workspace(folder)
-        for model in dict.fromkeys((settings.completion_model, settings.edit_model)):
+        # Datastores serve models of this machine.
+        here = [engine.key for engine in engines if engine.server is None or engine.key.local]
+        for model in dict.fromkeys(key.model for key in here):
             self.indexer.open_workspace(folder, model, options)
 
     def close_workspace(self, folder: str) -> None:

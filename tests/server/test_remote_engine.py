@@ -387,6 +387,35 @@ def test_the_engine_of_this_machine_is_shared_and_told_of_what_is_open() -> None
     run(scene)
 
 
+class Opened:
+    """Stands for the indexer and notes what it is to index."""
+
+    def __init__(self) -> None:
+        self.models: list[str] = []
+
+    def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
+        self.models.append(model)
+
+
+@pytest.mark.parametrize(
+    ("values", "models"),
+    [
+        ({}, [""]),
+        ({"server": {"url": "https://example.com"}}, []),
+        ({"server": {"url": "https://example.com", "fallback": "embedded"}}, [""]),
+        ({"server": {"url": "https://example.com"}, "model": {"path": "/m"}}, ["/m"]),
+        ({"model": {"path": "/m"}, "edit": {"model": "/n"}}, ["/m", "/n"]),
+    ],
+)
+def test_workspaces_are_indexed_for_models_of_this_machine(
+    values: dict[str, Any], models: list[str]
+) -> None:
+    hub, indexer = Hub(), Opened()
+    hub.indexer = indexer  # type: ignore[assignment]
+    hub.use_workspace("/nowhere", read_settings(values).settings)
+    assert indexer.models == models
+
+
 def test_waits_double_up_to_a_minute_and_a_server_may_want_longer_ones() -> None:
     waits = back_off.BackOff()
     assert [waits.next_s() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
