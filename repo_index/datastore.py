@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
-from repo_index.lookup import ROW, entry_address, look_up_into, table_row, view_of
+from repo_index.lookup import ROW, entry_address, look_up_of, table_row, view_of
 from repo_index.manifest import SegmentEntry
 from repo_index.matching import Source
 from repo_index.merging import merge_segments
@@ -78,16 +78,20 @@ class IndexSnapshot:
         self,
         parts: Sequence[tuple[Segment, int, NDArray[np.bool_]]] = (),
         hidden: tuple[int, int] = (0, 0),
+        dtype: type[np.unsignedinteger] = np.uint16,
     ) -> None:
         """``parts``: segments with their layer and the dead among their files.
 
         ``hidden``: positions of the buffers that no lookup gives, first and behind the last.
+        ``dtype``: of tokens, where no segment's are wider.
         """
         self._hidden = np.array(hidden, np.int64)
         self.parts: list[SnapshotSegment] = []
         self.file_count = 0
-        sources = sources_of([segment for segment, _, _ in parts])
-        for (segment, layer, dead), source in zip(parts, sources, strict=True):
+        self._dtype = _widest_type([segment for segment, _, _ in parts], dtype)
+        segments = [segment.as_type(self._dtype) for segment, _, _ in parts]
+        sources = sources_of(segments)
+        for segment, (_, layer, dead), source in zip(segments, parts, sources, strict=True):
             self.parts.append(SnapshotSegment(segment, layer, dead, self.file_count, source))
             self.file_count += len(segment.paths)
         read = [part for part in self.parts if len(part.segment.order)]
@@ -101,9 +105,10 @@ class IndexSnapshot:
         self._layer_count = len(layers)
         self._view = view_of(self._table, BUFFER, self._hidden, _NO_FILES)
         self.entry: NDArray[np.int64] = np.array(
-            [entry_address(), self._view.ctypes.data], np.int64
+            [entry_address(self._dtype), self._view.ctypes.data], np.int64
         )
-        """For compiled code: ``look_up_into`` and its first argument, good as long as this is."""
+        """For compiled code: ``look_up_of`` the type and its first argument, good as long as this
+        is."""
 
     @property
     def token_count(self) -> int:
@@ -159,8 +164,8 @@ class IndexSnapshot:
         context = np.ascontiguousarray(context, np.int32)
         return self._look_up(self._view, context, places, max_match, limit, depth)
 
-    @staticmethod
     def _look_up(
+        self,
         view: NDArray[np.int64],
         context: NDArray[np.int32],
         places: NDArray[np.int64],
@@ -168,7 +173,7 @@ class IndexSnapshot:
         limit: int,
         depth: int,
     ) -> int:
-        found: int = look_up_into(
+        found: int = look_up_of(self._dtype)(
             view.ctypes.data,
             context.ctypes.data,
             len(context),
@@ -178,6 +183,18 @@ class IndexSnapshot:
             depth,
         )
         return found
+
+
+def _widest_type(
+    segments: Sequence[Segment], dtype: type[np.unsignedinteger]
+) -> type[np.unsignedinteger]:
+    """Of the tokens of segments and ``dtype``. A store and its buffers have one; segments that were
+    made for themselves alone may have a narrower one."""
+    return max((dtype, *(segment.tokens.dtype.type for segment in segments)), key=_bytes_of)
+
+
+def _bytes_of(dtype: type[np.unsignedinteger]) -> int:
+    return np.dtype(dtype).itemsize
 
 
 class Datastore:
@@ -266,11 +283,13 @@ class Datastore:
         """
         self._look_at_stores()
         if cursor is not None and self.overlay is not None:
-            return IndexSnapshot(self._parts(), self.overlay.positions_at(*cursor))
+            hidden = self.overlay.positions_at(*cursor)
+            return IndexSnapshot(self._parts(), hidden, self.overlay.dtype)
         version = self.overlay.version if self.overlay else -1
         if self._snapshot is None or version != self._overlay_version:
             self._overlay_version = version
-            self._snapshot = IndexSnapshot(self._parts())
+            dtype = self.overlay.dtype if self.overlay else np.uint16
+            self._snapshot = IndexSnapshot(self._parts(), dtype=dtype)
         return self._snapshot
 
     def _look_at_stores(self) -> None:
@@ -356,17 +375,28 @@ class _Layer:
 
 
 def warm_up(vocabulary_size: int) -> None:
-    """Load, or the first time compile, everything that a lookup and an edit need.
+    """Load, or the first time compile, everything that a lookup and an edit need."""
+    warm_up_lookups(vocabulary_size)
+    warm_up_changes(vocabulary_size)
+
+
+def warm_up_lookups(vocabulary_size: int) -> None:
+    """Load, or the first time compile, all that a lookup needs, for streams of a type.
 
     Compiled code is cached on the disk; without a cache this takes some seconds.
     """
+    snapshot = IndexSnapshot(dtype=stream_type(vocabulary_size))
+    context = np.zeros(1, np.int32)
+    snapshot.lookup(context, limit=2)
+    snapshot.lookup_into(context, np.zeros(6, np.int64), max_match=4, limit=0, depth=4)
+
+
+def warm_up_changes(vocabulary_size: int) -> None:
+    """The same of what an edit needs, and the indexer."""
     dtype = stream_type(vocabulary_size)
     files = {"a": np.arange(40, dtype=np.int32) % 3, "b": np.arange(9, dtype=np.int32) % 2}
     segment = Segment.from_files(files, dtype=dtype)
     dead = np.array([True, False])
     secret_content("text")
-    snapshot = IndexSnapshot([(segment, REPOSITORY, dead)])
-    snapshot.lookup(files["a"], limit=2)
-    snapshot.lookup_into(files["a"], np.zeros(6, np.int64), max_match=4, limit=0, depth=4)
     splice(segment.tokens, segment.order, 3, 5, np.array([1], dtype))
     merge_segments([(segment, dead), (segment, ~dead)])

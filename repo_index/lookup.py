@@ -29,7 +29,7 @@ from repo_index.gathering import (
     seed_of,
 )
 from repo_index.matching import Source, drop_dead_rings, match_ranges
-from repo_index.ordering import DEPTH, HEAD_STRIDE
+from repo_index.ordering import DEPTH, HEAD_STRIDE, Tokens
 
 if TYPE_CHECKING:
     from repo_index.segment import Segment
@@ -73,13 +73,13 @@ def _pointer(_context: Any, address: Any) -> Any:
 
 
 @linked(inline="always")
-def _narrow_tokens(part: Table) -> NDArray[np.uint16]:
-    return carray(_pointer(part[4]), (part[5],), np.uint16)
+def _tokens(part: Table, like: Tokens) -> Tokens:
+    return carray(_pointer(part[4]), (part[5],), like.dtype)
 
 
 @linked(inline="always")
-def _wide_tokens(part: Table) -> NDArray[np.uint32]:
-    return carray(_pointer(part[4]), (part[5],), np.uint32)
+def _heads(part: Table, like: Tokens) -> Tokens:
+    return carray(_pointer(part[8]), (part[9], DEPTH), like.dtype)
 
 
 @linked(inline="always")
@@ -100,13 +100,13 @@ def _dead(part: Table) -> NDArray[np.bool_]:
 @linked(forceinline=True)
 def _match(
     part: Table,
-    tokens: NDArray[Any],
-    heads: NDArray[Any],
+    like: Tokens,
     context: NDArray[np.int32],
     max_match: int,
     limit: int,
     ranges: NDArray[np.int64],
 ) -> int:
+    tokens, heads = _tokens(part, like), _heads(part, like)
     order, source, dead = _order(part), part[14:17], _dead(part)
     known = carray(_pointer(part[18]), (part[19],), np.int64)
     longest = match_ranges(
@@ -132,9 +132,16 @@ def _callable_from_c(function: Any) -> Any:
 
 
 @linked(forceinline=True)
-def _stream(part: Table, tokens: NDArray[Any]) -> Stream:
+def _stream(part: Table, like: Tokens) -> Stream:
     return Stream(
-        tokens, part[3], _order(part), part[14:17], _starts(part), _dead(part), part[0], part[1]
+        _tokens(part, like),
+        part[3],
+        _order(part),
+        part[14:17],
+        _starts(part),
+        _dead(part),
+        part[0],
+        part[1],
     )
 
 
@@ -147,10 +154,12 @@ def _write_rows(
     max_match: int,
     limit: int,
     found: RowBuffers,
+    like: Tokens,
 ) -> int:
     """Write the rows of every layer; returns how many.
 
-    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given.
+    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given. like: of the
+    type of all streams' tokens.
     """
     seed = seed_of(context)
     # Of a constant all that gathers rows would be compiled once more.
@@ -164,41 +173,29 @@ def _write_rows(
         ranges = np.zeros((count, DEPTH + 2, 2), np.int64)
         longest = np.empty(count, np.int64)
         for i in range(count):
-            part = table[first + i]
-            if part[2] == 2:
-                heads = carray(_pointer(part[8]), (part[9], DEPTH), np.uint16)
-                stream = _narrow_tokens(part)
-                longest[i] = _match(part, stream, heads, context, max_match, limit, ranges[i])
-            else:
-                heads_wide = carray(_pointer(part[8]), (part[9], DEPTH), np.uint32)
-                wide = _wide_tokens(part)
-                longest[i] = _match(part, wide, heads_wide, context, max_match, limit, ranges[i])
+            longest[i] = _match(table[first + i], like, context, max_match, limit, ranges[i])
         planned = np.zeros((DEPTH + 2, 2), np.int64)
         if plan_rows(ranges, longest, limit, max(1, limit // 32), planned):
             share = Share(planned, np.zeros(DEPTH + 2, np.int64), seed)
             left_out = hidden if layer == hidden_layer else _NOTHING_HIDDEN
             for i in range(count):
-                part, own = table[first + i], ranges[i]
-                if part[2] == 2:
-                    stream_16 = _stream(part, _narrow_tokens(part))
-                    row = gather_rows(stream_16, own, longest[i], share, left_out, row, found)
-                else:
-                    stream_32 = _stream(part, _wide_tokens(part))
-                    row = gather_rows(stream_32, own, longest[i], share, left_out, row, found)
+                stream = _stream(table[first + i], like)
+                row = gather_rows(stream, ranges[i], longest[i], share, left_out, row, found)
         first += count
     return row
 
 
-@_callable_from_c
-def look_up_into(
-    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
+@linked(forceinline=True)
+def _look_up(
+    view: int,
+    context: int,
+    length: int,
+    places: int,
+    max_match: int,
+    limit: int,
+    depth: int,
+    like: Tokens,
 ) -> int:
-    """Write the rows of every layer, those of a layer in no order; returns how many.
-
-    Callers hand over addresses. view: of ``view_of``; context: of int32 [length]; places: of int64
-    [6], addresses of tokens, lengths, counts and sources, how many rows there is room for, and how
-    many tokens a row has room for; see ``Snapshot.lookup_into``.
-    """
     facts = carray(_pointer(view), (6,), np.int64)
     table = carray(_pointer(facts[0]), (facts[1], ROW), np.int64)
     targets = carray(_pointer(places), (6,), np.int64)
@@ -218,13 +215,41 @@ def look_up_into(
         min(depth, width),
     )
     hidden, most = carray(_pointer(facts[2]), (2,), np.int64), min(limit, room // max(layers, 1))
-    return _write_rows(table, facts[3], hidden, last, max_match, most, found)
+    return _write_rows(table, facts[3], hidden, last, max_match, most, found, like)
+
+
+@_callable_from_c
+def look_up_narrow(
+    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
+) -> int:
+    """Write the rows of every layer, those of a layer in no order; returns how many.
+
+    Callers hand over addresses. view: of ``view_of``; context: of int32 [length]; places: of int64
+    [6], addresses of tokens, lengths, counts and sources, how many rows there is room for, and how
+    many tokens a row has room for; see ``Snapshot.lookup_into``. All streams are uint16.
+    """
+    like = carray(_pointer(view), (0,), np.uint16)
+    return _look_up(view, context, length, places, max_match, limit, depth, like)
+
+
+@_callable_from_c
+def look_up_wide(
+    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
+) -> int:
+    """``look_up_narrow`` in streams of uint32."""
+    like = carray(_pointer(view), (0,), np.uint32)
+    return _look_up(view, context, length, places, max_match, limit, depth, like)
+
+
+def look_up_of(dtype: type[np.unsignedinteger]) -> Any:
+    """What looks up in streams of a type: compiled for those alone that are used."""
+    return look_up_narrow if dtype == np.uint16 else look_up_wide
 
 
 def view_of(
     table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """What ``look_up_into`` reads. Whoever keeps it keeps the arrays.
+    """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays.
 
     files: int32 [rows], room for the file of every row; empty where nobody asks for it.
     """
@@ -241,12 +266,16 @@ def view_of(
     )
 
 
+def entry_address(dtype: type[np.unsignedinteger]) -> int:
+    """Where ``look_up_of`` a type lies, as a function of C: seven int64 and an int64 returned."""
+    return _address_of(look_up_of(dtype))
+
+
 @cache
-def entry_address() -> int:
-    """Where ``look_up_into`` lies, as a function of C: seven int64 and an int64 returned."""
+def _address_of(look_up: Any) -> int:
     signature = (types.int64,) * 7
-    look_up_into.compile(signature)
-    form = look_up_into.overloads[signature]
+    look_up.compile(signature)
+    form = look_up.overloads[signature]
     name = form.fndesc.llvm_cfunc_wrapper_name
     address: int = form.library.get_pointer_to_function(name)
     return address

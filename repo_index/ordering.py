@@ -139,7 +139,9 @@ def _sort_range(
             _insertion_sort(tokens, separator, order, low, high, start)
             continue
         if start >= DEPTH:
-            order[low:high].sort()
+            for i in range(low, high):
+                keys[i] = order[i]
+            _sort_pairs(keys, order, low, high)
             continue
         for i in range(low, high):
             keys[i] = _key(tokens, separator, order[i], start, width)

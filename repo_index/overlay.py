@@ -36,8 +36,9 @@ class Overlay:
         self._texts: dict[str, EditedText] = {}
         self._reasons: dict[str, str] = {}
         self._order_of_paths: list[str] = []
-        dtype = stream_type(tokenizer.vocabulary_size)
-        self._tokens = np.full(1, np.iinfo(dtype).max, dtype)
+        self.dtype = stream_type(tokenizer.vocabulary_size)
+        """Of its tokens, and of all in the datastore."""
+        self._tokens = np.full(1, np.iinfo(self.dtype).max, self.dtype)
         self._order = np.empty(0, np.uint32)
         self._starts: list[int] = []
         self._segment: Segment | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -109,6 +109,14 @@ class Segment:
         ids = (1 << 16 if self.tokens.itemsize == 2 else 1 << 18) if len(self.heads) else 0
         object.__setattr__(self, "known_parts", np.zeros(ids, np.int64))
 
+    def as_type(self, dtype: type[np.unsignedinteger]) -> Segment:
+        """The same with tokens of a wider type; itself where they are of that."""
+        if self.tokens.dtype == dtype:
+            return self
+        assert self.file is None, "a store has one type of tokens"
+        tokens, heads = (_widened(each, dtype) for each in (self.tokens, self.heads))
+        return replace(self, tokens=tokens, heads=heads)
+
     @property
     def separator(self) -> int:
         """Value between files."""
@@ -134,6 +142,12 @@ class Segment:
         """Token ids of one file."""
         start = int(self.starts[index])
         return self.tokens[start : start + int(self.lengths[index])]
+
+
+def _widened(tokens: Tokens, dtype: type[np.unsignedinteger]) -> Tokens:
+    found = tokens.astype(dtype)
+    found[tokens == separator_of(tokens)] = np.iinfo(dtype).max
+    return frozen(found)
 
 
 def join_files(

@@ -54,7 +54,7 @@ def splice(
     new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
     new_stop = start + len(inserted)
     reach = _end_of_reach(new, separator, new_stop)
-    kept = _moved(order, start, stop + reach - new_stop, len(new) - len(tokens))
+    kept = _moved(frozen(order), start, stop + reach - new_stop, len(new) - len(tokens))
     piece = np.arange(max(start, 1), reach, dtype=np.uint32)
     piece = piece[(new[piece] != separator) & (new[piece - 1] != separator)]
     out = np.empty(len(kept) + len(piece), np.uint32)

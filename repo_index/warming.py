@@ -1,21 +1,21 @@
 """Everything of the datastore that is slow the first time, done before the first lookup.
 
-``python -m repo_index.warming FOLDER``, with the folder of a model or its ``tokenizer.json``.
+``python -m repo_index.warming PART FOLDER``, with the folder of a model or its ``tokenizer.json``.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from repo_index import datastore, lookup
+from repo_index import datastore, lookup, ordering
+from repo_index.ordering import stream_type
 from repo_index.overlay import Overlay
 from repo_index.tokens import TextTokenizer
 
-SECONDS = 13.0
-"""About how long a core takes to compile it."""
+SECONDS = {"lookups": 9.0, "buffers": 6.0}
+"""About how long a core takes to compile a part."""
 
 _TEXT = '''\
 def total(values: list[float]) -> float:
@@ -27,27 +27,39 @@ def total(values: list[float]) -> float:
 '''
 
 
-def warm_up(tokenizer: TextTokenizer, vocabulary_size: int) -> None:
+def warm_up(tokenizer: TextTokenizer) -> None:
     """Compile, or load the compiled form of, lookups, and of open buffers that are typed into."""
-    datastore.warm_up(vocabulary_size)
+    for part in SECONDS:
+        _warm_up_part(part, tokenizer)
+
+
+def _warm_up_part(part: str, tokenizer: TextTokenizer) -> None:
+    if part == "lookups":
+        datastore.warm_up_lookups(tokenizer.vocabulary_size)
+        return
+    datastore.warm_up_changes(tokenizer.vocabulary_size)
     overlay = Overlay(tokenizer)
-    opened = datastore.Datastore(overlay=overlay)
     for text in (_TEXT, _TEXT + "\n", _TEXT.replace("value", "number"), _TEXT[:-9]):
         overlay.set_buffer("a.py", text)
         overlay.set_buffer("b.py", _TEXT)
-        context = tokenizer.encode([_TEXT[:60]])[0].astype(np.int32)
-        opened.snapshot(("a.py", 60)).lookup(context, limit=64, depth=32)
 
 
-def is_compiled() -> bool:
-    """Whether lookups were compiled before, in this form or another."""
-    return bool(lookup.look_up_into._cache._cache_file._load_index())
+def missing_parts(vocabulary_size: int) -> list[str]:
+    """Names of the parts, see ``SECONDS``, that were never compiled here: lookups for a vocabulary
+    of this size, buffers for any."""
+    look_up = lookup.look_up_of(stream_type(vocabulary_size))
+    parts = {"lookups": look_up, "buffers": ordering.sort_buckets}
+    return [name for name, function in parts.items() if not _is_kept(function)]
+
+
+def _is_kept(function: Any) -> bool:
+    return bool(function._cache._cache_file._load_index())
 
 
 def main() -> None:
-    """Compile what ``warm_up`` loads."""
-    tokenizer = TextTokenizer.from_file(Path(sys.argv[1]))
-    warm_up(tokenizer, tokenizer.vocabulary_size)
+    """Compile one part of what ``warm_up`` loads."""
+    part, folder = sys.argv[1:]
+    _warm_up_part(part, TextTokenizer.from_file(Path(folder)))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ MOST_PROCESSES = 4
 LOOK_S = 0.1
 LONGEST_S = 900.0
 """A process that takes longer is ended; what it was to compile is compiled where it is called."""
-BEGIN_S = 3.0
+BEGIN_S = 1.0
 """About how long a process takes to import what compiles."""
 
 
@@ -67,6 +67,26 @@ def compile_at_once(tasks: list[CompileTask], told: Callable[[str], None]) -> No
             process.wait()
 
 
+class CompilingBehind:
+    """Tasks that another process compiles meanwhile, for as long as nothing needs them."""
+
+    def __init__(self, tasks: list[CompileTask]) -> None:
+        self._process = _start(tasks, patient=True) if tasks else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether they are compiled, or have failed."""
+        return self._process is None or self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+
 def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
     """Tasks for each of at most so many processes: the longest first, to who has least to do."""
     shares: list[list[CompileTask]] = [[] for _ in range(min(most, len(tasks)))]
@@ -75,8 +95,9 @@ def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
     return shares
 
 
-def _start(share: list[CompileTask]) -> subprocess.Popen[bytes]:
-    commands = json.dumps([[task.module, *task.arguments] for task in share])
+def _start(share: list[CompileTask], *, patient: bool = False) -> subprocess.Popen[bytes]:
+    """patient: others that want the core go before it."""
+    commands = json.dumps([patient, [[task.module, *task.arguments] for task in share]])
     # Its input stays open as long as this process lives.
     return subprocess.Popen(
         [sys.executable, "-m", "lsp_server.engine.compiling", commands],
@@ -118,8 +139,11 @@ def main() -> None:
     # Little of what compiling makes is garbage, and this process does not live long.
     gc.disable()
     optimise_at_link_time()
+    patient, commands = json.loads(sys.argv[1])
+    if patient and hasattr(os, "nice"):
+        os.nice(10)
     failed = False
-    for command in json.loads(sys.argv[1]):
+    for command in commands:
         sys.argv = command
         try:
             runpy.run_module(command[0], run_name="__main__", alter_sys=True)

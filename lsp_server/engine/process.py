@@ -18,7 +18,7 @@ from lsp_server.completion.fitting import LineFitter
 from lsp_server.editing.loops import LoopWatch
 from lsp_server.engine import warming
 from lsp_server.engine.calibration_file import Learnt
-from lsp_server.engine.compiling import compile_at_once
+from lsp_server.engine.compiling import CompilingBehind, compile_at_once
 from lsp_server.engine.garbage import settle
 from lsp_server.engine.generating import (
     CUT,
@@ -115,11 +115,16 @@ class EngineService:
         draft_model: str | Path | None = None,
         disk_cache_megabytes: int | None = None,
         disk_cache_folder: Path | None = None,
+        defer_edits: bool = False,
     ) -> None:
         """``adaptive_tokens``: draft completions by the model's own, where it has such.
         ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
         ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was.
-        ``disk_cache_folder``: where, in place of the user's cache folder."""
+        ``disk_cache_folder``: where, in place of the user's cache folder.
+        ``defer_edits``: at the first start completions do not wait until what drafts edits is
+        compiled, and edits are not drafted until then."""
+        self._defers_edits = defer_edits
+        self._behind = CompilingBehind([])
         self._disk_cache_megabytes = disk_cache_megabytes
         self._disk_cache_folder = disk_cache_folder
         self._begun: set[tuple[str, str]] = set()
@@ -163,14 +168,17 @@ class EngineService:
         if self._engine is None:
             from accel.engine import Engine
 
-            ahead = warming.parts_to_compile(self._model, **self._options)
-            compile_at_once(ahead + self.indexes.parts_to_compile(), told)
+            parts = warming.parts_to_compile(self._model, **self._options)
+            parts += self.indexes.parts_to_compile()
+            later = [part for part in parts if part.name == "edits" and self._defers_edits]
+            compile_at_once([part for part in parts if part not in later], told)
             self._engine = Engine.load(self._model, **self._options)
             if self._draft_model is not None:
                 self._draft_engine = Engine.load(self._draft_model, **self._options)
                 self._reuse()
             self._fitter = LineFitter(self._engine)
             self._prompt_length = prompt_length(self._engine)
+            self._behind = CompilingBehind(later)
             self._warm_up()
             settle()
 
@@ -179,7 +187,7 @@ class EngineService:
         from accel.drafting.history import History
 
         warming.warm_up_drafting()
-        self.indexes.warm_up(self.engine.tokenizer.vocabulary_size)
+        self.indexes.warm_up()
         warming.warm_up_requests(self.complete, self.edit)
         self._sessions.clear()
         self._drafters.clear()
@@ -330,7 +338,8 @@ class EngineService:
             request.max_tokens = answer_tokens(self.engine, job, prompt)
             request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
             request.entropy_top_k = job.entropy_top_k
-            steps = self._generate(edit_key(job), request, job.plain, self._reuse)
+            plain = job.plain or not self._drafts_edits()
+            steps = self._generate(edit_key(job), request, plain, self._reuse)
             result = yield from watch.over(steps)
             results.append(answer(result, prompt.fence, text))
             if result.stopped_by in CUT:
@@ -347,7 +356,14 @@ class EngineService:
         request.stop_rule = generation_end(job)
         request.logprobs = job.logprobs
         drafter = self._reuse if job.prediction else self._mixture
-        return (yield from self._generate(generate_key(job), request, job.plain, drafter))
+        plain = job.plain or (bool(job.prediction) and not self._drafts_edits())
+        return (yield from self._generate(generate_key(job), request, plain, drafter))
+
+    def _drafts_edits(self) -> bool:
+        """Whether what drafts edits is compiled."""
+        if self._behind.is_over:
+            warming.warm_up_edits()
+        return self._behind.is_over
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
@@ -567,6 +583,7 @@ class EngineService:
         """Let go of the model and the indexes."""
         if self._learnt is not None:
             self._learnt.save()
+        self._behind.close()
         self._sessions.clear()
         self._drafters.clear()
         self.indexes.clear()
@@ -601,6 +618,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         adaptive_tokens=args.adaptive_tokens,
         draft_model=args.draft_model,
         disk_cache_megabytes=args.disk_cache,
+        defer_edits=True,
     )
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()

@@ -45,6 +45,13 @@ def warm_up_drafting() -> None:
     calibration.warm_up()
 
 
+def warm_up_edits() -> None:
+    """Load the compiled form of what drafts edits."""
+    from accel.drafting.copy import drafter
+
+    drafter.warm_up()
+
+
 def warm_up_requests(
     complete: Callable[[CompletionJob], object], edit: Callable[[EditJob], object]
 ) -> None:

@@ -43,16 +43,17 @@ class WorkspaceIndexes:
         """What lookups call, where it was never compiled on this machine."""
         from repo_index import warming
 
-        if warming.is_compiled():
-            return []
-        arguments = (str(tokenizer_folder(self._model)),)
-        return [CompileTask("lookups", "repo_index.warming", arguments, warming.SECONDS)]
+        folder = str(tokenizer_folder(self._model))
+        return [
+            CompileTask(name, "repo_index.warming", (name, folder), warming.SECONDS[name])
+            for name in warming.missing_parts(self.tokenizer.vocabulary_size)
+        ]
 
-    def warm_up(self, vocabulary_size: int) -> None:
+    def warm_up(self) -> None:
         """Compile, or load the compiled form of, what lookups call."""
         from repo_index import warming
 
-        warming.warm_up(self.tokenizer, vocabulary_size)
+        warming.warm_up(self.tokenizer)
 
     @property
     def folders(self) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.engine import compiling
-from lsp_server.engine.compiling import CompileTask, compile_at_once
+from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 
 WAIT_S = 60.0
 
@@ -91,10 +91,32 @@ def test_one_core_compiles_where_code_is_called(
     assert done(place) == set()
 
 
+def test_what_nothing_needs_yet_is_compiled_meanwhile(place: Path) -> None:
+    behind = CompilingBehind([task(place, "meets", 2)])
+    assert not behind.is_over
+    (place / "met.began").touch()
+    ends = time.monotonic() + WAIT_S
+    while not behind.is_over:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    assert done(place) == {"meets"}
+    behind.close()
+
+
+def test_it_ends_where_it_is_closed(place: Path) -> None:
+    behind = CompilingBehind([task(place, "stays", 2)])
+    behind.close()
+    assert behind.is_over
+
+
+def test_nothing_to_compile_is_over_at_once() -> None:
+    assert CompilingBehind([]).is_over
+
+
 def test_it_ends_with_the_process_that_wants_it(place: Path) -> None:
     command = ["stand_in", str(place), "stays"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.engine.compiling", json.dumps([command])],
+        [sys.executable, "-m", "lsp_server.engine.compiling", json.dumps([False, [command]])],
         stdin=subprocess.PIPE,
     )
     try:

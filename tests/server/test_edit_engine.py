@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +33,15 @@ def test_drafts_change_nothing_but_the_number_of_forwards(service):
     assert drafted.tokens == plain.tokens
     assert drafted.forwards < plain.forwards
     assert drafted.sources["original"] > 0
+
+
+def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch):
+    plain = service.edit(replace(JOB, plain=True))
+    monkeypatch.setattr(service, "_behind", SimpleNamespace(is_over=False))
+    meanwhile = service.edit(JOB)
+    assert (meanwhile.text, meanwhile.forwards) == (plain.text, plain.forwards)
+    monkeypatch.setattr(service, "_behind", SimpleNamespace(is_over=True))
+    assert service.edit(JOB).forwards < plain.forwards
 
 
 def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
