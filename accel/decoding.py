@@ -9,6 +9,7 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
+from accel.errors import Interrupted
 from accel.output import OutputBuffer
 from accel.planning.drafting import Drafting
 from accel.planning.planner import Planner
@@ -26,7 +27,8 @@ MERGED_ROWS = 32
 class Generation:
     """A running generation. Iterate over it for chunks; the rest is complete after the end.
 
-    Cancel is checked before every forward. Leaving the iteration early is a cancel.
+    Cancel is checked before every forward, and where one is interrupted. Leaving the iteration
+    early is a cancel.
     """
 
     def __init__(
@@ -88,8 +90,10 @@ class Generation:
         while not (self._output.is_finished or self.request.cancelled()):
             self._session.check(self)
             tree = self._draft(pending)
-            path, tokens = self._verify(pending, tree)
-            chunk = self._commit(pending, tree, path, tokens)
+            found = self._verify(pending, tree)
+            if found is None:
+                return
+            chunk = self._commit(pending, tree, *found)
             pending = chunk.tokens[-1:]
             if len(chunk.tokens):
                 yield chunk
@@ -121,9 +125,17 @@ class Generation:
         left = self._runner.max_positions - self._session.length - pending
         return min(self.request.max_nodes, left)
 
-    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray]:
-        """The path that the model agrees with, and the tokens that it yields."""
-        found = self._verifying.walk(pending, tree, self._session)
+    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray] | None:
+        """The path that the model agrees with, and the tokens that it yields; None when cancelled
+        in the middle of the forward."""
+        while True:
+            try:
+                found = self._verifying.walk(pending, tree, self._session)
+                break
+            except Interrupted:
+                if self.request.cancelled():
+                    return None
+                self._session.check(self)
         self._drafting.note_forward(
             self.statistics.verify_s[-1], len(pending) + len(tree), self._session.length
         )

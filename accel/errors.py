@@ -40,6 +40,10 @@ class OutOfMemory(AccelError):
     """The device has no room for the model, or for the KV cache of a request."""
 
 
+class Interrupted(AccelError):
+    """A forward was ended by ``Model.interrupt``. Nothing of it is kept; it may begin again."""
+
+
 class SessionBusy(AccelError):
     """Another generation has taken the session over; this one cannot go on."""
 

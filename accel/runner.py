@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
-from accel.errors import OutOfMemory
+from accel.errors import Interrupted, OutOfMemory
 from accel.models.base import BatchKind, Logits, Model
 from accel.session import Session
 
@@ -93,19 +93,30 @@ class ModelRunner:
             whole = len(tokens) if not session.length else 1
             step = self.prefill_rows if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
-            self.forward(self._prefill_batch(chunk), session)
+            try:
+                self.forward(self._prefill_batch(chunk), session, again=False)
+            except Interrupted:
+                continue
             session.keep(chunk, list(range(len(chunk))))
         return True
 
-    def forward(self, batch: ForwardBatch, session: Session) -> Logits:
-        """What the model says of ``batch`` after the session's text. Raises OutOfMemory."""
-        try:
-            return self.model.forward(batch, [session.cache])
-        except MemoryError as error:
-            raise self._out_of_memory(len(batch), session) from error
+    def forward(self, batch: ForwardBatch, session: Session, *, again: bool = True) -> Logits:
+        """What the model says of ``batch`` after the session's text.
+
+        ``again``: an interrupted forward begins again. Raises Interrupted without, and OutOfMemory.
+        """
+        while True:
+            try:
+                return self.model.forward(batch, [session.cache])
+            except MemoryError as error:
+                raise self._out_of_memory(len(batch), session) from error
+            except Interrupted:
+                if not again:
+                    raise
 
     def interrupt(self) -> None:
-        """End the forward that is computed now as soon as that can be. For other threads."""
+        """Have the forward that is computed now end: whoever wants it asks whether it still does.
+        For other threads."""
         self.model.interrupt()
 
     def _out_of_memory(self, rows: int, session: Session) -> OutOfMemory:

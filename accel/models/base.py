@@ -133,9 +133,10 @@ class Model(ABC):
         """Compute rows behind what the caches hold, one for each request of the batch.
 
         Rows attend everything committed and each other as the batch says. Raises MemoryError, or
-        what ``is_out_of_memory`` of the backend's library knows, where there is no room.
+        what ``is_out_of_memory`` of the backend's library knows, where there is no room, and
+        Interrupted where ``interrupt`` ended it: then the caches hold what they held.
         """
 
     def interrupt(self) -> None:  # noqa: B027
-        """End the forward that is computed now as soon as that can be. For other threads; a model
-        that cannot goes on."""
+        """End the forward that is computed now, or else the next one, as soon as that can be. For
+        other threads; a model that cannot goes on."""

@@ -53,7 +53,7 @@ class Verifying:
         self, pending: TokenArray, tree: DraftTree, session: Session
     ) -> tuple[list[int], TokenArray]:
         """Nodes of ``tree`` that the model agrees with behind ``pending``, and the tokens that this
-        yields, one more, int32."""
+        yields, one more, int32. Raises Interrupted and OutOfMemory."""
         started, context = time.perf_counter(), session.length
         is_likeliest = self._takes_likeliest and not self._output.rest
         batch = tree_batch(
@@ -62,7 +62,7 @@ class Verifying:
             self._planner.padding(len(pending) + len(tree), context),
             wants_numbers=self._is_lossy or not is_likeliest or self._request.logprobs is not None,
         )
-        logits = self._runner.forward(batch, session)
+        logits = self._runner.forward(batch, session, again=False)
         if is_likeliest:
             token_of = logits.argmax()
             path, tokens = walk(

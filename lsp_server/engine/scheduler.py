@@ -145,17 +145,24 @@ class EngineLoop:
                 frame["client"],
                 time.perf_counter(),
             )
+            self._interrupt_less_urgent(frame["urgency"])
         else:
             self._controls.append(frame)
-        self._service.interrupt()
+
+    def _interrupt_less_urgent(self, urgency: int) -> None:
+        """What a more urgent job came for does not wait for the end of a forward."""
+        if any(job.running and job.urgency > urgency for job in self._jobs.values()):
+            self._service.interrupt()
 
     def _cancel(self, job_id: int) -> None:
-        """Stop a job within one forward; one that has not begun ends here."""
+        """Stop a job within its forward; one that has not begun ends here."""
         job = self._jobs.get(job_id)
         if job is None:
             return
         job.cancelled = time.perf_counter()
         job.cancel.set()
+        if job.running:
+            self._service.interrupt()
         if job.steps is None and not job.running:
             del self._jobs[job_id]
             self._answer(job_id)

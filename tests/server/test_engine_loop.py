@@ -15,6 +15,7 @@ from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
 from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFETCH, EngineLoop
 
 FORWARD_S = 0.002
+WAIT_S = 60.0
 
 
 class SlowService:
@@ -27,6 +28,8 @@ class SlowService:
         self.controls: list[str] = []
         self.fail_load = False
         self.interrupted = 0
+        self.holds, self.released = threading.Event(), threading.Event()
+        self.released.set()
 
     def load(self, told: Callable[[str], None]) -> None:
         if self.fail_load:
@@ -48,6 +51,9 @@ class SlowService:
             if cancelled():
                 return result(name * number, "cancelled")
             time.sleep(FORWARD_S)
+            if name == "held":
+                self.holds.set()
+                assert self.released.wait(WAIT_S)
             self.order.append(name)
             yield [Span(name, "model")]
         return result(name * self.forwards, "length")
@@ -125,6 +131,13 @@ class Harness:
         assert not self.thread.is_alive()
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     made = Harness(SlowService())
@@ -189,7 +202,25 @@ def test_cancel_stops_within_a_forward(harness: Harness) -> None:
         times.append(time.perf_counter() - started)
         assert end["result"]["stopped_by"] == "cancelled"
     assert sorted(times)[10] < FORWARD_S + 0.005
-    assert harness.service.interrupted == 40, "whatever comes may end what is decoded"
+
+
+def test_a_forward_is_interrupted_for_a_cancel_and_for_what_is_more_urgent(
+    harness: Harness,
+) -> None:
+    """And for nothing else: it would begin again."""
+    service = harness.service
+    service.released.clear()
+    harness.ask(1, "held", EDIT)
+    assert service.holds.wait(WAIT_S)
+    harness.incoming.put({"op": "set_buffer"})
+    harness.ask(2, "f", EDIT)
+    harness.ask(3, "c", COMPLETION)
+    wait_until(lambda: service.interrupted == 1)
+    harness.incoming.put({"op": "cancel", "id": 2})
+    harness.incoming.put({"op": "cancel", "id": 1})
+    wait_until(lambda: service.interrupted == 2)
+    service.released.set()
+    assert harness.end_of(1)["result"]["stopped_by"] == "cancelled"
 
 
 def test_a_cancel_says_how_long_it_waited_for_the_forward(

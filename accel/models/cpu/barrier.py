@@ -29,10 +29,10 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
 
 Meeting = NDArray[np.int64]
-"""What all threads share: the word, the counter, how many sleep, how long they did, and how long
-they do at most."""
+"""What all threads share: the word, the counter, how many sleep, how long they did, how long they
+do at most, whether somebody asked for the end of a forward, and whether one has ended for that."""
 
-_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST = 0, 16, 32, 48, 64
+_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST, _ASKED, _ENDED = 0, 16, 32, 48, 64, 80, 96
 """Numbers that are written at different times stand in lines of their own."""
 
 _MEMBER, _COMES, _STEP = 8, 16, 24
@@ -129,7 +129,7 @@ def _wake(meeting: Meeting) -> None:
 
 def new_meeting() -> Meeting:
     """What the threads of a forward share."""
-    meeting = np.zeros(_LONGEST + 16, np.int64)
+    meeting = np.zeros(_ENDED + 16, np.int64)
     # Whole seconds, and nanoseconds.
     meeting[_LONGEST + 1] = int(NAP_S * 1e9)
     return meeting
@@ -200,6 +200,29 @@ def await_after(meeting: Meeting, step: int) -> int:
             _sleep(meeting, word)
 
 
+def ask_to_end(meeting: Meeting) -> None:
+    """Have the forward that is computed now, or the next one, end after a step. For threads that
+    take no part in it."""
+    meeting[_ASKED] = 1
+
+
+@compiled_with(lanes, borrows=True)
+def is_to_end(meeting: Meeting) -> bool:
+    """Whether somebody asked for the end, which is noted; by the last to arrive."""
+    if _look(meeting, _ASKED) == 0:
+        return False
+    meeting[_ENDED] = 1
+    return True
+
+
+def has_ended_early(meeting: Meeting) -> bool:
+    """Whether the last forward ended because somebody asked for it; told once."""
+    if not meeting[_ENDED]:
+        return False
+    meeting[_ASKED] = meeting[_ENDED] = 0
+    return True
+
+
 @compiled_with(lanes, borrows=True)
 def linger(side: int) -> None:
     """Let side 0 leave first: all want the interpreter's lock next, and whoever comes second
@@ -211,9 +234,12 @@ def linger(side: int) -> None:
 __all__ = [
     "NAP_S",
     "Meeting",
+    "ask_to_end",
     "await_after",
     "begin",
+    "has_ended_early",
     "is_last_to_arrive",
+    "is_to_end",
     "join",
     "linger",
     "new_meeting",

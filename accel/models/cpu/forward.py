@@ -28,6 +28,7 @@ from accel.models.cpu.barrier import (
     Meeting,
     await_after,
     is_last_to_arrive,
+    is_to_end,
     join,
     linger,
     open_step,
@@ -115,6 +116,7 @@ def forward_at(
             item = take(meeting)
         if is_last_to_arrive(meeting):
             ends = wanted.walks and after > 0 and is_over(own.walk)
+            ends = ends or (number + 1 < last and is_to_end(meeting))
             open_step(meeting, last if ends else number + 1)
         number = await_after(meeting, number)
     linger(side)

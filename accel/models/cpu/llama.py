@@ -102,6 +102,9 @@ class CompiledLlama(Model):
         found[walk.path[: walk.length - 1] + 1] = walk.chosen[1 : walk.length]
         return _WalkedLogits(found, lambda: self._logits_of(first, wanted))
 
+    def interrupt(self) -> None:
+        self._pool.interrupt()
+
     def _room_for(self, rows: int) -> NDArray[np.float32]:
         """Room for so many rows of logits."""
         if rows <= len(self._logits):

@@ -15,7 +15,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from accel.models.cpu.barrier import begin, new_meeting, slept_s
+from accel.errors import Interrupted
+from accel.models.cpu.barrier import ask_to_end, begin, has_ended_early, new_meeting, slept_s
 
 Result = TypeVar("Result")
 
@@ -55,7 +56,8 @@ class ThreadPool:
     ) -> Result:
         """Call ``function(*arguments, own[side], meeting, side, first)`` by as many threads as have
         something of their ``own``: each joins the ``steps`` from ``first`` on. Returns what it
-        returned to the calling thread, side 0, without waiting for others to return.
+        returned to the calling thread, side 0, without waiting for others to return. Raises
+        Interrupted.
         """
         meeting, first = self.meeting, self._step
         begin(meeting, first)
@@ -67,7 +69,13 @@ class ThreadPool:
         result = function(*arguments, own[0], meeting, 0, first)
         if len(own) > 1:
             self._note(slept_s(meeting) - slept, time.perf_counter() - started)
+        if has_ended_early(meeting):
+            raise Interrupted("the forward was interrupted; start it again")
         return result
+
+    def interrupt(self) -> None:
+        """End the call that runs now, or else the next one, after a step. For other threads."""
+        ask_to_end(self.meeting)
 
     def _calls_of(self, side: int) -> _Calls:
         """Where a thread takes its calls from, which begins where it has not."""

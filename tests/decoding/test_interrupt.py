@@ -1,0 +1,117 @@
+"""A forward that is interrupted ends after a step, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from accel.batch import chain_batch
+from accel.engine import Engine
+from accel.errors import Interrupted
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.safetensors_decoder import read_decoder
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.request import GenerationRequest
+
+TEXT = np.random.default_rng(0).integers(20, 8000, 3000).astype(np.int32)
+TRIES = 50
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine.load(dtype="bf16", device="cpu")
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def model(request: pytest.FixtureRequest) -> CompiledLlama:
+    decoder = read_decoder(DEFAULT_MODEL, "bf16")
+    assert decoder is not None
+    made = CompiledLlama(decoder)
+    made.shared_from, made.threads = 1, request.param
+    return made
+
+
+def test_the_cache_holds_what_it_held(model: CompiledLlama) -> None:
+    first, second = chain_batch(TEXT[:40], 40), chain_batch(TEXT[40:50], 0, wants_numbers=True)
+    expected, cache = model.new_cache(64), model.new_cache(64)
+    for each in (expected, cache):
+        model.forward(first, [each])
+        each.commit(list(range(40)))
+    model.interrupt()
+    with pytest.raises(Interrupted):
+        model.forward(chain_batch(TEXT[90:100], 0), [cache])
+    assert cache.length == 40
+    logits = [np.array(model.forward(second, [each]).row(9)) for each in (expected, cache)]
+    assert np.array_equal(*logits)
+
+
+def test_it_ends_while_it_is_computed(model: CompiledLlama) -> None:
+    """Another thread asks for that in the middle of a long forward; one that was over before is
+    begun again."""
+    meeting = model._pool.meeting
+    long = chain_batch(TEXT, len(TEXT))
+    for _ in range(TRIES):
+        cache, before = model.new_cache(len(TEXT)), meeting[0]
+        thread = threading.Thread(target=_interrupt_after, args=(model, before))
+        thread.start()
+        try:
+            model.forward(long, [cache])
+        except Interrupted:
+            thread.join()
+            return
+        thread.join()
+        with pytest.raises(Interrupted):
+            model.forward(chain_batch(TEXT[:1], 0), [model.new_cache(32)])
+    pytest.fail("no forward was interrupted")
+
+
+def _interrupt_after(model: CompiledLlama, before: int) -> None:
+    """Interrupt a forward when its steps have begun."""
+    ends = time.monotonic() + WAIT_S
+    while model._pool.meeting[0] == before and time.monotonic() < ends:
+        time.sleep(0)
+    model.interrupt()
+
+
+def test_a_text_is_the_same_however_often_its_forwards_are_interrupted(engine: Engine) -> None:
+    prompt = TEXT[:700]
+    expected = engine.generate(GenerationRequest(prompt, max_tokens=24)).finish()
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        # Every forward but those that begin again.
+        if asked % 2:
+            engine.interrupt()
+        return False
+
+    request = GenerationRequest(prompt, max_tokens=24, cancelled=cancelled)
+    found = engine.generate(request).finish()
+    assert found.tokens.tolist() == expected.tokens.tolist()
+    assert found.stopped_by == expected.stopped_by
+    assert asked > 4
+
+
+def test_a_cancelled_generation_ends_within_its_forward(engine: Engine) -> None:
+    is_cancelled = False
+    questions: list[bool] = []
+
+    def cancelled() -> bool:
+        nonlocal is_cancelled
+        questions.append(is_cancelled)
+        if len(questions) == 6:
+            # As another thread would while the forward runs.
+            engine.interrupt()
+            is_cancelled = True
+            return False
+        return is_cancelled
+
+    request = GenerationRequest(TEXT[:200], max_tokens=64, cancelled=cancelled)
+    found = engine.generate(request).finish()
+    assert found.stopped_by == "cancelled"
+    assert questions[6:] == [True]
