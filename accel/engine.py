@@ -13,6 +13,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.free_memory import free_bytes
 from accel.models.base import Model
 from accel.models.registry import BackendName, DType, open_backend
+from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.planning.profile_store import ProfileStore
 from accel.request import GenerationRequest
@@ -42,13 +43,16 @@ class Engine(ModelRunner):
         *,
         name: str,
         threads: int,
+        edit_planner: Planner | None = None,
         kv_budget: int = 1 << 31,
     ) -> None:
+        """``edit_planner``: of requests that change a text, where they have another."""
         super().__init__(model, kv_budget=kv_budget)
         fitting = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
         self.prefill_rows = next(fitting, PREFILL_ROWS[-1])
         self.tokenizer = tokenizer
         self.planner = planner
+        self._edit_planner = edit_planner or planner
         self.name = name
         self.threads = threads
         self.form = ""
@@ -78,12 +82,12 @@ class Engine(ModelRunner):
         opened = open_backend(
             model, dtype=dtype, threads=threads, device=device, backend=backend, download=download
         )
-        widths = opened.model.capability.widths
-        limit = {"limit": widths[0]} if widths and len(widths) == 1 else {}
+        planner, edit_planner = _planners(opened.model, opened.costs)
         engine = cls(
             opened.model,
             opened.tokenizer,
-            Planner(opened.costs, widths=widths, **limit),
+            planner,
+            edit_planner=edit_planner,
             name="embedded" if model is None else str(model),
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
@@ -105,7 +109,10 @@ class Engine(ModelRunner):
 
     def generate(self, request: GenerationRequest, session: Session | None = None) -> Generation:
         """Start a generation; it runs as it is iterated over. Raises InvalidRequest."""
-        return Generation(self, self.tokenizer, self.planner, request, session or self.session())
+        told = request.draft_request
+        is_edit = told is not None and told.original is not None
+        planner = self._edit_planner if is_edit else self.planner
+        return Generation(self, self.tokenizer, planner, request, session or self.session())
 
     def fim_prompt(
         self,
@@ -151,6 +158,14 @@ class Engine(ModelRunner):
         cache.commit([0, 2])
         expected_hits(siblings, [1])
         self.planner.prices(1, 0, 1.0, 0.0)
+
+
+def _planners(model: Model, costs: ForwardCosts) -> tuple[Planner, Planner | None]:
+    """Of completions, and of edits where that is another."""
+    if model.fixed_widths is None:
+        return Planner(costs, widths=model.capability.widths), None
+    completions, edits = (Planner(costs, width, widths=(width,)) for width in model.fixed_widths)
+    return completions, edits
 
 
 def _with_room(kv_budget: int) -> int:

@@ -35,8 +35,7 @@ class Capability:
 
     ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
     computes fast, in ascending order, to one of which others are padded, None where every number is
-    as good; a single one is that of every forward, with drafts or without; ``requests``: whose rows
-    one forward takes at most, each with a cache of its own.
+    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own.
     """
 
     kind: BatchKind
@@ -117,6 +116,9 @@ class Model(ABC):
     """Tokens that end its texts."""
     fingerprint: str = ""
     """Names model, machine and library versions, for what is kept about it."""
+    fixed_widths: tuple[int, int] | None = None
+    """Rows of every forward of a completion and of an edit, with drafts or without, where the
+    numbers depend on how many a forward has; None for any number."""
     notice: str = ""
     """What its user should know of how it is computed; empty where there is nothing to say."""
     measured: str = ""

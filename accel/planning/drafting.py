@@ -39,9 +39,6 @@ class Drafting:
     ) -> None:
         self._drafter = drafter if capability.kind > BatchKind.PLAIN else None
         self._planner, self._capability, self._tokenizer = planner, capability, tokenizer
-        widths = capability.widths or ()
-        self._width = widths[0] if len(widths) == 1 else 0
-        """Rows of every forward, 0 for any number."""
         self._statistics = statistics
         self._plans = plans
         grows = plans and capability.kind == BatchKind.TREE and capability.leaves is None
@@ -59,8 +56,8 @@ class Drafting:
         """The draft that pays behind ``pending`` rows and ``context`` tokens, of ``room`` nodes at
         most, empty where none does. ``required``: bytes that the text goes on with."""
         plain_s = self._planner.seconds(pending, context)
-        if self._width:
-            room = min(room, self._width - pending)
+        if self._planner.width:
+            room = min(room, self._planner.width - pending)
         if self._drafter is None or room < 1:
             return DraftTree.empty()
         if self._plans and not self._tracker.wants_draft(plain_s):

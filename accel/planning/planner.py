@@ -34,6 +34,11 @@ class Planner:
             tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
         ] = {}
 
+    @property
+    def width(self) -> int:
+        """Rows of every forward, with drafts or without; 0 for any number."""
+        return self._widths[0] if self._widths and len(self._widths) == 1 else 0
+
     def seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows``, padded to what is fastest."""
         return float(self._table(context)[0][min(rows, self._limit)])
@@ -41,6 +46,9 @@ class Planner:
     def prefill_seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that is asked
         about, in proportion."""
+        if 0 < self.width < rows:
+            known = min(rows, max(self._costs.rows))
+            return float(self._costs.by_rows(context, known)[known]) * rows / known
         known = min(rows, self._limit)
         return self.seconds(known, context) * rows / known
 

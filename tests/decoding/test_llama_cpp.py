@@ -21,7 +21,7 @@ from accel.models.llama_cpp.context import LEAVES
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import fixed_width
+from accel.planning.fixed_width import fixed_widths
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
@@ -38,7 +38,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(file: Path) -> LlamaCppModel:
     model = LlamaCppModel(file, threads=1)
-    model.computes_rows_of(WIDTH)
+    model.computes_rows_of(WIDTH, WIDTH)
     return model
 
 
@@ -170,8 +170,7 @@ def test_an_engine_opens_a_file_by_llama_cpp(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = Engine.load(file, backend="llama-cpp", threads=1)
     assert engine.form == "llama.cpp"
-    assert engine.model.capability.widths is not None
-    assert len(engine.model.capability.widths) == 1
+    assert engine.model.fixed_widths is not None
     assert len(written(engine, np.arange(30, dtype=np.int32), None)) > 0
     # Without being asked, it computes what we do not.
     assert Engine.load(file, dtype="fp32").form != "llama.cpp"
@@ -194,13 +193,15 @@ def test_leaves_are_those_below_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "width"),
+    ("seconds", "widths"),
     [
-        ([10.0, 10.5, 11.0, 11.5, 12.0, 13.0], 32),
-        ([10.0, 20.0, 40.0, 60.0, 80.0, 160.0], 4),
-        ([10.0, 40.0, 80.0, 120.0, 160.0, 320.0], 1),
+        ([10.0, 10.5, 11.0, 11.5, 12.0, 13.0], (12, 32)),
+        ([10.0, 20.0, 40.0, 60.0, 80.0, 160.0], (1, 4)),
+        ([10.0, 40.0, 80.0, 120.0, 160.0, 320.0], (1, 1)),
     ],
 )
-def test_the_width_is_what_brings_most_tokens_a_second(seconds: list[float], width: int) -> None:
+def test_the_width_is_what_brings_most_tokens_a_second(
+    seconds: list[float], widths: tuple[int, int]
+) -> None:
     costs = ForwardCosts([256], [1, 4, 8, 12, 16, 32], np.array([seconds]) * 1e-3)
-    assert fixed_width(costs) == width
+    assert fixed_widths(costs) == widths

@@ -50,7 +50,7 @@ def waits_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(file: Path, threads: int, width: int) -> LlamaCppModel:
     model = LlamaCppModel(file, threads)
-    model.computes_rows_of(width)
+    model.computes_rows_of(width, width)
     return model
 
 

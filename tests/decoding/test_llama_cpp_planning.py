@@ -14,6 +14,7 @@ import pytest
 from quantised_by_llama_cpp import recurrent, saved
 from tiny_models import Oracle
 
+from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import opening, row_costs
@@ -59,7 +60,10 @@ def test_drafts_that_lose_against_plain_decoding_are_off_and_it_is_said(
     measured = costing(monkeypatch, 10, 40, 80, 120, 160, 320)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert engine.model.capability.widths == (1,)
-    assert "without drafts: forwards of several rows take too long" in engine.model.notice
+    assert (
+        "completions and edits without drafts: forwards of several rows take too long"
+        in engine.model.notice
+    )
     assert "1: 10.0 ms, 4: 40.0 ms" in engine.model.notice
     plain = written(engine, None).tokens
     drafted = written(engine, Oracle(plain))
@@ -85,10 +89,30 @@ def test_drafts_that_pay_are_made_and_nothing_is_said(
 
 
 @installed
+def test_completions_and_edits_have_widths_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costing(monkeypatch, 10, 28, 40, 60, 80, 160)
+    engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
+    assert engine.model.fixed_widths == (1, 8)
+    assert "completions without drafts" in engine.model.notice
+    prompt = np.arange(30, dtype=np.int32)
+    for told in (DraftRequest(prompt), DraftRequest(prompt, original=prompt)):
+        texts = []
+        for draft in (False, True):
+            drafter = Oracle(np.array(texts[0], np.int32), depth=5) if draft else None
+            request = GenerationRequest(prompt, 30, drafter, told, ignore_end=True, plan=False)
+            generation = engine.generate(request).finish()
+            texts.append(generation.tokens.tolist())
+        assert texts[0] == texts[1]
+        assert bool(sum(generation.statistics.accepted)) == (told.original is not None)
+
+
+@installed
 def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
     model = LlamaCppModel(saved(tmp_path / "m.gguf"), threads=1)
     costs = row_costs.row_costs(model)
-    assert {1, 8} <= set(costs.rows) <= set(row_costs.WIDTHS)
+    assert {1, 8} <= set(costs.rows) <= {*row_costs.WIDTHS, row_costs.PIECE}
     assert (costs.seconds > 0).all()
 
 

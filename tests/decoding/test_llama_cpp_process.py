@@ -50,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
     monkeypatch.setattr(process, "COMMAND", TESTED)
     model = LlamaCppModel(file, threads=1)
-    model.computes_rows_of(WIDTH)
+    model.computes_rows_of(WIDTH, WIDTH)
     return model
 
 

@@ -48,10 +48,11 @@ class LlamaCppModel(Model):
         """End its process."""
         self._worker.end()
 
-    def computes_rows_of(self, width: int) -> None:
+    def computes_rows_of(self, completions: int, edits: int) -> None:
         """Decode by forwards of so many rows from now on: kernels for other numbers round
         otherwise, and the text of a request must not depend on its drafts."""
-        self.capability = replace(self.capability, widths=(width,))
+        self.fixed_widths = completions, edits
+        self.capability = replace(self.capability, widths=tuple(sorted({completions, edits})))
 
     def new_cache(self, capacity: int) -> Cache:
         return LlamaCppCache(self._worker, next(self._numbers), capacity)

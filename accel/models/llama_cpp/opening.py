@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
 from accel.models.autotune import RunSettings, can_be_kept
@@ -17,7 +15,7 @@ from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.row_costs import row_costs
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import fixed_width, typical_rate
+from accel.planning.fixed_width import fixed_widths, typical_rate
 from accel.planning.profile_store import ProfileStore
 
 FORM = "llama.cpp"
@@ -28,7 +26,7 @@ Opened = tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]
 
 
 def open_by_llama_cpp(path: Path, *, threads: int | None, device: str) -> Opened:
-    """The model, what it runs with, what forwards of its width cost, and what is kept about it.
+    """The model, what it runs with, what forwards cost, and what is kept about it.
 
     Raises UnsupportedModel or OutOfMemory.
     """
@@ -42,16 +40,13 @@ def open_by_llama_cpp(path: Path, *, threads: int | None, device: str) -> Opened
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
     costs = _costs(model, settings, store)
-    width = fixed_width(costs)
-    model.computes_rows_of(width)
+    model.computes_rows_of(*fixed_widths(costs))
     model.measured = ", ".join(
         f"{rows}: {1e3 * seconds:.1f} ms"
         for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
     )
-    model.notice = _notice(model, width)
-    place = costs.rows.index(width)
-    seconds = np.ascontiguousarray(costs.seconds[:, [place]])
-    return model, settings, ForwardCosts(costs.contexts, [width], seconds), store
+    model.notice = _notice(model)
+    return model, settings, costs, store
 
 
 def open_where_faster(
@@ -93,13 +88,16 @@ def _costs(model: LlamaCppModel, settings: RunSettings, store: ProfileStore) -> 
     return costs
 
 
-def _notice(model: LlamaCppModel, width: int) -> str:
+def _notice(model: LlamaCppModel) -> str:
+    assert model.fixed_widths is not None
     kind = model.capability.kind
     if kind == BatchKind.PLAIN:
         return "llama.cpp computes it without drafts: what it computes cannot be taken back"
-    if width == 1:
+    lines = "" if kind == BatchKind.TREE else "llama.cpp computes it with drafts in one line alone"
+    kinds = zip(("completions", "edits"), model.fixed_widths, strict=True)
+    if undrafted := [name for name, width in kinds if width == 1]:
         return (
-            "llama.cpp computes it without drafts: forwards of several rows take too long here "
-            f"(by rows, {model.measured})"
+            f"llama.cpp computes {' and '.join(undrafted)} without drafts: forwards of several "
+            f"rows take too long here (by rows, {model.measured})"
         )
-    return "" if kind == BatchKind.TREE else "llama.cpp computes it with drafts in one line alone"
+    return lines

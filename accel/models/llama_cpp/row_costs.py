@@ -21,15 +21,18 @@ _CONTEXT = 256
 
 def row_costs(model: Model) -> ForwardCosts:
     """Time forwards for ``BUDGET_S``, and at the least one of one row and one of several. The least
-    of each is taken: interference only adds."""
+    of each is taken: interference only adds. A piece of a prompt is timed, too."""
     started = time.perf_counter()
     cache = model.new_cache(_CONTEXT + max(WIDTHS))
     is_plain = model.capability.kind == BatchKind.PLAIN
     step = 1 if is_plain else PIECE
+    least: dict[int, float] = {}
     while cache.length < _CONTEXT and time.perf_counter() - started < BUDGET_S / 4:
+        began = time.perf_counter()
         model.forward(chain_batch(np.zeros(step, np.int32), step), [cache])
+        least[step] = min(least.get(step, np.inf), time.perf_counter() - began)
         cache.commit(range(step))
-    context, least = cache.length, dict[int, float]()
+    context = cache.length
     widths = (1,) if is_plain else _IN_TURN
 
     def measure(rows: int) -> None:
