@@ -1,7 +1,7 @@
 """What is compiled for a machine at the first start, in parts that processes of their own may
 compile at the same time.
 
-``python -m accel.precompile PART FOLDER DTYPE``, with the folder of a model.
+``python -m accel.precompile PART FOLDER DTYPE``, with the folder of a model, or its GGUF file.
 """
 
 from __future__ import annotations
@@ -14,23 +14,28 @@ from typing import Any
 from accel import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
-from accel.models.cpu import forward
+from accel.models.cpu import forward, gguf_decoder
+from accel.models.cpu.quantised import product
+from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
+from accel.models.gguf.file import is_gguf
 from accel.native.numba_cache import is_kept
 
 
-def missing_parts(model: str | Path | None, device: str) -> list[str]:
+def missing_parts(model: str | Path | None, device: str, *, as_stored: bool = True) -> list[str]:
     """Names of the parts that a model needs and that were never compiled here, see ``SECONDS``.
 
-    Its forward is one of them for the embedded model alone: others are large, or may have none.
-    Raises InvalidRequest for a device that is not here.
+    Its forward is one of them for the embedded model, and for GGUF files that are computed
+    ``as_stored``: others are large, or may have none. Raises InvalidRequest for a device that is
+    not here.
     """
     parts: dict[str, Any] = {
         "retrieval": retrieval_kernels.draft_in,
         "edits": copy_kernels.draft_in,
     }
-    if model is None and _is_cpu(device):
-        parts["forward"] = forward.forward
+    is_stored = model is not None and as_stored and is_gguf(Path(model)) and is_fast()
+    if (model is None or is_stored) and _is_cpu(device):
+        parts["forward"] = product.multiply_by_form if is_stored else forward.forward
     return [name for name, function in parts.items() if not is_kept(function)]
 
 
@@ -47,15 +52,24 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     import numpy as np
 
     from accel.engine import Engine
-    from accel.models.cpu.safetensors_model import open_folder
+    from accel.model_path import DEFAULT_MODEL
+    from accel.models.cpu.llama import CompiledLlama
+    from accel.models.cpu.safetensors_decoder import read_decoder
     from accel.planning.cost_model import ForwardCosts
     from accel.planning.planner import Planner
     from accel.text.tokenizer import Tokenizer
 
-    model = open_folder(folder, dtype)
-    assert model is not None, "another model than the embedded one"
+    # A file may be large, and may be one that another forward computes.
+    if is_gguf(folder):
+        decoder = gguf_decoder.read_decoder(folder, layers=1)
+    else:
+        decoder = read_decoder(folder, dtype)
+    if decoder is None:
+        return
+    model = CompiledLlama(decoder)
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
-    tokenizer = Tokenizer.from_folder(folder)
+    # Any tokenizer will do.
+    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
     Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
     # The first request asks for these.
     forward.steps_of(1, 1, 0, False)

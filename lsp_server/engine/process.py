@@ -188,7 +188,7 @@ class EngineService:
 
         warming.warm_up_drafting()
         self.indexes.warm_up()
-        warming.warm_up_requests(self.complete, self.edit)
+        warming.warm_up_requests(self.complete, self.edit if self._behind.is_over else None)
         self._sessions.clear()
         self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")

@@ -4,6 +4,7 @@ loaded in compiled form, tables of the vocabulary, kernels for the usual numbers
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,17 @@ def total(values: list[float]) -> float:
 
 
 def parts_to_compile(
-    model: str | Path | None, dtype: str, device: str, **_options: Any
+    model: str | Path | None, dtype: str, device: str, backend: str = "auto", **_options: Any
 ) -> list[CompileTask]:
     """What a model calls and was never compiled on this machine."""
     from accel import precompile
     from accel.models.known_folder import EMBEDDED_DTYPE
 
     arguments = str(model_folder(model)), EMBEDDED_DTYPE if dtype == "auto" else dtype
+    as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
     return [
         CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
-        for name in precompile.missing_parts(model, device)
+        for name in precompile.missing_parts(model, device, as_stored=as_stored)
     ]
 
 
@@ -53,21 +55,20 @@ def warm_up_edits() -> None:
 
 
 def warm_up_requests(
-    complete: Callable[[CompletionJob], object], edit: Callable[[EditJob], object]
+    complete: Callable[[CompletionJob], object], edit: Callable[[EditJob], object] | None
 ) -> None:
     """A completion in the middle of a word, one of a missing line, and an edit, where the model is
-    made for them."""
+    made for them; no edit where there is nothing to edit with yet."""
     from accel.errors import AccelError
 
     completion = CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS)
     below = TEXT.index("        result += value")
     line = CompletionJob("", "a.py", TEXT[:below] + "    ", "\n" + TEXT[below:], max_tokens=TOKENS)
     rename = EditJob("", "a.py", "rename value to number", TEXT, max_tokens=TOKENS)
-    for work in (
-        lambda: complete(completion),
-        lambda: complete(line),
-        lambda: edit(rename),
-    ):
+    works: list[Callable[[], object]] = [lambda: complete(completion), lambda: complete(line)]
+    if edit is not None:
+        works.append(partial(edit, rename))
+    for work in works:
         try:
             work()
         except AccelError:

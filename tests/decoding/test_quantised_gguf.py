@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -175,6 +176,15 @@ def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_one_layer_is_enough_to_compile_the_forward_of_all(tmp_path: Path) -> None:
+    path = save_mixed(tmp_path / "model.gguf", random_module("qwen2", **SIZE))
+    whole, first = read_decoder(path), read_decoder(path, layers=1)
+    assert whole is not None
+    assert first is not None
+    assert len(first.weights.qkv) == 1 < len(whole.weights.qkv)
+    assert numba.typeof(first.weights) == numba.typeof(whole.weights)
 
 
 def test_narrow_heads_are_left_to_other_forwards(tmp_path: Path) -> None:

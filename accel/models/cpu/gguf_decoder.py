@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +36,18 @@ _OTHERS = ("self_attn.o_proj", "mlp.down_proj")
 _log = logging.getLogger(__name__)
 
 
-def read_decoder(path: Path) -> Decoder | None:
+def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
     """The decoder of a file, None where it has parts that the compiled forward has not: then
-    ``gguf.module`` has them. Raises BrokenModel or UnsupportedModel."""
+    ``gguf.module`` has them. ``layers``: the first so many of it alone, which are enough to compile
+    a forward. Raises BrokenModel or UnsupportedModel."""
     with GgufFile(path) as file:
         found = read_architecture(file)
         weights = GgufWeights(file, found)
         if not _has_all_parts(found, weights):
             return None
         ends = read_vocabulary(file.metadata).end_tokens
-        return _Reader(path, found, weights).decoder(read_rotation(file, found), frozenset(ends))
+        read = found if layers is None else replace(found, layers=min(layers, found.layers))
+        return _Reader(path, read, weights).decoder(read_rotation(file, found), frozenset(ends))
 
 
 def can_be_computed(path: Path) -> bool:

@@ -106,7 +106,7 @@ _PARTS = (
 
 
 @compiled_with(*_PARTS, borrows=True, error_model="numpy", callable_from_c=True)
-def _product(  # type: ignore[no-untyped-def]
+def multiply_by_form(  # type: ignore[no-untyped-def]
     form, instructions, x, rows, blocks, weights, first, last, out, out_stride
 ):
     """See ``call_product``; ``form`` and ``instructions`` are constants."""
@@ -143,7 +143,7 @@ def address_of_product(form: Form, instructions: str) -> int:
     """Where the compiled product with weights of a form stands, for ``call_product``."""
     chosen = list(INSTRUCTION_SETS).index(instructions)
     kinds = types.literal(form.number), types.literal(chosen), *[types.int64] * 8
-    dispatcher: Any = _product
+    dispatcher: Any = multiply_by_form
     dispatcher.compile(kinds)
     found = dispatcher.overloads[kinds]
     address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
@@ -180,4 +180,4 @@ def call_product(
     return types.void(*[types.int64] * 9), generate
 
 
-__all__ = ["address_of_product", "call_product"]
+__all__ = ["address_of_product", "call_product", "multiply_by_form"]
