@@ -23,7 +23,7 @@ from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
 from lsp_server.models.recommendation import Recommendation, model_speed, recommended
 from lsp_server.models.setup_question import SetupQuestion, answer_file
-from lsp_server.models.speed import Speed, estimated_speed
+from lsp_server.models.speed import Speed, bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
 
 Ask = Callable[[str], str]
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Show, ask, fetch, try, choose. With ``--json`` and without ``--yes`` it only shows. 1 where
     the chosen model has a problem. Raises RedraftError."""
     console = Console(stderr=bool(args.json))
+    bandwidth(anew=True)
     models = known_models(args.folder)
     offered = not_here(read_manifest(args.manifest), models)
     best = recommended(models, offered)
@@ -139,7 +140,6 @@ def _facts(licence: str, nbytes: int, speed: Speed | None, does: Sequence[str]) 
 
 def _machine() -> dict[str, Any]:
     from accel.free_memory import free_bytes
-    from lsp_server.models.speed import bandwidth
 
     return {
         "cores": os.cpu_count(),

@@ -59,3 +59,18 @@ def test_it_says_whether_llama_cpp_is_here(monkeypatch: pytest.MonkeyPatch) -> N
     finding = found("llama.cpp", None)
     assert "pip install 'redraft[llama-cpp]'" in finding.found
     assert not finding.fatal
+
+
+def test_it_says_how_the_model_is_asked_and_what_is_wrong_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = doctor_command._formats(None)
+    assert (sound.found, sound.remedy) == ("holes as Qwen2.5-Coder, no chat template", "")
+    monkeypatch.setattr(
+        "accel.text.format_check.format_problems", lambda tokenizer: ["it lacks <|fim_middle|>"]
+    )
+    broken = doctor_command._formats(None)
+    assert broken.found.endswith("; it lacks <|fim_middle|>")
+    assert broken.remedy == "take another file of this model"
+    nothing = doctor_command._formats(str(tmp_path / "nothing"))
+    assert "cannot be opened" in nothing.found

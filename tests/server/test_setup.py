@@ -25,6 +25,7 @@ from lsp_server.models.description import Description
 from lsp_server.models.manifest import HubSource, OfferedModel, read_manifest
 from lsp_server.models.recommendation import EMBEDDED, recommended
 from lsp_server.models.setup_question import SetupQuestion, answer_file
+from lsp_server.models.speed import bandwidth
 from lsp_server.models.trial import Trial, try_model
 
 GB = 1_000_000_000
@@ -123,6 +124,15 @@ def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
 
 def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended() -> None:
     assert recommended([], read_manifest()) == EMBEDDED
+
+
+def test_a_bandwidth_measured_beside_other_work_is_measured_anew(home: Path) -> None:
+    kept = home / ".cache" / "redraft" / "bandwidth.json"
+    kept.write_text("1000.0")
+    assert bandwidth() == 1000.0
+    assert bandwidth(anew=True) > 1000.0
+    kept.write_text("1e18")
+    assert bandwidth(anew=True) == 1e18
 
 
 # The command

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lsp_server.engine.jobs import JobResult
-from lsp_server.status import Performance
+from lsp_server.status import Performance, _hint
 
 RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
 
@@ -26,3 +28,15 @@ def test_no_speed_up_is_told_where_the_time_of_plain_decoding_is_not_known() -> 
     performance = Performance()
     performance.add(replace(RESULT, plain_seconds=0.0))
     assert performance.speedup is None
+
+
+def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
+    sound: Any = SimpleNamespace(server_note="", fills=True, notice="")
+    assert _hint(sound) == ""
+    wrong: Any = SimpleNamespace(server_note="", fills=True, notice="it lacks <|fim_middle|>")
+    assert _hint(wrong) == "about the model: it lacks <|fim_middle|>"
+    left: Any = SimpleNamespace(
+        server_note="", fills=False, notice="its template is another model's"
+    )
+    assert "text before the cursor" in _hint(left)
+    assert "another model's" in _hint(left)

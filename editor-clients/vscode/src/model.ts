@@ -40,7 +40,8 @@ function choicesOf(listed?: Models, command?: string): Choice[] {
   const embedded: Choice = {
     label: "$(package) The embedded model",
     description: "needs no download",
-    run: () => setPath(""),
+    // An empty path would leave it to what was chosen for all editors.
+    run: () => setPath(listed?.chosen.completion ? "embedded" : ""),
   };
   if (!listed) return [embedded];
   const usable = listed.models.filter((model) => !model.problem && model.paths.length > 0);

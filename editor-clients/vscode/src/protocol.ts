@@ -102,6 +102,8 @@ export interface Models {
   models: KnownModel[];
   offered: OfferedModel[];
   recommended: Recommendation;
+  /** Paths of what was chosen for all editors, empty for the embedded model. */
+  chosen: { completion: string };
 }
 
 export const modelsRequest = new RequestType<object, Models, void>("redraft/models");

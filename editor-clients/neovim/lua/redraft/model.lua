@@ -8,7 +8,7 @@ local M = {}
 ---@return string
 local function line_of(model)
   if not model.family then
-    return model.name
+    return model.name .. (model.recommended and ' (recommended)' or '')
   end
   local parts = model.bytes and { ('fetch %.0f MB'):format(model.bytes / 1e6) } or {}
   vim.list_extend(parts, { model.family, ('%g bits'):format(model.bits) })
