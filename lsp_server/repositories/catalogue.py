@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _TABLES = """
+begin immediate;
 create table if not exists repositories(
     id text primary key, name text not null, owner text not null,
-    created real not null, used real not null);
+    created real not null, used real not null, bytes integer not null default 0);
 create index if not exists owners on repositories(owner);
 create table if not exists readers(
     repository text not null references repositories(id) on delete cascade,
@@ -25,6 +27,7 @@ create index if not exists contents on files(repository, hash);
 create table if not exists blobs(
     repository text not null references repositories(id) on delete cascade,
     hash text not null, size integer not null, primary key(repository, hash));
+commit;
 """
 _WAIT_S = 20.0
 
@@ -44,6 +47,15 @@ class RepositoryRecord:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class RepositoryAccess:
+    """What one key may do with a repository, and when that was used last."""
+
+    owns: bool
+    reads: bool
+    used: float
+
+
 class Catalogue:
     """Rows by repository. Every call is a transaction of its own; any thread or process may call.
 
@@ -54,29 +66,34 @@ class Catalogue:
         self._file = file
         # Made by us first: SQLite would make it readable by others.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        with self._transaction(writes=True) as rows:
-            rows.executescript(_TABLES)
+        self._of_thread = threading.local()
+        self._connection().executescript(_TABLES)
 
     @contextmanager
     def _transaction(self, writes: bool = False) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._file, timeout=_WAIT_S, isolation_level=None)
+        connection = self._connection()
+        connection.execute("begin immediate" if writes else "begin")
         try:
+            yield connection
+            connection.execute("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            raise
+
+    def _connection(self) -> sqlite3.Connection:
+        """One for each thread: to open one costs more than a question."""
+        connection: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self._file, timeout=_WAIT_S, isolation_level=None)
             connection.execute("pragma foreign_keys = on")
             # What is deleted is overwritten: names of files do not stay in the file.
             connection.execute("pragma secure_delete = on")
             connection.execute("pragma synchronous = normal")
             # Others read until a large change is committed.
             connection.execute("pragma cache_spill = off")
-            connection.execute("begin immediate" if writes else "begin")
-            yield connection
-            if connection.in_transaction:
-                connection.execute("commit")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            raise
-        finally:
-            connection.close()
+            self._of_thread.connection = connection
+        return connection
 
     def add(self, record: RepositoryRecord, most: int) -> bool:
         """A new repository; False when its owner has ``most`` already."""
@@ -85,7 +102,7 @@ class Catalogue:
             if rows.execute(query, (record.owner,)).fetchone()[0] >= most:
                 return False
             rows.execute(
-                "insert into repositories values(?, ?, ?, ?, ?)",
+                "insert into repositories values(?, ?, ?, ?, ?, 0)",
                 (record.id, record.name, record.owner, record.created, record.used),
             )
             return True
@@ -95,6 +112,19 @@ class Catalogue:
         with self._transaction() as rows:
             found = _records(rows, "id = ?", (repository,))
         return found[0] if found else None
+
+    def access(self, repository: str, key: str) -> RepositoryAccess | None:
+        """What a key has to do with a repository; None where there is none."""
+        query = (
+            "select owner, used, exists(select 1 from readers where repository = id and key = ?2) "
+            "from repositories where id = ?1"
+        )
+        with self._transaction() as rows:
+            found = rows.execute(query, (repository, key)).fetchone()
+        if found is None:
+            return None
+        owner, used, reads = found
+        return RepositoryAccess(owner == key, owner == key or bool(reads), used)
 
     def readable(self, key: str) -> list[RepositoryRecord]:
         """The repositories that a key owns or may read, the oldest first."""
@@ -161,20 +191,15 @@ class Catalogue:
         with self._transaction() as rows:
             return [row[0] for row in rows.execute(query, (repository,))]
 
-    def wanted(self, repository: str, digest: str) -> bool:
-        """Whether some file is to hold a content that is not there yet."""
-        query = (
-            "select 1 from files where repository = ?1 and hash = ?2 and not exists "
-            "(select 1 from blobs where repository = ?1 and hash = ?2) limit 1"
-        )
+    def paths_of(self, repository: str, digests: Iterable[str]) -> list[tuple[str, str]]:
+        """Files that are to hold some contents, each with the hash."""
+        query = "select path, hash from files where repository = ? and hash = ?"
         with self._transaction() as rows:
-            return rows.execute(query, (repository, digest)).fetchone() is not None
-
-    def paths_of(self, repository: str, digest: str) -> list[str]:
-        """Files that are to hold a content."""
-        query = "select path from files where repository = ? and hash = ?"
-        with self._transaction() as rows:
-            return [row[0] for row in rows.execute(query, (repository, digest))]
+            return [
+                (path, digest)
+                for one in digests
+                for path, digest in rows.execute(query, (repository, one))
+            ]
 
     def unwanted(self, repository: str) -> list[str]:
         """Hashes of contents that no file holds any more."""
@@ -185,16 +210,24 @@ class Catalogue:
         with self._transaction() as rows:
             return [row[0] for row in rows.execute(query, (repository,))]
 
-    def add_blob(self, repository: str, digest: str, size: int, most: int) -> bool:
-        """A content is there; False when its owner would keep more than ``most`` bytes."""
+    def add_blobs(self, repository: str, sizes: dict[str, int], most: int) -> bool:
+        """Contents are there, by hash; False when their owner would keep more than ``most`` bytes,
+        and then none counts."""
         query = (
-            "select coalesce(sum(size), 0) from blobs join repositories on repository = id "
+            "select coalesce(sum(bytes), 0) from repositories "
             "where owner = (select owner from repositories where id = ?)"
         )
+        size = sum(sizes.values())
         with self._transaction(writes=True) as rows:
             if rows.execute(query, (repository,)).fetchone()[0] + size > most:
                 return False
-            rows.execute("insert or replace into blobs values(?, ?, ?)", (repository, digest, size))
+            rows.executemany(
+                "insert into blobs values(?, ?, ?)",
+                [(repository, digest, one) for digest, one in sizes.items()],
+            )
+            rows.execute(
+                "update repositories set bytes = bytes + ? where id = ?", (size, repository)
+            )
             return True
 
     def drop_blobs(self, repository: str, digests: list[str]) -> None:
@@ -204,12 +237,17 @@ class Catalogue:
                 "delete from blobs where repository = ? and hash = ?",
                 [(repository, digest) for digest in digests],
             )
+            rows.execute(
+                "update repositories set bytes = "
+                "(select coalesce(sum(size), 0) from blobs where repository = ?1) where id = ?1",
+                (repository,),
+            )
 
 
 def _records(
     rows: sqlite3.Connection, condition: str, values: tuple[object, ...]
 ) -> list[RepositoryRecord]:
-    query = f"select id, name, owner, created, used from repositories where {condition}"
+    query = f"select id, name, owner, created, used, bytes from repositories where {condition}"
     return [
         RepositoryRecord(
             id=repository,
@@ -221,11 +259,9 @@ def _records(
             created=created,
             used=used,
             files=_column(rows, "select count(*) from files where repository = ?", repository)[0],
-            bytes=_column(
-                rows, "select coalesce(sum(size), 0) from blobs where repository = ?", repository
-            )[0],
+            bytes=size,
         )
-        for repository, name, owner, created, used in rows.execute(
+        for repository, name, owner, created, used, size in rows.execute(
             f"{query} order by created, id", values
         ).fetchall()
     ]

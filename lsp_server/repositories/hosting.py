@@ -114,7 +114,7 @@ class HostedRepositories:
         if known is None or not 0 <= self._now() - known < KNOWN_S:
             granted = f"repository:{repository}" in holder.grants
             try:
-                self.store.read(holder.name, repository, granted)
+                self.store.check(holder.name, repository, granted)
             except NoSuchRepository:
                 self._known.pop((repository, holder.name), None)
                 raise

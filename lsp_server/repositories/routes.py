@@ -156,9 +156,8 @@ class RepositoryRoutes:
         ):
             raise invalid("contents are texts by SHA-256")
         holder, repository = _holder(request).name, _named(request)
-        refused = await self._in_thread(
-            self._hosted.store.add_contents, holder, repository, contents
-        )
+        data = {digest: one.encode("utf-8", "surrogatepass") for digest, one in contents.items()}
+        refused = await self._in_thread(self._hosted.store.add_contents, holder, repository, data)
         self._hosted.use(repository)
         return JSONResponse({"refused": refused})
 

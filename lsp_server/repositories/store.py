@@ -21,7 +21,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from lsp_server.repositories.audit import AuditLog
-from lsp_server.repositories.catalogue import Catalogue, RepositoryRecord
+from lsp_server.repositories.catalogue import Catalogue, RepositoryAccess, RepositoryRecord
 from lsp_server.repositories.errors import (
     InvalidUpload,
     NoSuchRepository,
@@ -98,21 +98,30 @@ class RepositoryStore:
         return self._catalogue.readable(key)
 
     def read(self, key: str, repository: str, granted: bool = False) -> RepositoryRecord:
-        """A repository that a key uses now. ``granted``: whoever runs the server lets the key read
-        it. Raises NoSuchRepository."""
-        record = self._catalogue.find(repository) if _ID.fullmatch(repository) else None
-        if record is None or not (granted or key == record.owner or key in record.readers):
+        """A repository that a key uses now; see ``check``."""
+        self.check(key, repository, granted)
+        record = self._catalogue.find(repository)
+        if record is None:
             raise NoSuchRepository
-        if self._clock() - record.used > _TOUCH_AFTER_S:
-            self._catalogue.touch(repository, self._clock())
         return record
 
-    def _own(self, key: str, repository: str) -> RepositoryRecord:
-        """A repository that a key may change. Raises NoSuchRepository and OwnerOnly."""
-        record = self.read(key, repository)
-        if record.owner != key:
+    def check(self, key: str, repository: str, granted: bool = False) -> None:
+        """A key uses a repository now. ``granted``: whoever runs the server lets the key read it.
+        Raises NoSuchRepository where it may not."""
+        self._access(key, repository, granted)
+
+    def _access(self, key: str, repository: str, granted: bool = False) -> RepositoryAccess:
+        access = self._catalogue.access(repository, key) if _ID.fullmatch(repository) else None
+        if access is None or not (granted or access.reads):
+            raise NoSuchRepository
+        if self._clock() - access.used > _TOUCH_AFTER_S:
+            self._catalogue.touch(repository, self._clock())
+        return access
+
+    def _own(self, key: str, repository: str) -> None:
+        """A key changes a repository. Raises NoSuchRepository and OwnerOnly."""
+        if not self._access(key, repository).owns:
             raise OwnerOnly
-        return record
 
     def grant(self, key: str, repository: str, readers: list[str]) -> RepositoryRecord:
         """Let these keys read a repository, and no others. Raises RepositoryError."""
@@ -151,7 +160,7 @@ class RepositoryStore:
 
     def exists(self, repository: str) -> bool:
         """Whether there is a repository, whoever may read it."""
-        return self._catalogue.find(repository) is not None
+        return self._catalogue.access(repository, "") is not None
 
     def missing(self, repository: str) -> list[str]:
         """Hashes of contents that were announced and not sent."""
@@ -213,41 +222,48 @@ class RepositoryStore:
             raise TooLarge(f"a repository has at most {self.limits.files} files")
 
     def add_content(self, key: str, repository: str, digest: str, data: bytes) -> None:
-        """A content that files are to hold: they do then. Raises RepositoryError.
+        """A content that files are to hold; see ``add_contents``. Raises RepositoryError."""
+        refused = self.add_contents(key, repository, {digest: data})
+        if refused:
+            raise RefusedContent(refused[digest])
 
-        Nothing happens where no file is to hold it, so nothing else can be kept here.
+    def add_contents(self, key: str, repository: str, contents: dict[str, bytes]) -> dict[str, str]:
+        """Contents that files are to hold, by SHA-256: they do then. Why some are refused.
+
+        Nothing happens to those that no file is to hold, so nothing else can be kept here. Raises
+        RepositoryError, and then none counts.
         """
         self._own(key, repository)
+        refused = {
+            digest: why for digest, one in contents.items() if (why := self._why(digest, one))
+        }
+        with self._locked(repository):
+            wanted = set(self._catalogue.missing(repository)) - refused.keys()
+            taken = {digest: one for digest, one in contents.items() if digest in wanted}
+            for digest, data in taken.items():
+                _write(self._blob(repository, digest), data)
+            sizes = {digest: len(data) for digest, data in taken.items()}
+            if sizes and not self._catalogue.add_blobs(repository, sizes, self.limits.bytes):
+                for digest in taken:
+                    self._blob(repository, digest).unlink()
+                raise QuotaExceeded(f"this key keeps {self.limits.bytes} bytes; delete something")
+            root = self.files_folder(repository)
+            for path, digest in self._catalogue.paths_of(repository, taken):
+                _linked(self._blob(repository, digest), root, path)
+        return refused
+
+    def _why(self, digest: str, data: bytes) -> str:
+        """Why a content is refused. Raises InvalidUpload and TooLarge."""
         if not _HASH.fullmatch(digest) or hashlib.sha256(data).hexdigest() != digest:
             raise InvalidUpload("the content does not have this SHA-256")
         if len(data) > self.limits.file_bytes:
             raise TooLarge(f"a file has at most {self.limits.file_bytes} bytes")
         text = decoded(data)
         if text is None:
-            raise RefusedContent("the content is no text")
-        if secret_content(text, compiled=False):
-            raise RefusedContent("the content seems to hold a credential")
-        with self._locked(repository):
-            if not self._catalogue.wanted(repository, digest):
-                return
-            if not self._catalogue.add_blob(repository, digest, len(data), self.limits.bytes):
-                raise QuotaExceeded(f"this key keeps {self.limits.bytes} bytes; delete something")
-            blob = self._blob(repository, digest)
-            _write(blob, data)
-            for path in self._catalogue.paths_of(repository, digest):
-                _linked(blob, self.files_folder(repository), path)
-
-    def add_contents(self, key: str, repository: str, texts: dict[str, str]) -> dict[str, str]:
-        """``add_content`` of several, by hash. Why some are refused; raises RepositoryError for
-        anything else that is wrong."""
-        refused = {}
-        for digest, text in texts.items():
-            try:
-                data = text.encode("utf-8", "surrogatepass")
-                self.add_content(key, repository, digest, data)
-            except RefusedContent as error:
-                refused[digest] = str(error)
-        return refused
+            return "the content is no text"
+        return (
+            "the content seems to hold a credential" if secret_content(text, compiled=False) else ""
+        )
 
     def _brought_in_line(
         self, repository: str, refused: dict[str, str], files: dict[str, str | None]
@@ -269,6 +285,8 @@ class RepositoryStore:
 
     def _drop_unwanted(self, repository: str) -> None:
         unwanted = self._catalogue.unwanted(repository)
+        if not unwanted:
+            return
         self._catalogue.drop_blobs(repository, unwanted)
         for digest in unwanted:
             self._blob(repository, digest).unlink(missing_ok=True)
@@ -283,7 +301,7 @@ class RepositoryStore:
         if not folder.is_dir():
             raise NoSuchRepository
         with FileLock(folder / "lock", mode=0o600):
-            if self._catalogue.find(repository) is None:
+            if self._catalogue.access(repository, "") is None:
                 raise NoSuchRepository
             yield
 

@@ -42,7 +42,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> RepositoryStore:
-    limits = RepositoryLimits(repositories=3, bytes=10_000, file_bytes=4_000, files=50)
+    limits = RepositoryLimits(repositories=3, bytes=10_000, file_bytes=4_000, files=90)
     return RepositoryStore(tmp_path / "state", limits, clock)
 
 
@@ -191,7 +191,7 @@ def test_a_key_keeps_no_more_than_its_quota(store: RepositoryStore) -> None:
     with pytest.raises(TooLarge):
         upload(store, "ann", second, {"d.py": "d" * 4_001})
     with pytest.raises(TooLarge):
-        store.set_files("ann", second, {f"{i}.py": hash_of("one") for i in range(51)})
+        store.set_files("ann", second, {f"{i}.py": hash_of("one") for i in range(91)})
 
 
 BAD_PATHS = [
@@ -202,12 +202,12 @@ BAD_PATHS = [
 ]
 
 
-@pytest.mark.parametrize("path", BAD_PATHS)
-def test_paths_that_lead_elsewhere_are_refused(store: RepositoryStore, path: str) -> None:
+def test_paths_that_lead_elsewhere_are_refused(store: RepositoryStore) -> None:
     ours = store.register("ann", "shop").id
-    assert path_problem(path)
-    state = store.set_files("ann", ours, {path: hash_of("one"), "a.py": hash_of("two")})
-    assert list(state.refused) == [path]
+    assert [path for path in BAD_PATHS if not path_problem(path)] == []
+    files = {**dict.fromkeys(BAD_PATHS, hash_of("one")), "a.py": hash_of("two")}
+    state = store.set_files("ann", ours, files)
+    assert list(state.refused) == BAD_PATHS
     assert state.missing == [hash_of("two")]
 
 
@@ -329,10 +329,10 @@ def test_ids_say_nothing(store: RepositoryStore) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in ids)
 
 
-@pytest.mark.parametrize("name", ["", " ", "a/b", "..", "a\nb", "x" * 101, "a\\b"])
-def test_a_name_is_no_path(store: RepositoryStore, name: str) -> None:
-    with pytest.raises(InvalidUpload):
-        store.register("ann", name)
+def test_a_name_is_no_path(store: RepositoryStore) -> None:
+    for name in ("", " ", "a/b", "..", "a\nb", "x" * 101, "a\\b"):
+        with pytest.raises(InvalidUpload):
+            store.register("ann", name)
 
 
 def test_every_error_has_a_status_and_a_code() -> None:
