@@ -59,6 +59,8 @@ export interface Status {
   tokensPerForward?: number | null;
   speedup?: number | null;
   reason?: string;
+  /** The server that the model is at, and what answers: `server`, `local` or `nothing`. */
+  server?: { url: string; answers: string; drafted: boolean; reason: string } | null;
   /** Open documents that seem to hold secrets. */
   heldBack?: { uri: string; reason: string }[];
 }

@@ -108,6 +108,7 @@ function tooltip(status: Status): vscode.MarkdownString {
     ["What to do", status.remedy],
     ["Held back", status.heldBack?.length ? `${status.heldBack.length} files that may hold secrets` : undefined],
     ["Model", status.model],
+    ["Server", status.server ? `${status.server.url}, answered by: ${status.server.answers}` : undefined],
     ["Model of edits", status.editModel === status.model ? undefined : status.editModel],
     ["Settings", status.modelNotes?.join("; ")],
     ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],

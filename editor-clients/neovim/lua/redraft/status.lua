@@ -55,12 +55,14 @@ end
 ---@return string[]
 function M.lines(status)
   local index = type(status.index) == 'table' and status.index or {}
+  local server = type(status.server) == 'table' and status.server or {}
   local rows = {
     { 'state', status.state },
     { 'message', status.message },
     { 'why', status.reason },
     { 'what to do', status.remedy },
     { 'model', status.model },
+    { 'server', server.url and ('%s, answered by: %s'):format(server.url, server.answers) },
     { 'model of edits', status.editModel ~= status.model and status.editModel },
     { 'settings', type(status.modelNotes) == 'table' and table.concat(status.modelNotes, '; ') },
     { 'workspace', status.workspace },

@@ -47,6 +47,7 @@
 ---@field model? string
 ---@field editModel? string
 ---@field modelNotes? string[]
+---@field server? { url: string, answers: string, drafted: boolean, reason: string }
 ---@field workspace? string
 ---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
 ---@field promptTokens? integer tokens of the longest prompt of a suggestion
