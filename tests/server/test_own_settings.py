@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,14 @@ class Editor:
         }
         self.tell({"id": 1, "method": "initialize", "params": params})
         self.tell({"method": "initialized", "params": {}})
-        for _ in range(200):
+        await self.until_taken(33)
+
+    async def until_taken(self, max_tokens: int) -> None:
+        """Until the settings are those that hold this number."""
+        limit = time.monotonic() + 20
+        while self.server.settings.completion.max_tokens != max_tokens:
+            assert time.monotonic() < limit, "the settings were not taken"
             await asyncio.sleep(0.005)
-            if self.server.settings.completion.max_tokens == 33:
-                return
-        raise AssertionError("the settings were not taken")
 
 
 def started(
@@ -82,8 +86,7 @@ def test_what_the_editor_answers_for_a_workspace_sets_no_server(
         assert server.settings.server == wanted
         pushed = {"settings": {"redraft": {"server": THEIRS, "completion": {"maxTokens": 34}}}}
         editor.tell({"method": "workspace/didChangeConfiguration", "params": pushed})
-        await asyncio.sleep(0.05)
-        assert server.settings.completion.max_tokens == 34
+        await editor.until_taken(34)
         assert server.settings.server == wanted
         # The section is asked for without the scope of a folder.
         assert editor.asked == [{"items": [{"section": "redraft"}]}]
