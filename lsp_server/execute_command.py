@@ -20,7 +20,7 @@ from lsp_server.editing.lsp import (
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
-from lsp_server.models.choices import write_choice
+from lsp_server.models.choices import PURPOSES, write_choice
 from lsp_server.protocol.capabilities import (
     ALLOW_FILE,
     HOLD_BACK_FILE,
@@ -82,15 +82,18 @@ async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict
 
 def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
     """``redraft.useModel``: the model for all editors that name none; ``path`` is empty for the
-    embedded one. Tells which one this editor uses now."""
+    embedded one, ``for`` may be ``edits`` or ``drafts``. Tells which one this editor uses now."""
     path = chosen.get("path")
     if not isinstance(path, str):
         raise RedraftError("redraft.useModel needs the path of a model, empty for the embedded one")
+    purpose = chosen.get("for", PURPOSES[0])
+    if purpose not in PURPOSES:
+        raise RedraftError(f"redraft.useModel chooses for one of {', '.join(PURPOSES)}")
     if path:
         check_model(path)
-    write_choice("completion", path)
+    write_choice(purpose, path)
     ls.hub.choices_changed()
-    return {"path": ls.settings.completion_model}
+    return {"path": getattr(ls.used, purpose).path}
 
 
 def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:

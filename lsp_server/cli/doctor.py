@@ -173,14 +173,16 @@ def _chosen() -> Finding:
     from lsp_server.settings import Settings
 
     used = used_models(Settings(), read_choices())
-    completion, edits = used.completion.path, used.edits.path
-    if not completion and not edits:
+    purposes = {"suggestions": used.completion, "edits": used.edits}
+    if not any(model.path for model in purposes.values()):
         return Finding("chosen model", "none: see redraft models; the embedded one answers")
-    found = completion or "the embedded one"
-    if edits != completion:
-        found = f"{found} for suggestions, {edits or 'the embedded one'} for edits"
-    missing = [path for path in (completion, edits) if path and not Path(path).exists()]
-    remedy = "choose another one: redraft models" if missing else ""
+    found = "; ".join(
+        f"{purpose}: {model.path or 'the embedded one'}, {model.reason}"
+        for purpose, model in purposes.items()
+    )
+    paths = [model.path for model in (*purposes.values(), used.drafts) if model.path]
+    missing = [path for path in paths if not Path(path).exists()]
+    remedy = f"{missing[0]} is not there; choose another one: redraft models" if missing else ""
     return Finding("chosen model", f"{found} (in {choices_file()})", remedy)
 
 

@@ -20,6 +20,13 @@ class UsedModel:
     because: str
     passed: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Who decided, in words."""
+        return {CHOICE: f"chosen with `{CHOICE}`", NOTHING: NOTHING}.get(
+            self.because, f"as the setting {self.because} says"
+        )
+
     def note(self, purpose: str) -> str:
         """What the user should know of it; empty for nothing."""
         if not self.passed:

@@ -52,6 +52,12 @@ def test_it_says_which_model_was_chosen(tmp_path: Path, monkeypatch: pytest.Monk
     assert "gone.gguf" in finding.found
     assert finding.remedy
     assert not finding.fatal
+    write_choice("completion", "")
+    write_choice("edits", str(tmp_path))
+    finding = found("chosen model", None)
+    assert "suggestions: the embedded one, nothing was chosen" in finding.found
+    assert f"edits: {tmp_path}, chosen with `redraft models use`" in finding.found
+    assert not finding.remedy
 
 
 def test_it_says_whether_llama_cpp_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
