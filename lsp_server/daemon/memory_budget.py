@@ -50,7 +50,7 @@ class MemoryBudget:
         """``megabytes``: as the setting says; ``beside``: an engine that is not counted."""
         from accel.free_memory import free_bytes
 
-        others = [one for one in self._engines() if one is not beside and _holds(one)]
+        others = [one for one in list(self._engines()) if one is not beside and _holds(one)]
         measured = {one: held_by(one.pid) for one in others}
         whole = free_bytes() + sum(measured.values())
         most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
@@ -63,7 +63,10 @@ class MemoryBudget:
         async with self._granting:
             need = await asyncio.to_thread(need_of, engine.key)
             until = time.monotonic() + WAIT_S
-            while not _fits(need, budget := self.budget(megabytes, engine)):
+            # Not on this thread: the processes of the whole machine are looked through.
+            while not _fits(
+                need, budget := await asyncio.to_thread(self.budget, megabytes, engine)
+            ):
                 if budget.most < need.nbytes and not _is_embedded(need):
                     raise _too_large(engine, need, budget, megabytes)
                 self._changed.clear()
