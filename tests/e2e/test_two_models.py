@@ -62,32 +62,3 @@ def test_each_purpose_is_served_by_its_own_model(
     assert after[completing]["requests"] > before[completing]["requests"]
     assert after[str(other)]["requests"] == 1
     assert after[str(other)]["pid"] not in (None, after[completing]["pid"])
-
-
-@pytest.mark.long
-def test_the_idle_model_gives_way_where_both_do_not_fit(
-    connect: Connect, environment: dict[str, str], workspace: Path, other: Path
-) -> None:
-    told = json.loads(command(environment, "status", "--json").stdout)
-    running = [engine for engine in told["engines"] if engine["pid"]]
-    # All are of one size: one fits, and two do not.
-    most = int(1.5 * told["memory"]["held_bytes"] / len(running) / 1e6)
-    settings = {"model": {"memoryMegabytes": most}, "edit": {"model": str(other)}}
-    driver = connect(initializationOptions={"settings": settings})
-    uri = (workspace / "budgeted.py").as_uri()
-    driver.open(uri, FUNCTION)
-    assert driver.request("textDocument/inlineCompletion", inline(uri, 2, 11), 120) is not None
-    assert "result" in edited(driver, uri)
-    after = engines(environment)
-    assert [name for name, engine in after.items() if engine["pid"]] == [str(other)]
-    (gone,) = (engine for engine in after.values() if "embedded" in engine["model"])
-    assert gone["message"].startswith(f"unloaded to make room for {other}")
-    assert "MB for models" in command(environment, "status").stdout
-    answer = driver.request("textDocument/inlineCompletion", inline(uri, 2, 11), 120)
-    assert isinstance(answer["items"], list)
-    small = {**settings, "model": {"memoryMegabytes": 1}}
-    narrow = connect(initializationOptions={"settings": small})
-    narrow.open(uri, FUNCTION)
-    refused = edited(narrow, uri)["error"]["message"]
-    assert "redraft.model.memoryMegabytes allows 1 MB" in refused
-    assert "would fit" in refused
