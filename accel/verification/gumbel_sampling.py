@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.native import deterministic_sum as sums
-from accel.native import simd as lanes
+from accel.native import deterministic_sum, simd
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, everywhere, exponential, larger, load, where_larger
@@ -145,13 +144,13 @@ def draw_among(
     return found, best
 
 
-@compiled_with(lanes, sums, borrows=True)
+@compiled_with(simd, deterministic_sum, borrows=True)
 def _power(score: np.float32, scale: np.float32) -> float:
     """exp of the product, to the last bit as sixteen at once."""
     return np.float64(largest(exponential(everywhere(score) * everywhere(scale))))
 
 
-@compiled_with(lanes, sums, borrows=True)
+@compiled_with(simd, deterministic_sum, borrows=True)
 def _is_in_nucleus(
     scores: NDArray[np.float32],
     count: int,
@@ -188,7 +187,7 @@ def _is_in_nucleus(
     return more < top_p * all_mass
 
 
-@compiled_with(lanes, sums, borrows=True)
+@compiled_with(simd, deterministic_sum, borrows=True)
 def from_nucleus(
     scores: NDArray[np.float32],
     count: int,
@@ -219,7 +218,7 @@ def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     return np.nextafter(np.partition(scores, place)[place], ALL)
 
 
-@compiled_with(lanes, sums)
+@compiled_with(simd, deterministic_sum)
 def draw(
     scores: NDArray[np.float32],
     temperature: float,

@@ -17,13 +17,13 @@ import pytest
 from numba import njit
 from numba.core import event
 
-from accel.native import simd as lanes
+from accel.native import simd
 
 SOURCE = """
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 
-@compiled_with(lanes)
+@compiled_with(simd)
 def double(number):
     return 2 * number
 """
@@ -56,7 +56,7 @@ def test_a_change_two_modules_away_ends_it(tmp_path: Path, monkeypatch: pytest.M
             path.write_text(text if module is modules[0] else "same", encoding="utf-8")
             monkeypatch.setitem(sys.modules, module.__name__, module)
         modules[1].__dict__["far_away"] = modules[0]
-        monkeypatch.setattr(lanes, "nearby", modules[1], raising=False)
+        monkeypatch.setattr(simd, "nearby", modules[1], raising=False)
         double = _module(tmp_path, "doubling").double
         double(4)
         return double

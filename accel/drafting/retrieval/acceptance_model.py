@@ -30,7 +30,7 @@ from accel.drafting.retrieval.candidate_features import (
     Evidence,
 )
 from accel.drafting.retrieval.token_classes import SHAPES
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     LANES,
@@ -185,7 +185,7 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
     return count
 
 
-@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def hidden_of_near(
     weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
 ) -> None:
@@ -206,7 +206,7 @@ def hidden_of_near(
         store(near_hidden, item * HIDDEN, hidden)
 
 
-@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def hidden_of_node(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> None:
@@ -219,7 +219,7 @@ def hidden_of_node(
     store(hidden, 0, summed)
 
 
-@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def score_of_none(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> float:
@@ -234,7 +234,7 @@ def score_of_none(
     return weights.escape_shape[last_shape] + score
 
 
-@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def fetch_weights(weights: AcceptanceWeights) -> None:
     """Have what scoring reads come from memory."""
     fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
@@ -272,7 +272,7 @@ def score_of(
     return score
 
 
-@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
     weights: AcceptanceWeights,
     corrections: Floats,
@@ -316,7 +316,7 @@ def _scores_of(
     return highest
 
 
-@compiled_with(evidence_of, lanes, error_model="numpy", forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, error_model="numpy", forceinline=True, borrows=True)
 def probabilities_of(
     weights: AcceptanceWeights,
     corrections: Floats,

@@ -28,7 +28,7 @@ from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
 from accel.drafting.retrieval.prompt_index import link
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import Frontier, Ground, TreeBuffers, grow
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import FieldsType, compiled_with
 from accel.planning import calibration
 from accel.planning.calibration import learn_from
@@ -218,7 +218,7 @@ def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: in
     entry,
     evidence_of,
     heap,
-    lanes,
+    simd,
     prompt_of,
     surroundings_of,
 )

@@ -17,7 +17,7 @@ from accel.drafting.retrieval.candidate_features import (
     TextView,
 )
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import fetch_all
 
@@ -33,7 +33,7 @@ FIRST_REACH = 4
 """Tokens up to so far away are on level 0; each level reaches twice as far as the one before."""
 
 
-@compiled_with(evidence_of, lanes, forceinline=True, borrows=True)
+@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
     first = max(text.start, text.stop - NEAR)

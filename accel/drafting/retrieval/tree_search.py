@@ -30,7 +30,7 @@ from accel.drafting.retrieval.candidate_features import (
 from accel.drafting.retrieval.heap import sift_down, sift_up
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.planning import calibration
 from accel.planning.calibration import depth_group
@@ -149,7 +149,7 @@ def write_path(
         node = parents[node]
 
 
-_GROWING = acceptance, calibration, evidence_of, heap, lanes, surroundings_of
+_GROWING = acceptance, calibration, evidence_of, heap, simd, surroundings_of
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)

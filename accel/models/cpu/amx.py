@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import LINE
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import F32, I32, I64, call, pointer, prefetch
@@ -156,7 +156,7 @@ _one, _two = _product(1, fetches=True), _product(2, fetches=True)
 _two_again = _product(2, fetches=False)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def multiply_by_tiles(  # type: ignore[no-untyped-def]
     x, first_row, rows, w, blocks, depth, out, column
 ):

@@ -6,8 +6,9 @@ keys are rows of the same product.
 
 In a tree other rows stand between a node and what it attends, in plain decoding none do. Both give
 the same bits: values are added in the order of their positions, where a share of next to nothing
-changes nothing, and shares are summed so that no order matters (``sums``). Tile registers add
-values by steps of 32, so they are for those alone that stand far before a node in a tree, too.
+changes nothing, and shares are summed so that no order matters (``deterministic_sum``). Tile
+registers add values by steps of 32, so they are for those alone that stand far before a node in a
+tree, too.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ from accel.models.cpu.matmul import (
     narrow,
     row_dtype,
 )
-from accel.native import deterministic_sum as sums
-from accel.native import simd as lanes
+from accel.native import deterministic_sum, simd
 from accel.native.aligned_memory import empty
 from accel.native.cpu_features import HAS_TILES
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
@@ -81,14 +81,14 @@ class Kept(NamedTuple):
     depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. float32, or bits of fp16
     as uint16. Of bf16, pairs along
     depth (keys) and position (values) stand together: int16 with half the third-last and twice
-    the last size. Values' pairs stand as ``lanes.store_in_order`` has shares.
+    the last size. Values' pairs stand as ``simd.store_in_order`` has shares.
     """
 
     keys: Stored
     values: Stored
 
 
-class Room(NamedTuple):
+class AttentionBuffers(NamedTuple):
     """Room for the scores and shares of some queries, and what they take, from values far away and
     from the others (see ``far_of``). For one thread."""
 
@@ -99,7 +99,7 @@ class Room(NamedTuple):
     far_taken: Floats
 
     @classmethod
-    def of(cls, columns: int, shape: Shape, dtype: Any) -> Room:
+    def of(cls, columns: int, shape: Shape, dtype: Any) -> AttentionBuffers:
         """Room over ``columns`` columns of keys, and a block behind them. Rows do not begin a page
         apart, where a cache holds few of them."""
         return cls(
@@ -111,7 +111,7 @@ class Room(NamedTuple):
         )
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(simd, matmul, borrows=True)
 def rotate(vectors: Floats, at: int, rotations: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
     """Turn a head's numbers by its position (rotate_half); all places are flat."""
     half = rotations.shape[2]
@@ -133,13 +133,13 @@ def keep_key(keys: Stored, place: int, vector: Floats) -> None:
             keys[block, i, column + odd] = narrow(vector[pair * i + odd], keys)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def _place_in_pair(place: int, pair: int) -> int:
-    """Where a position's value stands in its pair, see ``lanes.SECOND_FIRST``."""
+    """Where a position's value stands in its pair, see ``simd.SECOND_FIRST``."""
     return place % pair if pair == 1 else place % 2 ^ SECOND_FIRST
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(simd, matmul, borrows=True)
 def keep_value(values: Stored, place: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     pair = values.shape[2] // BLOCK
@@ -149,7 +149,7 @@ def keep_value(values: Stored, place: int, vector: Floats) -> None:
             values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(simd, matmul, borrows=True)
 def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kept.keys, kept.values
@@ -184,7 +184,7 @@ def far_of(position: int, like: Stored) -> int:
     return max(position - NEAR, 0) // BLOCK * BLOCK
 
 
-@compiled_with(lanes, matmul, sums, borrows=True)
+@compiled_with(simd, matmul, deterministic_sum, borrows=True)
 def write_shares(
     scores: Floats,
     row: int,
@@ -239,7 +239,7 @@ def write_shares(
     return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(lanes, matmul, sums, tiles, borrows=True)
+@compiled_with(simd, matmul, deterministic_sum, tiles, borrows=True)
 def attend(
     queries: Stored,
     keys: Packed,
@@ -251,7 +251,7 @@ def attend(
     head: int,
     begin: int,
     stop: int,
-    room: Room,
+    room: AttentionBuffers,
     attended: Stored,
 ) -> None:
     """Write what queries of one head of keys, from ``begin`` to before ``stop``, take from the
@@ -308,9 +308,9 @@ def attend(
 
 __all__ = [
     "QUERIES",
+    "AttentionBuffers",
     "Floats",
     "Kept",
-    "Room",
     "Shape",
     "Stored",
     "attend",

@@ -24,7 +24,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
 
@@ -106,7 +106,7 @@ _system_call = types.ExternalFunction("syscall", types.int64(*[types.int64] * 7)
 _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == "posix" else _pause
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def _sleep(meeting: Meeting, word: int) -> None:
     """Sleep until another word stands there, or for some time."""
     if _FUTEX == 0:
@@ -120,7 +120,7 @@ def _sleep(meeting: Meeting, word: int) -> None:
         _added(meeting, _SLEPT, 1)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def _wake(meeting: Meeting) -> None:
     """Wake all who sleep."""
     if _FUTEX != 0 and _look(meeting, _ASLEEP) > 0:
@@ -147,7 +147,7 @@ def begin(meeting: Meeting, step: int) -> None:
     meeting[_WORD] = step << _STEP | 1 << _MEMBER
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def join(meeting: Meeting, last: int) -> int:
     """Take part in a forward that ends before step ``last``, from the step that is returned on: not
     at all from ``last`` on."""
@@ -160,21 +160,21 @@ def join(meeting: Meeting, last: int) -> int:
             return await_after(meeting, step)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def take(meeting: Meeting) -> int:
     """The next item of a step."""
     item: int = _added(meeting, _NEXT, 1)
     return item
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def is_last_to_arrive(meeting: Meeting) -> bool:
     """Say that nothing is left to take; whether all others have said so."""
     word = _added(meeting, _WORD, 1) + 1
     return bool(word & _MOST == word >> _MEMBER & _MOST)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def open_step(meeting: Meeting, step: int) -> None:
     """Let all go on to a step, those who come among them; by the last to arrive."""
     meeting[_NEXT] = 0
@@ -186,7 +186,7 @@ def open_step(meeting: Meeting, step: int) -> None:
     _wake(meeting)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def await_after(meeting: Meeting, step: int) -> int:
     """Wait for the step after one; returns it."""
     looks = 0
@@ -206,7 +206,7 @@ def ask_to_end(meeting: Meeting) -> None:
     meeting[_ASKED] = 1
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def is_to_end(meeting: Meeting) -> bool:
     """Whether somebody asked for the end, which is noted; by the last to arrive."""
     if _look(meeting, _ASKED) == 0:
@@ -223,7 +223,7 @@ def has_ended_early(meeting: Meeting) -> bool:
     return True
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def linger(side: int) -> None:
     """Let side 0 leave first: all want the interpreter's lock next, and whoever comes second
     sleeps."""

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import barrier as meeting
-from accel.models.cpu import layer_matrices
+from accel.models.cpu import barrier, layer_matrices
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
 from accel.models.cpu import parts as compiled_parts
@@ -45,7 +44,7 @@ from accel.native.numba_cache import compiled_with
 
 _PARTS = (
     *(compiled_head, compiled_layers, compiled_parts, compiled_side),
-    *(layer_matrices, meeting, tasks),
+    *(barrier, layer_matrices, tasks),
 )
 
 

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.cpu_features import FEATURES, HAS_BF16
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
@@ -201,7 +201,7 @@ _pair4, _pair5, _pair6 = _tile(4, 2), _tile(5, 2), _tile(6, 2)
 _half3, _half4, _half5, _half6 = (_tile(rows, 1, HALF) for rows in range(3, 7))
 
 
-@compiled_with(lanes, borrows=True, inner=True)
+@compiled_with(simd, borrows=True, inner=True)
 def tile_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
 ):
@@ -223,7 +223,7 @@ def tile_of(  # type: ignore[no-untyped-def]
         _tile8(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def pair_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
 ):
@@ -235,7 +235,7 @@ def pair_of(  # type: ignore[no-untyped-def]
         _pair6(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
 
 
-@compiled_with(lanes, borrows=True, inner=True)
+@compiled_with(simd, borrows=True, inner=True)
 def half_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
 ):

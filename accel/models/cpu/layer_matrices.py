@@ -22,7 +22,7 @@ from accel.models.cpu.quantised.activations import Records, encode_blocks
 from accel.models.cpu.quantised.forms import COLUMNS
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
 from accel.models.cpu.quantised.stored_rows import write_row
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, load, store
 
@@ -83,7 +83,7 @@ def prepare(
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(activations, lanes, borrows=True)
+@compiled_with(activations, simd, borrows=True)
 def _encode(
     inputs: Rows, row: int, blocks: tuple[int, int], _matrices: Matrices, records: Records
 ) -> None:
@@ -124,7 +124,7 @@ def project(
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(simd, matmul, borrows=True)
 def _project_packed(
     inputs: Rows,
     first_row: int,
@@ -142,7 +142,7 @@ def _project_packed(
     matmul.multiply(inputs, first_row, rows, chosen, last - first, depth, output, column)
 
 
-@compiled_with(forms, lanes, matrix, borrows=True)
+@compiled_with(forms, simd, matrix, borrows=True)
 def _project_quantised(
     _inputs: Rows,
     first_row: int,
@@ -203,7 +203,7 @@ def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
     width = embedding.shape[1]
     for row in range(len(tokens)):

@@ -79,6 +79,7 @@ def items_of(kind: int, rows: int, own: OpenSide) -> int:
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def compute(layer: int, kind: int, item: int, items: int, given: Given, own: OpenSide) -> None:
     """Compute an item of a step of a layer."""
+    room, weights = own.scratch, own.weights
     if kind == FIRST_NORM:
         _begin_layer(layer, item, given, own)
     elif kind == HEADS:
@@ -86,7 +87,8 @@ def compute(layer: int, kind: int, item: int, items: int, given: Given, own: Ope
     elif kind == ATTENTION:
         _attend(layer, item, items, given, own)
     elif kind == OUTPUT:
-        _add_attention(layer, item, items, len(given.tokens), own)
+        inputs, matrices, records = room.attended, weights.output, room.records
+        _add_product(layer, item, items, len(given.tokens), inputs, matrices, records, own)
     elif kind == SECOND_NORM:
         first, last = ROWS * item, min(ROWS * (item + 1), len(given.tokens))
         weight = own.weights.mlp_norm[layer]
@@ -95,7 +97,8 @@ def compute(layer: int, kind: int, item: int, items: int, given: Given, own: Ope
     elif kind == GATED_UNIT:
         _gate(layer, item, items, len(given.tokens), own)
     else:
-        _add_gated(layer, item, items, len(given.tokens), own)
+        inputs, matrices, records = room.gated, weights.down, room.gated_records
+        _add_product(layer, item, items, len(given.tokens), inputs, matrices, records, own)
 
 
 @compiled_with(layer_matrices, borrows=True)
@@ -168,11 +171,21 @@ def _attend(layer: int, item: int, items: int, given: Given, own: OpenSide) -> N
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _add_attention(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
-    room, output = own.scratch, own.weights.output
-    cut = between(blocks_of(output), items, item)
+def _add_product(
+    layer: int,
+    item: int,
+    items: int,
+    rows: int,
+    inputs: Rows,
+    matrices: Matrices,
+    records: Records,
+    own: OpenSide,
+) -> None:
+    """Add a product to the residual stream: of what was attended, or of the gated unit."""
+    room = own.scratch
+    cut = between(blocks_of(matrices), items, item)
     first, last = cut[0] * BLOCK, cut[1] * BLOCK
-    project(room.attended, 0, rows, output, layer, cut, room.added, first, room.records)
+    project(inputs, 0, rows, matrices, layer, cut, room.added, first, records)
     add(room.x, room.added, rows, first, last)
 
 
@@ -188,15 +201,6 @@ def _gate(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
     gate(room.gate_up, room.gated, rows, first * BLOCK, last * BLOCK)
     for row in range(rows):
         prepare(room.gated, row, (first, last), own.weights.down, room.gated_records)
-
-
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _add_gated(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
-    room, down = own.scratch, own.weights.down
-    cut = between(blocks_of(down), items, item)
-    first, last = cut[0] * BLOCK, cut[1] * BLOCK
-    project(room.gated, 0, rows, down, layer, cut, room.added, first, room.gated_records)
-    add(room.x, room.added, rows, first, last)
 
 
 __all__ = ["LAYER_STEPS", "ROWS", "between", "compute", "cuts_of", "items_of", "query_parts"]

@@ -14,7 +14,7 @@ from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
 from accel.models.array_logits import ArrayLogits
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
-from accel.models.cpu.attention import Room
+from accel.models.cpu.attention import AttentionBuffers
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.forward import forward, steps_of
@@ -62,7 +62,7 @@ class CompiledLlama(Model):
         self._columns = blocks_of(self._weights.head) * BLOCK
         """Logits of a row, with those of no token behind the vocabulary."""
         self._rotations = decoder.rotations(0)
-        self._own: list[tuple[Room, NDArray[np.float32]]] = []
+        self._own: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
         """What each thread has for itself."""
         self._make_room(BLOCK, 1)
         self._pool = ThreadPool()
@@ -151,10 +151,10 @@ class CompiledLlama(Model):
             cache.sides, cache.sides_made_for = tuple(side_of(*each) for each in held), made_for
         return cache.sides
 
-    def _room_of_thread(self) -> tuple[Room, NDArray[np.float32]]:
+    def _room_of_thread(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most
         logits = empty((len(self._walk.block), COLUMNS), np.float32)
-        return Room.of(columns, self._shape, kept_dtype(self._weights)), logits
+        return AttentionBuffers.of(columns, self._shape, kept_dtype(self._weights)), logits
 
     def _make_room(self, columns: int, rows: int) -> None:
         """Room for activations of so many rows, and attention to so many columns."""

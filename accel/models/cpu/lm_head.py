@@ -19,7 +19,7 @@ from accel.models.cpu.attention import Floats, Stored
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, prepare, project
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Records
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import empty, zeros
 from accel.native.cpu_features import HAS_TILES
 from accel.native.numba_cache import compiled_with
@@ -79,7 +79,7 @@ class Walk(NamedTuple):
         return int(self.state[_CHOSEN])
 
 
-@compiled_with(lanes, matmul, borrows=True)
+@compiled_with(simd, matmul, borrows=True)
 def note_highest(
     logits: Floats, rows: int, count: int, first: int, scores: Floats, tokens: TokenArray
 ) -> None:
@@ -102,7 +102,7 @@ def note_highest(
             tokens[row] = first + place
 
 
-@compiled_with(lanes, layer_matrices, matmul, borrows=True)
+@compiled_with(simd, layer_matrices, matmul, borrows=True)
 def likeliest_tokens(
     states: Stored,
     records: Records,
@@ -147,7 +147,7 @@ def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -
     return count
 
 
-@compiled_with(lanes, layer_matrices, matmul, borrows=True)
+@compiled_with(simd, layer_matrices, matmul, borrows=True)
 def all_logits(
     states: Stored, records: Records, first: int, count: int, head: Matrices, logits: Floats
 ) -> None:
@@ -173,7 +173,7 @@ def is_over(walk: Walk) -> bool:
     return walk.state[_IS_OVER] > 0
 
 
-@compiled_with(lanes, layer_matrices, borrows=True)
+@compiled_with(simd, layer_matrices, borrows=True)
 def walk_on(
     walk: Walk,
     states: Stored,
@@ -219,7 +219,7 @@ def walk_on(
             prepare(walk.block, places[row], (0, width // BLOCK), head, walk.records)
 
 
-@compiled_with(lanes, layer_matrices, matmul, borrows=True)
+@compiled_with(simd, layer_matrices, matmul, borrows=True)
 def look_at(
     walk: Walk, item: int, first: int, last: int, head: Matrices, vocabulary: int, logits: Floats
 ) -> None:

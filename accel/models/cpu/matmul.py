@@ -33,7 +33,7 @@ from accel.models.cpu.gemm_microkernels import (
     pair_of,
     tile_of,
 )
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import copied
 from accel.native.cpu_features import FIRST_LEVEL, HAS_BF16, HAS_TILES
 from accel.native.numba_cache import compiled_with
@@ -61,7 +61,7 @@ def row_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.int32) if stored == np.int16 and not HAS_BF16 else stored
 
 
-@compiled_with(kernels, lanes, tiles, borrows=True)
+@compiled_with(kernels, simd, tiles, borrows=True)
 def multiply(
     x: Packed,
     first_row: int,
@@ -80,7 +80,7 @@ def multiply(
         multiply_in_order(x, first_row, rows, w, blocks, depth, out, column)
 
 
-@compiled_with(kernels, lanes, borrows=True)
+@compiled_with(kernels, simd, borrows=True)
 def multiply_in_order(
     x: Packed,
     first_row: int,

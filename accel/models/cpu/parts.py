@@ -14,7 +14,7 @@ from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
 from accel.models.cpu.matmul import BLOCK, row_dtype
 from accel.models.cpu.quantised.activations import RECORD, Records
 from accel.models.cpu.quantised.forms import BLOCK as QUANTISED_BLOCK
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
@@ -98,7 +98,7 @@ class Scratch(NamedTuple):
         )
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def add(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
     """Add columns from ``first`` to before ``last`` to the residual stream."""
     for row in range(rows):
@@ -107,7 +107,7 @@ def add(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
             store(x, to + i, load(x, to + i) + load(added, start + i))
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def normalise(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Stored) -> None:
     """Write the root mean square norm of rows of the residual stream, to before the last."""
     width, zero = x.shape[1], everywhere(np.float32(0))
@@ -123,7 +123,7 @@ def normalise(x: Floats, first: int, last: int, weight: Floats, eps: float, norm
             store(normed, start + i, load(x, start + i) * scale * load(weight, i))
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def normalise_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
     """Write the root mean square norm of a head's numbers, from a flat place on, in their place;
     nothing where the weight is empty."""
@@ -140,7 +140,7 @@ def normalise_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None
         store(vectors, at + i, load(vectors, at + i) * scale * load(weight, i))
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def gate(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> None:
     """silu of the first half times the second, of columns from ``first`` to before ``last`` of
     gated. gate_up: [rows, >= 2 * width]."""
@@ -155,7 +155,7 @@ def gate(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> No
             store(gated, row * width + i, share * other)
 
 
-@compiled_with(lanes, matmul, compiled_attention, borrows=True)
+@compiled_with(simd, matmul, compiled_attention, borrows=True)
 def place_head(
     head: int,
     qkv: Floats,

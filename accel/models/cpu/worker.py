@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numba.experimental import structref
 
-from accel.models.cpu.attention import Floats, Kept, Room, Shape
+from accel.models.cpu.attention import AttentionBuffers, Floats, Kept, Shape
 from accel.models.cpu.lm_head import Walk
 from accel.models.cpu.matmul import Packed
 from accel.models.cpu.parts import Scratch, Weights
@@ -39,7 +39,7 @@ class OpenSide(NamedTuple):
     value_words: Packed
     scratch: Scratch
     walk: Walk
-    room: Room
+    room: AttentionBuffers
     logits: Floats
 
 
@@ -58,7 +58,7 @@ def side_of(
     value_words: Packed,
     scratch: Scratch,
     walk: Walk,
-    room: Room,
+    room: AttentionBuffers,
     logits: Floats,
 ) -> Side:
     """One of ``sides`` with these: of the model, with ``rotations``, float32 [positions, 2,

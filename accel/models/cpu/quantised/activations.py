@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from accel.models.cpu.quantised.forms import BLOCK, EIGHT, FOUR, SIX
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import F32, FLOATS, I32, I64, LANES, WORDS, call, fill, joined
@@ -84,7 +84,7 @@ def _encode(_context: Any, source: Any, target: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def encode_blocks(
     x: NDArray[np.float32], row: int, first: int, last: int, records: Records
 ) -> None:
@@ -96,7 +96,7 @@ def encode_blocks(
         _encode(source + block * 4 * BLOCK, target + block * RECORD)
 
 
-@compiled_with(lanes, borrows=True)
+@compiled_with(simd, borrows=True)
 def encode_rows(x: NDArray[np.float32], rows: int, records: Records) -> None:
     """Write the records of the first ``rows`` of x, float32 [.., in], both contiguous."""
     for row in range(rows):

@@ -14,7 +14,7 @@ from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, EIGHT, Form
 from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.cpu.quantised.packing import Packed, pack
 from accel.models.cpu.quantised.product import address_of_product, call_product
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 
@@ -121,7 +121,7 @@ class QuantisedMatrix:
         return out[:, : self.out]
 
 
-@compiled_with(activations, lanes, product, borrows=True)
+@compiled_with(activations, simd, product, borrows=True)
 def multiply(
     place: Place,
     records: Records,

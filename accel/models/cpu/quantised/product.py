@@ -32,7 +32,7 @@ from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
 from accel.native import aligned_memory as memory
-from accel.native import simd as lanes
+from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64
 
@@ -101,7 +101,7 @@ def _tile(
 
 _PARTS = (
     *(activations, avx2, avx512_vnni, avx_vnni, forms, instruction_sets),
-    *(lanes, memory, portable, registers, tile),
+    *(simd, memory, portable, registers, tile),
 )
 
 
