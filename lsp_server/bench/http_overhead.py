@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 24
 EDIT_FUNCTIONS = 100
+OWNER = "local"
+"""Whose key it is: both ways use the same caches."""
 START_S = 600.0
 
 
@@ -82,7 +84,7 @@ async def _measured(args: argparse.Namespace, folder: Path) -> HttpTimes:
     from lsp_server.http_server.serving import AdminServer, Listening
 
     file = folder / "keys"
-    key = own_keys_file(file)
+    key = own_keys_file(file, OWNER)
     engine = EngineClient(EngineKey(args.model, "auto", "auto", 0, common=False), lambda: None)
     at = Listening("127.0.0.1", 0)
     with at.open() as opened:
@@ -183,5 +185,5 @@ def _job(number: int) -> CompletionJob:
     text = Path(__file__).read_text("utf-8")
     place = 1000 + number * 37 % (len(text) - 2000)
     return CompletionJob(
-        "", "a.py", text[:place], text[place : place + 500], max_tokens=MOST_TOKENS
+        "", "a.py", text[:place], text[place : place + 500], max_tokens=MOST_TOKENS, owner=OWNER
     )

@@ -21,7 +21,10 @@ from lsp_server.engine.process import EngineService
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test waits for the engine, which a busy machine starts slowly."""
     for item in items:
-        if Path(__file__).parent in Path(item.path).parents:
+        if (
+            item.get_closest_marker("long") is None
+            and Path(__file__).parent in Path(item.path).parents
+        ):
             item.add_marker(pytest.mark.timeout(START_S))
 
 
