@@ -37,7 +37,8 @@ class Drafting:
         *,
         plans: bool,
     ) -> None:
-        self._drafter = drafter if capability.kind > BatchKind.PLAIN else None
+        drafts = capability.kind > BatchKind.PLAIN and planner.width != 1
+        self._drafter = drafter if drafts else None
         self._planner, self._capability, self._tokenizer = planner, capability, tokenizer
         self._statistics = statistics
         self._plans = plans

@@ -208,6 +208,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
+                        help="what computes a GGUF file in our engine")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

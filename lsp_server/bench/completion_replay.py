@@ -82,11 +82,18 @@ class Recorder:
 class Planned:
     """A drafter whose trees a planner cuts to what pays, as the engine does."""
 
-    def __init__(self, drafter: Drafter, planner: Planner, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        drafter: Drafter,
+        planner: Planner,
+        tokenizer: Tokenizer,
+        leaves: int | None = None,
+    ) -> None:
         self.name = drafter.name
         self._context = 0
+        capability = Capability(BatchKind.TREE, leaves)
         self._drafting = Drafting(
-            *(drafter, planner, Capability(BatchKind.TREE), tokenizer, Statistics()), plans=True
+            *(drafter, planner, capability, tokenizer, Statistics()), plans=True
         )
 
     def begin(self, request: DraftRequest) -> None:

@@ -87,7 +87,13 @@ def measure_model(
     if args.threads is None and LLAMA_CPP in names:
         # Both engines get as many.
         args.threads = cores()
-    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    engine = Engine.load(
+        args.model,
+        dtype=args.dtype,
+        threads=args.threads,
+        device=args.device,
+        backend=getattr(args, "backend", "own"),
+    )
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
     sampling = sampling_of(args)

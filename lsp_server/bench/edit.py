@@ -108,6 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hf_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
+                        help="what computes a GGUF file in our engine")  # fmt: skip
     parser.add_argument(
         "--one-dtype",
         action="store_true",
@@ -219,7 +221,13 @@ def _decoded(
     from lsp_server.bench.tolerance import Tolerance
 
     args.draft_model = find_draft_model(args.draft_model, args.model)
-    engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
+    engine = Engine.load(
+        args.model,
+        dtype=args.dtype,
+        threads=args.threads,
+        device=args.device,
+        backend=args.backend,
+    )
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS

@@ -16,6 +16,7 @@ ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 PROMPT_TOKENS = 512
 """Of a prompt that is timed beside a peer."""
 PEERS = ("llama-cpp",)
+BACKENDS = ("own", "llama-cpp")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peer", choices=PEERS, help="measure this engine on the same file by "
                         "turns, with as many threads, and a prompt of "
                         f"{PROMPT_TOKENS} tokens, too")  # fmt: skip
+    parser.add_argument("--backend", choices=BACKENDS, default="own", help="what computes ours "
+                        "beside a peer; llama-cpp: its forwards, our drafts")  # fmt: skip
     parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
 
 
@@ -116,7 +119,8 @@ def _beside_peer(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     task = progress.add_task("loading", total=None)
     room = args.context + max(*ROWS, PROMPT_TOKENS)
     with ExitStack() as stack:
-        ours = ChildProcess("redraft", MeasuredEngine, str(file), args.dtype or STORED, threads)
+        ours = ChildProcess("redraft", MeasuredEngine, str(file), args.dtype or STORED, threads,
+                            args.backend)  # fmt: skip
         engines = {"redraft": stack.enter_context(ours)}
         peer = ChildProcess(args.peer, LlamaCpp, file, threads, room)
         engines[args.peer] = stack.enter_context(peer)

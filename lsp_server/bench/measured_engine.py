@@ -11,7 +11,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.models.base import Cache
-from accel.models.registry import DType
+from accel.models.registry import BackendName, DType
 from accel.peers.judged import Judged, judge
 from accel.session import Session
 
@@ -22,9 +22,15 @@ JUDGED_ROWS = 128
 class MeasuredEngine:
     """A model in our engine: times of forwards and of a prompt, and what it says of a text."""
 
-    def __init__(self, model: str | None, dtype: DType, threads: int | None) -> None:
+    def __init__(
+        self,
+        model: str | None,
+        dtype: DType,
+        threads: int | None,
+        backend: BackendName = "own",
+    ) -> None:
         """As ``Engine.load``, whose errors it raises."""
-        self._engine = Engine.load(model, dtype=dtype, threads=threads)
+        self._engine = Engine.load(model, dtype=dtype, threads=threads, backend=backend)
         self._threads = threads
         self._behind: tuple[int, Cache] | None = None
 

@@ -52,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="leave the text after the cursor out")  # fmt: skip
     parser.add_argument("--common", metavar="DIR|none", help="common code: a folder, none, or by "
                         "default the libraries of this environment")  # fmt: skip
+    parser.add_argument("--backend", choices=("own", "llama-cpp"), default="own",
+                        help="llama-cpp: all forwards of a text have one number of rows, as its "
+                        "texts have for lossless drafts")  # fmt: skip
     parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
 
 
@@ -68,7 +71,13 @@ def run(args: argparse.Namespace) -> int:
         projected = {}
         for name, texts in kinds.items():
             task = progress.add_task(f"replaying {name}", total=len(WIDTHS) + len(forwards))
-            projected[name] = projections(texts, forwards, lambda task=task: progress.advance(task))
+            is_edit = name in [file.stem for file in args.edits]
+            projected[name] = projections(
+                texts,
+                forwards,
+                lambda task=task: progress.advance(task),
+                fixed_at=None if args.backend == "own" else int(is_edit),
+            )
     tables = [report.table(name, fields["forwards"], COLUMNS) for name, fields in projected.items()]
     circumstances = {"machine": report.machine(), "versions": report.versions()}
     report.publish({"texts": projected, **circumstances}, args.json, tables)
@@ -76,9 +85,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def projections(
-    texts: ProjectedTexts, forwards: dict[str, Any], done: Any = lambda: None
+    texts: ProjectedTexts,
+    forwards: dict[str, Any],
+    done: Any = lambda: None,
+    *,
+    fixed_at: int | None = None,
 ) -> dict[str, Any]:
-    """``tokens_per_forward`` by width, and what that comes to by each document of ``forwards``."""
+    """``tokens_per_forward`` by width, and what that comes to by each document of ``forwards``.
+
+    ``fixed_at``: forwards have the one of ``fixed_widths`` at this place, where they have one.
+    """
     from accel.peers.llama_cpp import CHAINS
 
     by_width: dict[int, float] = {}
@@ -88,7 +104,7 @@ def projections(
     chains = {count: texts.looked_up_rows(count) for count in (0, *CHAINS)}
     found = {}
     for name, document in forwards.items():
-        found[name] = _projected(texts, document, by_width, chains)
+        found[name] = _projected(texts, document, by_width, chains, fixed_at)
         done()
     return {
         "texts": len(texts.texts),
@@ -103,7 +119,10 @@ def _projected(
     document: Any,
     by_width: dict[int, float],
     chains: dict[int, Counter[int]],
+    fixed_at: int | None,
 ) -> dict[str, Any]:
+    from accel.models.llama_cpp.context import LEAVES
+    from accel.planning.fixed_width import fixed_widths
     from accel.planning.planner import Planner
 
     ours, theirs = (costs_of(document, name) for name in (OURS, PEER))
@@ -111,7 +130,11 @@ def _projected(
     ms, peer_ms = (1e3 * each.by_rows(context, max(WIDTHS)) for each in (ours, theirs))
     gains = {rows: by_width[rows] * float(peer_ms[1] / ms[rows]) for rows in WIDTHS}
     best_rows = max(gains, key=gains.__getitem__)
-    ran = texts.planned(Planner(ours), max(WIDTHS))
+    if fixed_at is None:
+        ran = texts.planned(Planner(ours), max(WIDTHS))
+    else:
+        width = fixed_widths(ours)[fixed_at]
+        ran = texts.planned(Planner(ours, width, widths=(width,)), width, LEAVES)
     speed = texts.tokens / (ran.forwards_s + ran.drafting_s)
     speeds = {
         count: texts.tokens

@@ -63,12 +63,12 @@ class ProjectedTexts:
             found.update(size + 1 for size in recorder.sizes)
         return found
 
-    def planned(self, planner: Planner, most_rows: int) -> PlannedRun:
-        """With trees that a planner cuts to what pays."""
+    def planned(self, planner: Planner, most_rows: int, leaves: int | None = None) -> PlannedRun:
+        """With trees of so many leaves at most that a planner cuts to what pays."""
         forwards = 0
         forwards_s = drafting_s = 0.0
         for text in self.texts:
-            recorder = Recorder(Planned(self.make(), planner, self.tokenizer))
+            recorder = Recorder(Planned(self.make(), planner, self.tokenizer, leaves))
             ran = replay(recorder, text.request, text.target, most_rows - 1)
             drafting_s += sum(ran.draft_s) + recorder.learn_s
             context = ran.prompt_tokens
