@@ -81,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask, measure, print. Raises BenchError."""
     keys = _keys(args)
-    result = asyncio.run(_measured(args, keys))
+    try:
+        result = asyncio.run(_measured(args, keys))
+    except httpx2.HTTPError as error:
+        raise BenchError(f"{args.url} does not answer as it should: {error!r}") from error
     if args.json:
         write_json(args.json, result)
     else:

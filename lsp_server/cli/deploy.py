@@ -155,14 +155,18 @@ def _join(address: str | None, options: DeployOptions) -> None:
             raise DeployError(message) from error
         return
     cpus = options.replicas * options.cpus + options.ingresses * options.ingress_cpus
-    ray.init(
-        # More than the machine has, perhaps: cores are shared here.
-        num_cpus=int(cpus) + 1,
-        dashboard_host=LOOPBACK,
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        log_to_driver=False,
-    )
+    try:
+        ray.init(
+            # More than the machine has, perhaps: cores are shared here.
+            num_cpus=int(cpus) + 1,
+            dashboard_host=LOOPBACK,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+        )
+    except Exception as error:
+        # Ray has no class of its own for a node that does not start in time.
+        raise DeployError(f"no cluster started here: {error}") from error
 
 
 def _end(address: str) -> int:
