@@ -1,4 +1,4 @@
-"""What the daemon uses of an engine, wherever its model runs."""
+"""What is asked of an engine, wherever its model runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,61 @@ from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 
 
-class EngineInterface(Protocol):
-    """A model that answers completions and edits: on this machine or at a server."""
+class RequestedEngine(Protocol):
+    """A model that completes and edits, whoever asks and wherever it runs."""
+
+    @property
+    def state(self) -> str:
+        """``idle``, ``loading``, ``ready`` or ``failed``."""
+
+    @property
+    def failure(self) -> LoadFailure | None:
+        """Why there was no model at the last try."""
+
+    @property
+    def model(self) -> str:
+        """The model's name or path; ``embedded`` for the embedded one."""
+
+    @property
+    def dtype(self) -> str:
+        """Number format of its weights."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether the model reads the text after the cursor."""
+
+    @property
+    def prompt_length(self) -> PromptLength:
+        """How long its prompts may be."""
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that are under way or wait."""
+
+    def complete(
+        self,
+        job: CompletionJob,
+        client: str,
+        on_spans: OnSpans | None = None,
+        urgency: int = COMPLETION,
+    ) -> Call:
+        """Ask for a completion; the future holds a JobResult."""
+
+    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
+        """Ask for an edit; the future holds a JobResult."""
+
+    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
+        """Compute the prompt of a request that may come."""
+
+    async def start(self) -> None:
+        """Have a model that answers. Raises ModelUnavailable or OSError."""
+
+    async def close(self) -> None:
+        """End the work."""
+
+
+class EngineInterface(RequestedEngine, Protocol):
+    """What the daemon uses of it besides: what the user is told, documents, memory."""
 
     on_busy: Callable[[], None]
     """Told when the first request begins and when the last one ends."""
@@ -25,10 +78,6 @@ class EngineInterface(Protocol):
     """From the cancel of a request to the answer that it has stopped."""
     cancel_forwards_s: deque[float]
     """What of that was the rest of the forward that ran."""
-
-    @property
-    def state(self) -> str:
-        """``idle``, ``loading``, ``ready`` or ``failed``."""
 
     @property
     def message(self) -> str:
@@ -47,32 +96,12 @@ class EngineInterface(Protocol):
         """What is wrong with the model's prompt formats; empty for nothing."""
 
     @property
-    def failure(self) -> LoadFailure | None:
-        """Why there was no model at the last try."""
-
-    @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
 
     @property
-    def model(self) -> str:
-        """The model's name; ``embedded`` for the embedded one."""
-
-    @property
     def is_embedded(self) -> bool:
         """Whether the model is the embedded one, which knows few edits."""
-
-    @property
-    def dtype(self) -> str:
-        """Number format of its weights."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether the model reads the text after the cursor."""
-
-    @property
-    def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
 
     @property
     def speedup(self) -> float | None:
@@ -89,10 +118,6 @@ class EngineInterface(Protocol):
     @property
     def busy(self) -> bool:
         """A request is under way."""
-
-    @property
-    def queue_length(self) -> int:
-        """Requests that are under way or wait."""
 
     @property
     def stopping(self) -> int:
@@ -133,32 +158,11 @@ class EngineInterface(Protocol):
     def accepted(self, folder: str, before: str, text: str) -> None:
         """A user took ``text``, which stood after ``before``."""
 
-    def complete(
-        self,
-        job: CompletionJob,
-        client: str,
-        on_spans: OnSpans | None = None,
-        urgency: int = COMPLETION,
-    ) -> Call:
-        """Ask for a completion; the future holds a JobResult."""
-
-    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
-        """Ask for an edit; the future holds a JobResult."""
-
-    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
-        """Compute the prompt of a request that may come."""
-
     def note_pace(self, result: JobResult, plain: bool) -> None:
         """A text was written with or without drafts, to compare the two."""
-
-    async def start(self) -> None:
-        """Have a model that answers. Raises ModelUnavailable or OSError."""
 
     def unload(self) -> None:
         """Give the memory on this machine back."""
 
     def restart(self) -> None:
         """End a process that hangs."""
-
-    async def close(self) -> None:
-        """End the work."""

@@ -7,61 +7,20 @@ from typing import Protocol
 
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import EngineClient
+from lsp_server.engine.interface import RequestedEngine
 from lsp_server.engine.jobs import CompletionJob, EditJob, GenerateJob
-from lsp_server.engine.load_failure import LoadFailure
-from lsp_server.engine.prompt_length import PromptLength
-from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineUnavailable, ModelUnavailable
 
 WATCH_S = 0.1
 
 
-class ServedEngine(Protocol):
-    """A model that answers requests. :class:`lsp_server.engine.client.EngineClient` is one."""
-
-    @property
-    def state(self) -> str:
-        """``idle``, ``loading``, ``ready`` or ``failed``."""
-
-    @property
-    def failure(self) -> LoadFailure | None:
-        """Why there was no model at the last try."""
-
-    @property
-    def model(self) -> str:
-        """The model's name or path; ``embedded`` for the embedded one."""
-
-    @property
-    def dtype(self) -> str:
-        """Number format of its weights."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether the model reads the text after the cursor."""
-
-    @property
-    def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
+class ServedEngine(RequestedEngine, Protocol):
+    """A model that goes on from any prompt, too. :class:`lsp_server.engine.client.EngineClient` is
+    one."""
 
     @property
     def max_tokens(self) -> int:
         """Tokens that the model reads and writes at most."""
-
-    @property
-    def queue_length(self) -> int:
-        """Requests that are under way or wait."""
-
-    def complete(
-        self,
-        job: CompletionJob,
-        client: str,
-        on_spans: OnSpans | None = None,
-        urgency: int = COMPLETION,
-    ) -> Call:
-        """Ask for a completion; the future holds a JobResult."""
-
-    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
-        """Ask for an edit; the future holds a JobResult."""
 
     def generate(
         self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
@@ -72,12 +31,6 @@ class ServedEngine(Protocol):
         self, job: CompletionJob | EditJob | GenerateJob, client: str, urgency: int
     ) -> Call:
         """Compute the prompt of a request that may come."""
-
-    async def start(self) -> None:
-        """Have a model that answers. Raises ModelUnavailable or OSError."""
-
-    async def close(self) -> None:
-        """End the work."""
 
 
 async def until_loaded(engine: ServedEngine) -> None:
