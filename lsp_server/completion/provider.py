@@ -27,7 +27,7 @@ from lsp_server.completion.request import (
 from lsp_server.completion.running import Running
 from lsp_server.engine.call import Call
 from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, ContextSnippet, JobResult
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.log import redacted
@@ -323,7 +323,9 @@ class CompletionProvider:
         if known is None or not known.text.startswith(text):
             self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
         if ask.workspace:
-            self._engine().accepted(ask.workspace, ask.prefix[-ACCEPTED_CONTEXT:], text)
+            before = ask.prefix[-ACCEPTED_CONTEXT:]
+            taken = AcceptedText(ask.workspace, ask.path, before, text, secret=ask.secret)
+            self._engine().accepted(taken)
 
     def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """A document was opened: compute what its prompts begin with, before the first key.

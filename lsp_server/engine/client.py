@@ -17,6 +17,8 @@ from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
 from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.jobs import (
+    AcceptedText,
+    AnyJob,
     CompletionJob,
     EditJob,
     GenerateJob,
@@ -156,9 +158,9 @@ class EngineClient:
         forget_everywhere(folder, path)
         self._child.send({"op": "forget_document", "folder": folder, "path": path})
 
-    def accepted(self, folder: str, before: str, text: str) -> None:
-        """A user took ``text``, which stood after ``before``: later drafts may come from it."""
-        self._child.send({"op": "accepted", "folder": folder, "before": before, "text": text})
+    def accepted(self, taken: AcceptedText) -> None:
+        """A user took a suggestion: later drafts may come from it."""
+        self._child.send({"op": "accepted", "taken": asdict(taken)})
 
     def pass_on(self, frame: Frame) -> None:
         """A frame that another client made of the calls above, for an engine that runs."""
@@ -186,9 +188,7 @@ class EngineClient:
         """Ask for what comes after a prompt; the future holds a JobResult."""
         return self._call("generate", asdict(job), client, urgency, on_spans)
 
-    def prefill(
-        self, job: CompletionJob | EditJob | GenerateJob, client: str, urgency: int
-    ) -> Call:
+    def prefill(self, job: AnyJob, client: str, urgency: int) -> Call:
         """Compute the prompt of a request that may come."""
         return self._call("prefill", asdict(job), client, urgency, None)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.prompt_length import PromptLength
@@ -59,6 +59,9 @@ class RequestedEngine(Protocol):
 
     def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
         """Compute the prompt of a request that may come."""
+
+    def accepted(self, taken: AcceptedText) -> None:
+        """A user took a suggestion: later drafts may come from it."""
 
     async def start(self) -> None:
         """Have a model that answers. Raises ModelUnavailable or OSError."""
@@ -154,9 +157,6 @@ class EngineInterface(RequestedEngine, Protocol):
 
     def forget_document(self, folder: str, path: str) -> None:
         """A document is held back: nothing of it is kept."""
-
-    def accepted(self, folder: str, before: str, text: str) -> None:
-        """A user took ``text``, which stood after ``before``."""
 
     def note_pace(self, result: JobResult, plain: bool) -> None:
         """A text was written with or without drafts, to compare the two."""

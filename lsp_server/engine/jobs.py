@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 
@@ -15,13 +15,43 @@ class ContextSnippet:
 
 
 @dataclass(slots=True)
-class CompletionJob:
-    """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
+class _OfDocument:
+    """Belongs to a document of a workspace, and on a server to one of several users."""
 
     workspace: str
-    """Absolute path of the workspace folder, empty when the document belongs to none."""
+    """Absolute path of the workspace folder, empty when the document belongs to none. A server
+    knows it by another name."""
     path: str
     """Path of the document, relative to the workspace where there is one."""
+    _: KW_ONLY
+    secret: bool = False
+    """The document may hold secrets: nothing of it is written to the disk or leaves the machine."""
+    owner: str = ""
+    """Whose it is, on a server with several users: they share no caches and no outputs."""
+
+    @property
+    def scope(self) -> str:
+        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        return scope_of(self.owner, self.workspace)
+
+
+@dataclass(slots=True)
+class _WritingJob(_OfDocument):
+    """A text that the model writes, and how."""
+
+    _: KW_ONLY
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    plain: bool = False
+    """Decode without drafts, for comparison."""
+
+
+@dataclass(slots=True)
+class CompletionJob(_WritingJob):
+    """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
+
     prefix: str
     suffix: str
     language: str = ""
@@ -36,63 +66,39 @@ class CompletionJob:
     opening: bool = False
     """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
     ``suffix`` too. Only prompts are computed for such jobs."""
-    secret: bool = False
-    """The document may hold secrets: nothing of it is written to the disk or leaves the machine."""
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
-    max_tokens: int = 64
     single_line: bool = False
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
-    plain: bool = False
-    """Decode without drafts, for comparison."""
-    owner: str = ""
-    """Whose job it is, on a server with several users: they share no caches and no outputs."""
-
-    @property
-    def scope(self) -> str:
-        """What shares caches and earlier outputs: the owner's work in one workspace."""
-        return scope_of(self.owner, self.workspace)
+    _: KW_ONLY
+    max_tokens: int = 64
 
 
 @dataclass(slots=True)
-class EditJob:
+class EditJob(_WritingJob):
     """Rewrite ``selection`` by ``instruction``; ``before`` and ``after`` surround it."""
 
-    workspace: str
-    path: str
     instruction: str
     selection: str
     before: str = ""
     after: str = ""
     language: str = ""
+    _: KW_ONLY
     max_tokens: int = 4096
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
-    plain: bool = False
-    secret: bool = False
-    """The document may hold secrets: nothing of it leaves the machine."""
     entropy_top_k: int = 0
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's lossy verification."""
-    owner: str = ""
-    """Whose job it is, on a server with several users: they share no caches and no outputs."""
-
-    @property
-    def scope(self) -> str:
-        """What shares caches and earlier outputs: the owner's work in one workspace."""
-        return scope_of(self.owner, self.workspace)
 
 
 @dataclass(slots=True)
-class GenerateJob:
+class GenerateJob(_WritingJob):
     """Go on from a text, from token ids, from a conversation, or from both sides of a hole.
 
     One of ``text``, ``tokens`` and ``messages`` is given; ``suffix`` goes with ``text``.
     """
 
+    workspace: str = ""
+    path: str = ""
+    """Of the file that ``text`` is of."""
     text: str | None = None
     tokens: list[int] | None = None
     messages: list[tuple[str, str]] | None = None
@@ -101,31 +107,30 @@ class GenerateJob:
     """The text behind the hole, for models that fill in the middle."""
     snippets: list[ContextSnippet] = field(default_factory=list)
     """Other files, with ``text``."""
-    path: str = ""
-    """Of the file that ``text`` is of."""
     prompt_seconds: float = 0.0
     """With ``suffix``: the prompt is as long as is computed in so long; 0: as long as fits."""
-    workspace: str = ""
     prediction: str = ""
     """What the answer is expected to be like, for drafts. It changes no text."""
+    _: KW_ONLY
     max_tokens: int = 256
     max_seconds: float = 0.0
     """Stop at the first line end after so long; 0: never."""
-    temperature: float = 0.0
     top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
     stop: list[str] = field(default_factory=list)
     """The text ends before the first of these."""
     logprobs: int | None = None
     """Tell how likely each token was, and so many of the likeliest; None: do not."""
-    plain: bool = False
-    owner: str = ""
 
-    @property
-    def scope(self) -> str:
-        """What shares caches and earlier outputs: the owner's work in one workspace."""
-        return scope_of(self.owner, self.workspace)
+
+AnyJob = CompletionJob | EditJob | GenerateJob
+
+
+@dataclass(slots=True)
+class AcceptedText(_OfDocument):
+    """A user took ``text``, which stood after ``before``: later drafts may come from it."""
+
+    before: str
+    text: str
 
 
 @dataclass(slots=True)

@@ -43,6 +43,8 @@ from lsp_server.engine.generating import (
     sound,
 )
 from lsp_server.engine.jobs import (
+    AcceptedText,
+    AnyJob,
     CompletionJob,
     ContextSnippet,
     EditJob,
@@ -231,10 +233,11 @@ class EngineService:
 
     # Jobs
 
-    def remember(self, workspace: str, before: str, text: str) -> None:
-        """A user took ``text`` after ``before``: it counts twice among what was written there."""
-        if self._history is not None and workspace:
-            self._history.remember(workspace, self._encode(before), self._encode(text))
+    def remember(self, taken: AcceptedText) -> None:
+        """A user took a suggestion: it counts twice among what was written there."""
+        if self._history is not None and taken.scope:
+            before, text = self._encode(taken.before), self._encode(taken.text)
+            self._history.remember(taken.scope, before, text)
 
     def complete(
         self, job: CompletionJob, cancelled: Cancelled = _never, on_spans: OnSpans | None = None
@@ -371,9 +374,7 @@ class EngineService:
         limit = self.engine.max_positions // 4 if tokenizer.chat_template else PIECE_TOKENS
         return len(tokenizer.encode(sound(selection))) <= limit
 
-    def prefill(
-        self, job: CompletionJob | EditJob | GenerateJob, cancelled: Cancelled = _never
-    ) -> int:
+    def prefill(self, job: AnyJob, cancelled: Cancelled = _never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
         if isinstance(job, GenerateJob):
             asked = generation_prompt(self.engine, job, self._prompt_length)
@@ -427,7 +428,7 @@ class EngineService:
 
     def _request(
         self,
-        job: CompletionJob | EditJob | GenerateJob,
+        job: AnyJob,
         prompt: Prompt,
         nodes: int,
         cancelled: Cancelled,
@@ -534,7 +535,7 @@ class EngineService:
         elif operation == "forget_document":
             self.forget_document(frame["folder"], frame["path"])
         elif operation == "accepted":
-            self.remember(frame["folder"], frame["before"], frame["text"])
+            self.remember(AcceptedText(**frame["taken"]))
         elif operation == "status":
             return self.status()
         else:

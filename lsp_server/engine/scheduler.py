@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from lsp_server.engine.jobs import (
+    AnyJob,
     CompletionJob,
     ContextSnippet,
     EditJob,
@@ -51,9 +52,7 @@ class Service(Protocol):
     def generate_steps(
         self, job: GenerateJob, cancelled: Callable[[], bool]
     ) -> Iterator[list[Span]]: ...
-    def prefill(
-        self, job: CompletionJob | EditJob | GenerateJob, cancelled: Callable[[], bool]
-    ) -> int: ...
+    def prefill(self, job: AnyJob, cancelled: Callable[[], bool]) -> int: ...
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
     def interrupt(self) -> None: ...
@@ -318,7 +317,7 @@ def _load_failure(error: Exception) -> Frame:
     }
 
 
-def job_of(payload: dict[str, Any]) -> CompletionJob | EditJob | GenerateJob:
+def job_of(payload: dict[str, Any]) -> AnyJob:
     """A job of any kind from its JSON form."""
     if "instruction" in payload:
         return EditJob(**payload)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.scheduler import PREFILL
+from lsp_server.engine.call import Call, OnSpans
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob
+from lsp_server.engine.scheduler import COMPLETION, PREFILL
 from lsp_server.http_server.bodies import read_json
-from lsp_server.http_server.editor_jobs import URGENCIES, completion_job, edit_job
+from lsp_server.http_server.editor_jobs import URGENCIES, accepted_text, completion_job, edit_job
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import fair_urgency
@@ -24,6 +25,9 @@ from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
 PROTOCOL = 1
+
+EditorJob = TypeVar("EditorJob", CompletionJob, EditJob)
+Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 
 class Repositories(Protocol):
@@ -58,6 +62,7 @@ class EditorRoutes:
             Route("/redraft/v1/complete", self.complete, methods=["POST"]),
             Route("/redraft/v1/edit", self.edit, methods=["POST"]),
             Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
+            Route("/redraft/v1/accepted", self.accepted, methods=["POST"]),
         ]
 
     async def model(self, _request: Request) -> Response:
@@ -75,32 +80,16 @@ class EditorRoutes:
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""
-        fields, urgency = await self._asked(request)
-        job = self._owned(completion_job(fields.object("job")), request)
-        fields.end()
-        return StreamedCall(
-            lambda on_spans: self._engine.complete(
-                job, job.owner, on_spans, fair_urgency(urgency, job.max_tokens)
-            ),
-            Events(),
-        )
+        return await self._streamed(request, completion_job, self._engine.complete)
 
     async def edit(self, request: Request) -> ASGIApp:
         """Edit; the answer streams."""
-        fields, urgency = await self._asked(request)
-        job = self._owned(edit_job(fields.object("job")), request)
-        fields.end()
-        return StreamedCall(
-            lambda on_spans: self._engine.edit(
-                job, job.owner, on_spans, fair_urgency(urgency, job.max_tokens)
-            ),
-            Events(),
-        )
+        return await self._streamed(request, edit_job, self._engine.edit)
 
     async def prefill(self, request: Request) -> Response:
         """Compute the prompt of what may be asked next."""
-        fields, urgency = await self._asked(request, PREFILL)
-        operation = fields.text("operation")
+        fields = await self._body(request)
+        operation, urgency = fields.text("operation"), _urgency(fields, PREFILL)
         if operation not in ("complete", "edit"):
             raise invalid("operation is complete or edit")
         read: Callable[[Fields], CompletionJob | EditJob]
@@ -110,20 +99,45 @@ class EditorRoutes:
         await answered(self._engine.prefill(job, job.owner, urgency), request.receive)
         return JSONResponse({})
 
-    async def _asked(self, request: Request, urgency: int = 0) -> tuple[Fields, int]:
+    async def accepted(self, request: Request) -> Response:
+        """A user took a suggestion: later drafts of the same key may come from it."""
+        fields = await self._body(request)
+        taken = self._owned(accepted_text(fields.object("taken")), request)
+        fields.end()
+        self._engine.accepted(taken)
+        return JSONResponse({})
+
+    async def _streamed(
+        self,
+        request: Request,
+        read: Callable[[Fields], EditorJob],
+        ask: Callable[[EditorJob, str, OnSpans | None, int], Call],
+    ) -> ASGIApp:
+        fields = await self._body(request)
+        asked_urgency = _urgency(fields, COMPLETION)
+        job = self._owned(read(fields.object("job")), request)
+        fields.end()
+        urgency = fair_urgency(asked_urgency, job.max_tokens)
+        return StreamedCall(lambda on_spans: ask(job, job.owner, on_spans, urgency), Events())
+
+    async def _body(self, request: Request) -> Fields:
         fields = Fields(await read_json(request, self._limits.body_bytes))
         if fields.whole("protocol", 0, 0, 1 << 30) != PROTOCOL:
             raise invalid(f"this server speaks protocol {PROTOCOL}")
-        fields.text("document", "")
-        return fields, fields.whole("urgency", urgency, URGENCIES[0], URGENCIES[-1])
+        return fields
 
-    def _owned(self, job: Any, request: Request) -> Any:
-        """The job with its owner and, in place of the repository's id, the engine's workspace."""
+    def _owned(self, asked: Owned, request: Request) -> Owned:
+        """It with its owner and, in place of the repository's id, the engine's workspace."""
         holder: KeyHolder = request.scope["holder"]
-        job.owner = holder.name
-        if job.workspace:
-            known = self._repositories and self._repositories.workspace(job.workspace, holder)
+        asked.owner = holder.name
+        if asked.workspace:
+            known = self._repositories and self._repositories.workspace(asked.workspace, holder)
             if not known:
                 raise not_found("there is no such repository for this key")
-            job.workspace = known
-        return job
+            asked.workspace = known
+        return asked
+
+
+def _urgency(fields: Fields, usual: int) -> int:
+    fields.text("document", "")
+    return fields.whole("urgency", usual, URGENCIES[0], URGENCIES[-1])

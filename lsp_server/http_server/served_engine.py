@@ -8,7 +8,7 @@ from typing import Protocol
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.interface import RequestedEngine
-from lsp_server.engine.jobs import CompletionJob, EditJob, GenerateJob
+from lsp_server.engine.jobs import AnyJob, GenerateJob
 from lsp_server.errors import EngineUnavailable, ModelUnavailable
 
 WATCH_S = 0.1
@@ -27,9 +27,7 @@ class ServedEngine(RequestedEngine, Protocol):
     ) -> Call:
         """Ask for what comes after a prompt; the future holds a JobResult."""
 
-    def prefill(
-        self, job: CompletionJob | EditJob | GenerateJob, client: str, urgency: int
-    ) -> Call:
+    def prefill(self, job: AnyJob, client: str, urgency: int) -> Call:
         """Compute the prompt of a request that may come."""
 
 

@@ -113,6 +113,8 @@ class ReplicasConnection:
         elif operation == "cancel":
             if (task := self._tasks.get(frame["id"])) is not None:
                 task.cancel()
+        elif operation == "accepted":
+            in_background(self._tell_accepted(frame))
         elif "job" in frame:
             self._tasks[frame["id"]] = in_background(self._answer(frame))
         return self._alive
@@ -138,7 +140,7 @@ class ReplicasConnection:
         """
         workspace = asked["job"].get("workspace", "")
         handle = self._handle.options(
-            method_name="answer", stream=True, session_id=session_of(asked, self._secret)
+            method_name="answer", stream=True, session_id=session_of(asked["job"], self._secret)
         )
         lacking: list[str] = []
         deaths = 0
@@ -165,6 +167,15 @@ class ReplicasConnection:
                 answer.cancel()
         raise EngineUnavailable("the replica ended while it worked on the request; try again")
 
+    async def _tell_accepted(self, frame: Frame) -> None:
+        """Tell the replica that answers such requests."""
+        session = session_of(frame["taken"], self._secret)
+        try:
+            await self._handle.options(session_id=session).pass_on.remote(frame)
+        except (RayError, RayServeException) as error:
+            # Another replica will answer, which knows no past outputs either.
+            logger.warning("a replica was lost: %s", type(error).__name__)
+
     def _tell(self, asked: Frame, frame: Frame) -> None:
         self._on_frame({**frame, "id": asked["id"]})
 
@@ -174,12 +185,11 @@ async def _described(handle: DeploymentHandle[Any]) -> Frame:
     return state
 
 
-def session_of(asked: Frame, secret: bytes) -> str:
-    """The session of a request: its key and its repository, or its document where it has none."""
-    job = asked["job"]
+def session_of(job: dict[str, Any], secret: bytes) -> str:
+    """The session of a job: its key and its repository, or its document where it has none."""
     # Editors that are open on a repository have a workspace each: REPOSITORY/EDITOR.
     repository = job.get("workspace", "").partition("/")[0]
-    return session_id(secret, asked["client"], repository or job.get("path", ""))
+    return session_id(secret, job["owner"], repository or job.get("path", ""))
 
 
 def _cut(told: list[Frame]) -> dict[str, Any]:

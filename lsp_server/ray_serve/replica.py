@@ -65,6 +65,10 @@ class EngineReplica:
             "queue_length": engine.queue_length,
         }
 
+    async def pass_on(self, frame: Frame) -> None:
+        """A frame for the engine that has no answer."""
+        self._engine.pass_on(frame)
+
     async def answer(self, asked: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:
         """The frames that the engine answers a request with. A cancel of the stream ends the
         forward. ``view``: the workspace of the request; what is lacking of it is the answer."""

@@ -19,7 +19,7 @@ from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import LATENCIES_KEPT
 from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.prompt_length import PromptLength
@@ -237,10 +237,22 @@ class RemoteEngine:
         if self._local is not None:
             self._local.forget_document(folder, path)
 
-    def accepted(self, folder: str, before: str, text: str) -> None:
-        """A user took a suggestion."""
+    def accepted(self, taken: AcceptedText) -> None:
+        """A user took a suggestion: the server is told, too."""
         if self._local is not None:
-            self._local.accepted(folder, before, text)
+            self._local.accepted(taken)
+        if self._served is not None and not taken.secret:
+            in_background(self._tell_accepted(self._served, taken))
+
+    async def _tell_accepted(self, served: ServedModel, taken: AcceptedText) -> None:
+        sent = replace(
+            taken, workspace=self._workspace_there(taken.workspace), path=_relative(taken.path)
+        )
+        try:
+            await served.accepted(sent)
+        except (ServerUnavailable, EngineFailed) as error:
+            # Drafts are a little worse. The next request finds out what is wrong there.
+            logger.info("an accepted suggestion was not told to the server: %s", error)
 
     # Requests
 
@@ -392,7 +404,7 @@ class RemoteEngine:
 
     def _sent(self, job: CompletionJob | EditJob) -> CompletionJob | EditJob:
         """What the server is told of a job: no path of this machine."""
-        workspace = self.repository_of(job.workspace) if job.workspace else ""
+        workspace = self._workspace_there(job.workspace)
         if isinstance(job, EditJob):
             return replace(job, workspace=workspace, path=_relative(job.path))
         return replace(
@@ -402,6 +414,10 @@ class RemoteEngine:
             snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
             context_tokens=_context_tokens(job, self.is_embedded),
         )
+
+    def _workspace_there(self, folder: str) -> str:
+        """What a workspace is called at the server; empty for none."""
+        return self.repository_of(folder) if folder else ""
 
     def _shared_as(self, folder: str) -> str:
         return self.shared.workspace(folder) if self.shared is not None else ""

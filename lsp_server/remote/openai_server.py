@@ -19,7 +19,14 @@ from lsp_server.editing.loops import is_loop
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.engine.call import OnSpans
 from lsp_server.engine.generating import answer, put_in, sound
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    AcceptedText,
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    JobResult,
+    Span,
+)
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, NothingToContinue
 from lsp_server.remote.connection import ServerConnection
@@ -83,6 +90,9 @@ class OpenAiModel:
         if isinstance(job, EditJob):
             return await self._edit(job, on_spans)
         return await self._complete(job, on_spans)
+
+    async def accepted(self, taken: AcceptedText) -> None:
+        """Nothing: the server does not draft."""
 
     # Completions
 

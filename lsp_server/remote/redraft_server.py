@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult, Span
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
@@ -44,7 +44,7 @@ class RedraftServerModel:
         """Do a job there. Raises ServerUnavailable or EngineFailed."""
         body = {
             "protocol": PROTOCOL,
-            "job": {name: value for name, value in asdict(job).items() if name not in NOT_TOLD},
+            "job": _told(job),
             "urgency": urgency,
             "document": document,
         }
@@ -70,12 +70,21 @@ class RedraftServerModel:
             f"the server {self._connection.address.url} ended an answer early", ""
         )
 
+    async def accepted(self, taken: AcceptedText) -> None:
+        """Tell of a suggestion that a user took. Raises ServerUnavailable or EngineFailed."""
+        body = {"protocol": PROTOCOL, "taken": _told(taken)}
+        await self._connection.post("/redraft/v1/accepted", body)
+
     def _error(self, data: dict[str, Any]) -> Exception:
         kind, message = str(data.get("kind", "")), str(data.get("message", ""))
         if kind in ENGINE_LOST:
             where = self._connection.address.url
             return ServerUnavailable(f"the server {where} has no model just now ({message})", "")
         return EngineFailed(message, kind)
+
+
+def _told(job: CompletionJob | EditJob | AcceptedText) -> dict[str, Any]:
+    return {name: value for name, value in asdict(job).items() if name not in NOT_TOLD}
 
 
 def _read(data: str) -> Any:

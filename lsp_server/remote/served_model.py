@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.engine.prompt_length import PromptLength
 
 Operation = Literal["complete", "edit", "prefill"]
@@ -46,3 +46,6 @@ class ServedModel(Protocol):
 
         Raises ServerUnavailable, or EngineFailed where this job alone failed.
         """
+
+    async def accepted(self, taken: AcceptedText) -> None:
+        """Tell of a suggestion that a user took. Raises ServerUnavailable or EngineFailed."""

@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from served import Served
+from served import KEY, OTHER_KEY, Served, events_of, stream
 
-from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob
 
 COMPLETION = {"workspace": "", "path": "a.py", "prefix": "def add(a, b):\n    ret", "suffix": "\n"}
 EDIT = {
@@ -17,6 +17,8 @@ EDIT = {
     "instruction": "rename a to first",
     "selection": "def add(a, b):\n    return a + b\n",
 }
+
+TAKEN = {"workspace": "", "path": "a.py", "before": "x = ", "text": "1"}
 
 
 def asked(job: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -57,6 +59,21 @@ def test_a_prefill_answers_with_nothing(server: Served) -> None:
         assert (answer.status_code, answer.json()) == (200, {})
 
 
+def test_what_one_key_accepted_is_drafted_from_for_that_key_alone(server: Served) -> None:
+    prefix = "def kumquat_jam(kumquats, sugar):\n    kettle = "
+    job = {"path": "jam.py", "prefix": prefix, "suffix": "\n", "max_tokens": 24}
+    _, alone = server.events("/redraft/v1/complete", asked({**job, "plain": True}))[-1]
+    assert alone["tokens"] >= 4
+    taken = {"path": "other.py", "before": prefix, "text": alone["text"]}
+    answer = server.post("/redraft/v1/accepted", {"protocol": 1, "taken": taken})
+    assert (answer.status_code, answer.json()) == (200, {})
+    for key, has_it in ((OTHER_KEY, False), (KEY, True)):
+        with stream(server.url, "/redraft/v1/complete", asked(job), key) as response:
+            *_, (_, result) = events_of(response.iter_lines())
+        assert result["text"] == alone["text"]
+        assert ("history" in result["sources"]) == has_it, result["sources"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
@@ -70,6 +87,10 @@ def test_a_prefill_answers_with_nothing(server: Served) -> None:
         ("/redraft/v1/complete", asked({**COMPLETION, "workspace": "/etc"}), 404),
         ("/redraft/v1/edit", asked({**EDIT, "selection": 3}), 400),
         ("/redraft/v1/prefill", asked(COMPLETION, operation="generate"), 400),
+        ("/redraft/v1/accepted", {"protocol": 1, "taken": {**TAKEN, "secret": True}}, 400),
+        ("/redraft/v1/accepted", {"protocol": 1, "taken": {**TAKEN, "text": "x" * 66_000}}, 400),
+        ("/redraft/v1/accepted", {"protocol": 1, "taken": {**TAKEN, "workspace": "nowhere"}}, 404),
+        ("/redraft/v1/accepted", {"taken": TAKEN}, 400),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -81,12 +102,13 @@ def test_what_cannot_be_is_refused(
 
 
 def test_every_field_of_a_job_can_be_sent() -> None:
-    from lsp_server.http_server.editor_jobs import completion_job, edit_job
+    from lsp_server.http_server.editor_jobs import accepted_text, completion_job, edit_job
     from lsp_server.http_server.fields import Fields
 
     for kind, read, values in (
         (CompletionJob, completion_job, COMPLETION),
         (EditJob, edit_job, EDIT),
+        (AcceptedText, accepted_text, TAKEN),
     ):
         whole = {**{field.name: getattr(kind(**values), field.name) for field in fields(kind)}}
         del whole["owner"]

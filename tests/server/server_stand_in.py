@@ -74,7 +74,7 @@ class Server:
     async def answer(self, path: str, body: Any, receive: Any, send: Send) -> None:
         if path == "/redraft/v1/model" and self.model is not None:
             await self.reply(send, self.model)
-        elif path == "/redraft/v1/prefill" and self.model is not None:
+        elif path in ("/redraft/v1/prefill", "/redraft/v1/accepted") and self.model is not None:
             await self.reply(send, {})
         elif path.startswith("/redraft/v1/") and self.model is not None:
             await self.stream(self.events(path, body), receive, send)

@@ -11,7 +11,7 @@ from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.engine.call import Call
-from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.jobs import AcceptedText, CompletionJob, JobResult, Span
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH
 from lsp_server.settings import Settings, read_settings
 
@@ -51,7 +51,7 @@ class FakeEngine:
         self.state = "ready"
         self.prefills: list[CompletionJob] = []
         self.cancelled_prefills: list[Call] = []
-        self.taken: list[tuple[str, str, str]] = []
+        self.taken: list[AcceptedText] = []
         self._ids = itertools.count()
 
     def complete(
@@ -73,8 +73,8 @@ class FakeEngine:
         self.cancelled_prefills.append(call)
         call.future.set_result({"tokens": 0})
 
-    def accepted(self, folder: str, before: str, text: str) -> None:
-        self.taken.append((folder, before, text))
+    def accepted(self, taken: AcceptedText) -> None:
+        self.taken.append(taken)
 
     @staticmethod
     def _cancel(written: Written) -> None:

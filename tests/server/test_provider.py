@@ -11,6 +11,7 @@ from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
 from lsp_server.completion import provider as provider_module
 from lsp_server.completion.provider import Answer
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.engine.jobs import AcceptedText
 from lsp_server.errors import EngineUnavailable
 
 
@@ -262,7 +263,8 @@ def test_what_was_accepted_is_known_again_when_it_is_undone() -> None:
         session.provider.accepted(ask, "path.join(path)")
         assert texts(await session.ask()) == ["path.join(path)"]
         assert session.fresh == []
-        assert session.engine.taken == [("/w", PREFIX[-256:], "path.join(path)")]
+        taken = AcceptedText("/w", "d.py", PREFIX[-256:], "path.join(path)")
+        assert session.engine.taken == [taken]
 
     play(scene)
 

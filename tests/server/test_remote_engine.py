@@ -19,7 +19,14 @@ from lsp_server.cli.status import _server
 from lsp_server.daemon.hub import Hub
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    AcceptedText,
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    JobResult,
+    Span,
+)
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
@@ -141,6 +148,35 @@ def test_no_path_of_this_machine_is_sent() -> None:
             engine.repository_of = lambda folder: "repository-1"
             await engine.complete(completion(), "c").future
             assert server.asked[-1][2]["job"]["workspace"] == "repository-1"
+
+    run(scene)
+
+
+def test_an_accepted_suggestion_is_told_to_the_server_unless_it_may_hold_secrets() -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            engine.repository_of = lambda folder: "repository-1"
+            await engine.complete(completion(), "c").future
+            engine.accepted(AcceptedText("/home/u/work", "key.py", "a = ", "1", secret=True))
+            engine.accepted(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
+            await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
+            (told,) = server.bodies("/redraft/v1/accepted")
+            taken = {"workspace": "repository-1", "path": "shapes.py"}
+            assert told["taken"] == {**taken, "before": "total ", "text": "+= area"}
+
+    run(scene)
+
+
+def test_a_server_that_takes_no_accepted_suggestions_goes_on_being_asked() -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            await engine.complete(completion(), "c").future
+            server.status = 404
+            engine.accepted(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
+            await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
+            server.status = 200
+            assert (await engine.complete(completion(), "c").future).text == "total += area"
+            assert engine.server["answers"] == "server"
 
     run(scene)
 
