@@ -11,7 +11,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.free_memory import free_bytes
-from accel.models.base import Model
+from accel.models.base import KvType, Model
 from accel.models.registry import BackendName, DType, open_backend
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -69,18 +69,25 @@ class Engine(ModelRunner):
         threads: int | None = None,
         device: str = "auto",
         backend: BackendName = "auto",
+        kv_type: KvType = "f16",
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
         """Load a folder, a hub id that is on this machine, or the embedded model (None).
 
         ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the
-        fastest number; ``backend``: see ``open_backend``; ``kv_budget`` bounds the KV caches of all
-        sessions in bytes. The network is used only with ``download``. Raises ModelNotFound,
-        BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+        fastest number; ``backend``, ``kv_type``: see ``open_backend``; ``kv_budget`` bounds the KV
+        caches of all sessions in bytes. The network is used only with ``download``. Raises
+        ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
         """
         opened = open_backend(
-            model, dtype=dtype, threads=threads, device=device, backend=backend, download=download
+            model,
+            dtype=dtype,
+            threads=threads,
+            device=device,
+            backend=backend,
+            kv_type=kv_type,
+            download=download,
         )
         planner, edit_planner = _planners(opened.model, opened.costs)
         engine = cls(

@@ -1,7 +1,8 @@
 """What is compiled for a machine at the first start, in parts that processes of their own may
 compile at the same time.
 
-``python -m accel.precompile PART FOLDER DTYPE``, with the folder of a model, or its GGUF file.
+``python -m accel.precompile PART FOLDER DTYPE KV_TYPE``, with the folder of a model, or its GGUF
+file.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from accel import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
+from accel.models.base import KvType
 from accel.models.cpu import forward, gguf_decoder
 from accel.models.cpu.quantised import product
 from accel.models.cpu.quantised.instruction_sets import is_fast
@@ -48,7 +50,7 @@ def _is_cpu(device: str) -> bool:
     return device_of(device).type == "cpu"
 
 
-def _compile_forward(folder: Path, dtype: str) -> None:
+def _compile_forward(folder: Path, dtype: str, kv_type: KvType) -> None:
     import numpy as np
 
     from accel.engine import Engine
@@ -66,7 +68,7 @@ def _compile_forward(folder: Path, dtype: str) -> None:
         decoder = read_decoder(folder, dtype)
     if decoder is None:
         return
-    model = CompiledLlama(decoder)
+    model = CompiledLlama(decoder, kv_type)
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     # Any tokenizer will do.
     tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
@@ -76,19 +78,19 @@ def _compile_forward(folder: Path, dtype: str) -> None:
     infilling.warm_up()
 
 
-def _compile_retrieval(_folder: Path, _dtype: str) -> None:
+def _compile_retrieval(_folder: Path, _dtype: str, _kv_type: KvType) -> None:
     from accel.drafting.retrieval import drafter
 
     drafter.warm_up()
 
 
-def _compile_edits(_folder: Path, _dtype: str) -> None:
+def _compile_edits(_folder: Path, _dtype: str, _kv_type: KvType) -> None:
     from accel.drafting.copy import drafter
 
     drafter.warm_up()
 
 
-_COMPILE: dict[str, Callable[[Path, str], None]] = {
+_COMPILE: dict[str, Callable[[Path, str, KvType], None]] = {
     "forward": _compile_forward,
     "retrieval": _compile_retrieval,
     "edits": _compile_edits,
@@ -100,8 +102,8 @@ SECONDS = {"forward": 18.0, "retrieval": 17.0, "edits": 13.0}
 
 def main() -> None:
     """Compile one part."""
-    name, folder, dtype = sys.argv[1:]
-    _COMPILE[name](Path(folder), dtype)
+    name, folder, dtype, kv_type = sys.argv[1:]
+    _COMPILE[name](Path(folder), dtype, cast("KvType", kv_type))
 
 
 if __name__ == "__main__":

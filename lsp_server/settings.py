@@ -68,6 +68,13 @@ class ModelSettings:
         "faster.",
         choices=("auto", "own", "llama-cpp"),
     )
+    kv_type: str = _setting(
+        "f16",
+        "Number format of keys and values, which a model keeps of its text: 16 bits (`f16`; 32 "
+        "where weights have so many), or eight, which take half the memory. Where what computes "
+        "the model has no `int8`, the status says so.",
+        choices=("f16", "int8"),
+    )
     adaptive_tokens: bool = _setting(
         False,
         "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "

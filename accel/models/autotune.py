@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from accel.models.base import Model
+from accel.models.base import KvType, Model
 from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
@@ -31,6 +31,13 @@ class RunSettings:
     threads: int
     may_share: bool = False
     """Whether more threads may take part in a forward where the model has such a one."""
+    kv_type: KvType = "f16"
+    """How keys and values are kept, where the model can."""
+
+
+def kept_as(name: str, kv_type: KvType) -> str:
+    """Under what name something is kept about a model whose keys and values are kept so."""
+    return name if kv_type == "f16" else f"{name}/kv {kv_type}"
 
 
 def thread_counts(folder: Path) -> list[int]:
@@ -88,7 +95,8 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
     shares = settings.may_share and isinstance(model, Threaded) and model.can_share
     if isinstance(model, Threaded) and settings.threads > 1:
         model.most_threads = min(model.most_threads, settings.threads)
-    key = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
+    name = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
+    key = kept_as(name, settings.kv_type)
     may_keep = can_be_kept(settings.threads)
     costs = kept = _kept_costs(store.get(key))
     if costs is None or (costs.was_busy and _is_quiet()):

@@ -10,12 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
+
+KvType = Literal["f16", "int8"]
+"""How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
+eight with scales."""
 
 
 class BatchKind(IntEnum):
@@ -111,6 +115,8 @@ class Model(ABC):
     max_positions: int
     dtype: str
     """``fp32``, ``bf16`` or the name of another format of its weights."""
+    kv_type: KvType = "f16"
+    """How its caches keep keys and values."""
     device: str
     end_tokens: frozenset[int] = frozenset()
     """Tokens that end its texts."""

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from accel.errors import InvalidRequest
 from accel.model_folder import check_folder
 from accel.models.autotune import INT8, RunSettings, may_use_more, profile
-from accel.models.base import Model
+from accel.models.base import KvType, Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
@@ -48,6 +48,7 @@ def open_backend(
     threads: int | None = None,
     device: str = "auto",
     backend: BackendName = "auto",
+    kv_type: KvType = "f16",
     download: bool = False,
 ) -> Backend:
     """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
@@ -55,8 +56,9 @@ def open_backend(
     ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
     stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
     number; ``backend`` auto has llama.cpp, where it is installed, compute the GGUF files that we do
-    not compute as they are stored, and of others those that it computes faster. The network is used
-    only with ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
+    not compute as they are stored, and of others those that it computes faster; ``kv_type`` is for
+    those who have it, the others keep 16 bits and say so. The network is used only with
+    ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
     InvalidRequest.
     """
     if dtype not in get_args(DType):
@@ -65,38 +67,61 @@ def open_backend(
         raise InvalidRequest(f"threads is {threads}; give 1 or more")
     if backend not in get_args(BackendName):
         raise InvalidRequest(f"backend {backend!r} is unknown; give auto, own or llama-cpp")
+    if kv_type not in get_args(KvType):
+        raise InvalidRequest(f"KV type {kv_type!r} is unknown; give f16 or int8")
     folder = find_folder(path, download=download)
     check_folder(folder, backend)
+    found = _open(folder, path is not None, dtype, threads, device, backend, kv_type)
+    if found.model.kv_type != kv_type:
+        notice = f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}"
+        found.model.notice = "; ".join(filter(None, [found.model.notice, notice]))
+    return found
+
+
+def _open(
+    folder: Path,
+    may_be_large: bool,
+    dtype: DType,
+    threads: int | None,
+    device: str,
+    backend: BackendName,
+    kv_type: KvType,
+) -> Backend:
+    """``open_backend`` of what ``check_folder`` has passed."""
     tokenizer = Tokenizer.from_folder(folder)
     on_cpu = is_on_cpu(device)
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
     if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
         from accel.models.llama_cpp.opening import FORM, open_by_llama_cpp
 
-        opened, settings, costs, store = open_by_llama_cpp(folder, threads=threads, device=device)
+        opened, settings, costs, store = open_by_llama_cpp(
+            folder, threads=threads, device=device, kv_type=kv_type
+        )
         return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
-    if on_cpu and path is not None:
-        check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype)
+    if on_cpu and may_be_large:
+        check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype, kv_type)
     if on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
-        model, form = open_file(folder), "compiled"
-        settings = RunSettings(INT8, threads or 1, may_use_more(threads))
+        model, form = open_file(folder, kv_type), "compiled"
+        settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
         costs = profile(model, settings, store)
         if backend == "auto" and dtype == "auto" and is_installed():
             from accel.models.llama_cpp.opening import FORM, open_where_faster
 
-            found = open_where_faster(folder, costs, store, threads=threads, device=device)
+            found = open_where_faster(
+                folder, costs, store, threads=threads, device=device, kv_type=kv_type
+            )
             if found is not None:
                 opened, settings, costs, store = found
                 return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
-    elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads)) is not None:
+    elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
         model, settings, costs, store = known
         form = "compiled"
     else:
         from accel.models.torch_registry import open_by_torch
 
         model, form, settings, costs, store = open_by_torch(
-            folder, dtype=dtype, threads=threads, device=device
+            folder, dtype=dtype, threads=threads, device=device, kv_type=kv_type
         )
     return Backend(model, tokenizer, costs, settings.threads, form, store)
 

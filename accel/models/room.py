@@ -25,6 +25,9 @@ REST_BYTES = 200 << 20
 FEWEST_TOKENS = 256
 """The KV cache has room for so many at least."""
 
+SCALE_BYTES = 4
+"""Of the scale of a head's key or value in eight bits."""
+
 BYTES_OF = {"fp32": 4.0, "bf16": 2.0, "int8": 34 / 32}
 """Of a weight, with its share of a scale."""
 _SMALLER = {"Q8_0": 34 / 32, "Q6_K": 210 / 256, "Q5_0": 22 / 32, "Q4_0": 18 / 32}
@@ -65,14 +68,14 @@ class Size:
         return ""
 
 
-def check_room(folder: Path, dtype: str, free: int | None = None) -> None:
+def check_room(folder: Path, dtype: str, kv_type: str = "f16", *, free: int | None = None) -> None:
     """Raises OutOfMemory, with what would fit, for a model that does not.
 
     ``dtype``: what a folder's weights are computed in, ``fp32``, ``bf16`` or ``int8``; int8 of a
     GGUF file means as they are stored. ``free``: bytes; what this machine has where None. Raises
     BrokenModel or UnsupportedModel, too.
     """
-    size = size_of(folder, dtype)
+    size = size_of(folder, dtype, kv_type)
     free = free_bytes() if free is None else free
     if size.needed <= free:
         return
@@ -82,9 +85,10 @@ def check_room(folder: Path, dtype: str, free: int | None = None) -> None:
     )
 
 
-def size_of(folder: Path, dtype: str) -> Size:
-    """From the headers of a folder or a GGUF file. ``dtype`` and errors as for ``check_room``."""
-    return _file_size(folder, dtype) if is_gguf(folder) else _folder_size(folder, dtype)
+def size_of(folder: Path, dtype: str, kv_type: str = "f16") -> Size:
+    """From the headers of a folder or a GGUF file. Arguments and errors as for ``check_room``."""
+    size_in = _file_size if is_gguf(folder) else _folder_size
+    return size_in(folder, dtype, kv_type)
 
 
 def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
@@ -93,7 +97,7 @@ def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
     return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)
 
 
-def _file_size(path: Path, dtype: str) -> Size:
+def _file_size(path: Path, dtype: str, kv_type: str) -> Size:
     with GgufFile(path) as file:
         found = read_architecture(file)
         weights = GgufWeights(file, found)
@@ -103,18 +107,18 @@ def _file_size(path: Path, dtype: str) -> Size:
             kind, stored = weights.stored_as(name)
             is_as_stored = dtype == "int8" and kind.name in BLOCK_TYPES
             nbytes += stored if is_as_stored else count * BYTES_OF[dtype]
-    token_bytes = _token_bytes(found.layers, found.kv_heads, found.depth, dtype)
+    token_bytes = _token_bytes(found.layers, found.kv_heads, found.depth, dtype, kv_type)
     return Size(sum(counts.values()), nbytes, token_bytes)
 
 
-def _folder_size(folder: Path, dtype: str) -> Size:
+def _folder_size(folder: Path, dtype: str, kv_type: str) -> Size:
     weights = sum(
         prod(tensor.shape)
         for file in _weight_files(folder)
         for tensor in read_header(file).values()
     )
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    return Size(weights, weights * BYTES_OF[dtype], _token_bytes_of(config, dtype))
+    return Size(weights, weights * BYTES_OF[dtype], _token_bytes_of(config, dtype, kv_type))
 
 
 def _weight_files(folder: Path) -> Iterator[Path]:
@@ -122,14 +126,14 @@ def _weight_files(folder: Path) -> Iterator[Path]:
     yield from [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
 
 
-def _token_bytes_of(config: dict[str, Any], dtype: str) -> int:
+def _token_bytes_of(config: dict[str, Any], dtype: str, kv_type: str) -> int:
     """By what a ``config.json`` says; nothing where it says it in other words."""
     names = "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size"
     found = [config.get(name) for name in (*names, "head_dim")]
     layers, heads, kv_heads, width, depth = (n if isinstance(n, int) else 0 for n in found)
-    return _token_bytes(layers, kv_heads or heads, depth or width // max(heads, 1), dtype)
+    return _token_bytes(layers, kv_heads or heads, depth or width // max(heads, 1), dtype, kv_type)
 
 
-def _token_bytes(layers: int, kv_heads: int, depth: int, dtype: str) -> int:
-    number_bytes = 4 if dtype == "fp32" else 2
-    return 2 * layers * kv_heads * depth * number_bytes
+def _token_bytes(layers: int, kv_heads: int, depth: int, dtype: str, kv_type: str) -> int:
+    head_bytes = depth + SCALE_BYTES if kv_type == "int8" else depth * (4 if dtype == "fp32" else 2)
+    return 2 * layers * kv_heads * head_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from accel.models.autotune import (
     RunSettings,
     can_be_kept,
     is_faster,
+    kept_as,
     may_use_more,
     profile,
     rate,
@@ -29,7 +31,7 @@ from accel.models.autotune import (
     thread_counts,
     weight_bytes,
 )
-from accel.models.base import BatchKind, Model
+from accel.models.base import BatchKind, KvType, Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
@@ -68,7 +70,7 @@ _LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
 
 
 def open_by_torch(
-    folder: Path, *, dtype: str, threads: int | None, device: str
+    folder: Path, *, dtype: str, threads: int | None, device: str, kv_type: KvType
 ) -> tuple[Model, str, RunSettings, ForwardCosts, ProfileStore]:
     """``registry.open_backend`` of what torch reads: a model and the name of its rung, with what
     was chosen and measured for it."""
@@ -77,8 +79,16 @@ def open_by_torch(
         raise InvalidRequest(f"int8 is for the CPU; give dtype bf16 for {place.type}")
     store = ProfileStore(fingerprint(folder, str(place)))
     settings = choose_settings(folder, dtype, threads, place, store)
+    settings = replace(settings, kv_type=kv_type)
     torch.set_num_threads(settings.threads)
-    model, form = open_model(folder, settings.dtype, place, store, may_share=settings.may_share)
+    model, form = open_model(
+        folder,
+        settings.dtype,
+        place,
+        store,
+        may_share=settings.may_share,
+        kv_type=settings.kv_type,
+    )
     if form == "compiled":
         remember(store, dtype, threads, settings)
     return model, form, settings, profile(model, settings, store), store
@@ -91,23 +101,24 @@ def open_model(
     store: ProfileStore,
     *,
     may_share: bool = False,
+    kv_type: KvType = "f16",
 ) -> tuple[Model, str]:
     """The best rung that answers as the module itself does, and its name; the verdict is kept in
     ``store``.
 
     compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
-    a compiled forward may take more threads. With int8 there is but the first. Raises
-    BrokenModel, UnsupportedModel or OutOfMemory.
+    a compiled forward may take more threads. ``kv_type`` is for that one alone. With
+    int8 there is but the first. Raises BrokenModel, UnsupportedModel or OutOfMemory.
     """
     if dtype == INT8 and is_gguf(folder):
-        return open_file(folder), "compiled"
-    key, stored = f"path/{dtype}", STORED[dtype]
+        return open_file(folder, kv_type), "compiled"
+    key, stored = kept_as(f"path/{dtype}", kv_type), STORED[dtype]
     verdict = store.get(key)
     ladder = _LADDER[:1] if dtype == INT8 else _LADDER
 
     if verdict == "compiled" and device.type == "cpu":
         # A verdict is what a probe of this folder said: the numbers are known to be right.
-        known = open_folder(folder, dtype)
+        known = open_folder(folder, dtype, kv_type)
         if known is not None:
             return known, verdict
 
@@ -123,7 +134,7 @@ def open_model(
     module, adaptive = read()
     ends = end_tokens(module)
     if verdict in ladder:
-        model = _build(verdict, module, dtype)
+        model = _build(verdict, module, dtype, kv_type)
         if model is not None:
             return finished(model, verdict)
         module, adaptive = read()
@@ -131,7 +142,7 @@ def open_model(
     for rung in ladder:
         model, is_emptied = None, rung in ("compiled", "static", "lean")
         try:
-            model = _build(rung, module, dtype)
+            model = _build(rung, module, dtype, kv_type)
             is_emptied = is_emptied and model is not None
             found = model is not None and probe.agrees(model, model.capability.kind)
             if found and model is not None and rung == "compiled" and dtype != INT8:
@@ -154,10 +165,10 @@ def open_model(
     )
 
 
-def _build(rung: str, module: nn.Module, dtype: str) -> Model | None:
+def _build(rung: str, module: nn.Module, dtype: str, kv_type: KvType) -> Model | None:
     """The model of a rung, None when the module is not made for it."""
     if rung == "compiled":
-        return CompiledLlama.from_module(module, quantised=dtype == INT8)
+        return CompiledLlama.from_module(module, quantised=dtype == INT8, kv_type=kv_type)
     if rung == "static":
         weight: Any = next(module.parameters())
         return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None

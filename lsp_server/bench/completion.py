@@ -14,7 +14,7 @@ from lsp_server.bench.completion_targets import (
     measure_replay,
     target_of,
 )
-from lsp_server.bench.dtypes import CHOICES, DTYPES, FASTEST, settle_dtype
+from lsp_server.bench.dtypes import CHOICES, DTYPES, FASTEST, KV_TYPES, settle_dtype
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
                         help="what computes a GGUF file in our engine")  # fmt: skip
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
 
 
 def run(args: argparse.Namespace) -> int:

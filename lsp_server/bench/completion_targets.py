@@ -93,6 +93,7 @@ def measure_model(
         threads=args.threads,
         device=args.device,
         backend=getattr(args, "backend", "own"),
+        kv_type=getattr(args, "kv_type", "f16"),
     )
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)

@@ -12,6 +12,7 @@ STORED = "auto"
 """Of a GGUF file: its weights as they are stored."""
 CHOICES = (*DTYPES, "int8", STORED)
 """What ``--dtype`` takes where our engine decodes."""
+KV_TYPES = ("f16", "int8")
 FASTEST = "fastest"
 
 

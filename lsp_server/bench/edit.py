@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.bench.completion import MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
-from lsp_server.bench.dtypes import CHOICES, settle_dtype
+from lsp_server.bench.dtypes import CHOICES, KV_TYPES, settle_dtype
 from lsp_server.bench.edit_setup import (
     SAID,
     chosen_cases,
@@ -110,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
                         help="what computes a GGUF file in our engine")  # fmt: skip
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
     parser.add_argument(
         "--one-dtype",
         action="store_true",
@@ -227,6 +228,7 @@ def _decoded(
         threads=args.threads,
         device=args.device,
         backend=args.backend,
+        kv_type=args.kv_type,
     )
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.bench.dtypes import CHOICES, STORED, gguf_file
+from lsp_server.bench.dtypes import CHOICES, KV_TYPES, STORED, gguf_file
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=int, default=50_000, help="places to look at, at most")
     parser.add_argument("--window", type=int, default=1024, help="tokens of a window")
     parser.add_argument("--dtype", choices=CHOICES, default=STORED, help="of our engine")
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
     parser.add_argument("--threads", type=int, help="CPU threads; all cores if left out")
     parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp out")
     parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
@@ -153,7 +154,7 @@ def _judge(
 
     threads = args.threads or cores()
     made: dict[str, tuple[Any, ...]] = {
-        "redraft": (MeasuredEngine, str(file), args.dtype, threads),
+        "redraft": (MeasuredEngine, str(file), args.dtype, threads, "own", args.kv_type),
         PEER: (LlamaCpp, file, threads, args.window),
         REFERENCE: (Fp32Reference, file),
     }

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.bench.dtypes import KV_TYPES
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the embedded")
     parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of keys and values")
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--file", type=Path, help="a source file; else one of Redraft's own")
     parser.add_argument("--tokens", type=int, default=2048, help="of the file around the cursor")
@@ -81,6 +83,7 @@ def _measured(
         service = EngineService(
             args.model,
             dtype=args.dtype,
+            kv_type=args.kv_type,
             threads=args.threads,
             common=False,
             disk_cache_megabytes=KV_MEGABYTES,

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.bench.dtypes import CHOICES, DTYPES, STORED, gguf_file, is_gguf_file
+from lsp_server.bench.dtypes import CHOICES, DTYPES, KV_TYPES, STORED, gguf_file, is_gguf_file
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", help="a public shape with random weights: 0.5B, 1.3B or 7B")
     parser.add_argument("--dtype", choices=(*CHOICES, "both"), help="both of a folder, and a GGUF "
                         "file's weights as they are stored, where it is left out")  # fmt: skip
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of keys and values")
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--context", type=int, default=1024, help="tokens before the rows")
@@ -97,7 +98,13 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
             set_threads(args.threads)
         model = random_model(args.shape, dtype)
     else:
-        engine = Engine.load(args.model, dtype=dtype, threads=args.threads, device=args.device)
+        engine = Engine.load(
+            args.model,
+            dtype=dtype,
+            threads=args.threads,
+            device=args.device,
+            kv_type=args.kv_type,
+        )
         model = engine.model
     costs = measure(model, args.seconds, ROWS, (args.context,))
     figures = zip(costs.rows, costs.seconds[0], strict=True)
@@ -120,7 +127,7 @@ def _beside_peer(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     room = args.context + max(*ROWS, PROMPT_TOKENS)
     with ExitStack() as stack:
         ours = ChildProcess("redraft", MeasuredEngine, str(file), args.dtype or STORED, threads,
-                            args.backend)  # fmt: skip
+                            args.backend, args.kv_type)  # fmt: skip
         engines = {"redraft": stack.enter_context(ours)}
         peer = ChildProcess(args.peer, LlamaCpp, file, threads, room)
         engines[args.peer] = stack.enter_context(peer)

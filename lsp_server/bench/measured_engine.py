@@ -10,7 +10,7 @@ import numpy as np
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
-from accel.models.base import Cache
+from accel.models.base import Cache, KvType
 from accel.models.registry import BackendName, DType
 from accel.peers.judged import Judged, judge
 from accel.session import Session
@@ -28,9 +28,12 @@ class MeasuredEngine:
         dtype: DType,
         threads: int | None,
         backend: BackendName = "own",
+        kv_type: KvType = "f16",
     ) -> None:
         """As ``Engine.load``, whose errors it raises."""
-        self._engine = Engine.load(model, dtype=dtype, threads=threads, backend=backend)
+        self._engine = Engine.load(
+            model, dtype=dtype, threads=threads, backend=backend, kv_type=kv_type
+        )
         self._threads = threads
         self._behind: tuple[int, Cache] | None = None
 
@@ -39,7 +42,12 @@ class MeasuredEngine:
         and ``form``: by what forwards are computed."""
         engine = self._engine
         threads = self._threads or engine.threads
-        return {"threads": threads, "type": engine.dtype, "form": engine.form}
+        return {
+            "threads": threads,
+            "type": engine.dtype,
+            "form": engine.form,
+            "kv": engine.model.kv_type,
+        }
 
     def forward_s(self, rows: int, context: int, times: int) -> list[float]:
         """Seconds of forwards of a chain of ``rows`` behind ``context`` tokens, on the wall's

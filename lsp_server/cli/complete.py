@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="what computes a GGUF file",
     )
+    parser.add_argument(
+        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -76,7 +79,11 @@ def run(args: argparse.Namespace) -> int:
     job = _job(args, path, workspace)
     console = Console(stderr=True)
     service = EngineService(
-        model=args.model, dtype=args.dtype, threads=args.threads, backend=args.backend
+        model=args.model,
+        dtype=args.dtype,
+        threads=args.threads,
+        backend=args.backend,
+        kv_type=args.kv_type,
     )
     try:
         with console.status("loading the model and the index") as shown:

@@ -92,6 +92,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             "dtype": args.dtype,
             "device": args.device,
             "backend": args.backend,
+            "kv_type": args.kv_type,
             "threads": args.threads,
             "replicas": args.replicas,
             "surge_percent": args.surge_percent,

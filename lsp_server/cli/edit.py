@@ -72,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="what computes a GGUF file",
     )
+    parser.add_argument(
+        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -139,6 +142,7 @@ def _generated(
         dtype=args.dtype,
         threads=args.threads,
         backend=args.backend,
+        kv_type=args.kv_type,
         draft_model=args.draft_model,
     )
     try:

@@ -79,12 +79,19 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
     parser.add_argument("--backend", default="auto", help="auto, own or llama-cpp")
+    parser.add_argument("--kv-type", default="f16", help="f16 or int8, of keys and values")
 
 
 def engine_key(args: argparse.Namespace) -> EngineKey:
     """The engine that the options ask for. Nothing of it is kept on disk."""
     return EngineKey(
-        args.model, args.dtype, args.device, args.threads, common=True, backend=args.backend
+        args.model,
+        args.dtype,
+        args.device,
+        args.threads,
+        common=True,
+        backend=args.backend,
+        kv_type=args.kv_type,
     )
 
 

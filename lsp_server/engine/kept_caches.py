@@ -90,5 +90,7 @@ def kept_caches_of(engine: Engine, megabytes: int, folder: Path) -> KeptCaches |
     files.evict()
     if not megabytes or not engine.model.fingerprint:
         return None
-    model = f"{engine.model.fingerprint} {engine.form} {engine.dtype} {VERSION}"
+    model = (
+        f"{engine.model.fingerprint} {engine.form} {engine.dtype} {engine.model.kv_type} {VERSION}"
+    )
     return KeptCaches(files, model, engine.tokenizer.decode)

@@ -23,6 +23,7 @@ class EngineKey:
     draft_model: str = ""
     disk_cache_megabytes: int = 0
     backend: str = "auto"
+    kv_type: str = "f16"
     server: ServerSettings = field(default_factory=ServerSettings)
     """The server that answers in place of this machine, where it has an address."""
 
@@ -41,6 +42,7 @@ class EngineKey:
             settings.edit.draft_model if path == settings.edit_model else "",
             model.disk_cache_megabytes,
             model.backend,
+            model.kv_type,
             settings.server if settings.server.url else ServerSettings(),
         )
 
@@ -63,6 +65,7 @@ class EngineKey:
         """The command line of the engine process."""
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
         options += ["--threads", str(self.threads), "--backend", self.backend]
+        options += ["--kv-type", self.kv_type]
         options += ["--disk-cache", str(self.disk_cache_megabytes)]
         options += [] if self.common else ["--no-common"]
         options += ["--draft-model", self.draft_model] if self.draft_model else []

@@ -27,7 +27,7 @@ class Need:
         from accel.models.room import size_of
 
         with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
-            size = size_of(model_folder(self.key.model), _dtype(self.key))
+            size = size_of(model_folder(self.key.model), _dtype(self.key), self.key.kv_type)
             return size.what_fits(most - (self.nbytes - size.needed))
         return "a smaller model would fit"
 
@@ -47,7 +47,7 @@ def _needed(key: EngineKey, model: str) -> int:
     if not is_on_cpu(key.device):
         return REST_BYTES
     try:
-        return size_of(path, _dtype(key)).needed
+        return size_of(path, _dtype(key), key.kv_type).needed
     except (ModelError, OSError, ValueError):
         # A family that only llama.cpp knows: it takes the file as it is.
         files = parts_of(path) if path.is_file() else list(path.glob("*.safetensors"))

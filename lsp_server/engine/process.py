@@ -112,6 +112,7 @@ class EngineService:
         threads: int | None = None,
         device: str = "auto",
         backend: Literal["auto", "own", "llama-cpp"] = "auto",
+        kv_type: Literal["f16", "int8"] = "f16",
         common: bool = True,
         adaptive_tokens: bool = False,
         draft_model: str | Path | None = None,
@@ -139,6 +140,7 @@ class EngineService:
             "threads": threads,
             "device": device,
             "backend": backend,
+            "kv_type": kv_type,
         }
         self._model = model or None
         self._engine: Engine | None = None
@@ -550,6 +552,7 @@ class EngineService:
         return {
             "model": engine.name,
             "dtype": engine.dtype,
+            "kv_type": engine.model.kv_type,
             "kv_bytes": sum(session.nbytes for session in self._sessions),
             "tokenizer": engine.tokenizer.sha256,
             "fills": engine.fim_order is not None,
@@ -604,6 +607,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--backend", default="auto")
+    parser.add_argument("--kv-type", default="f16")
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
     parser.add_argument("--draft-model", default="")
@@ -614,6 +618,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         dtype=args.dtype,
         device=args.device,
         backend=args.backend,
+        kv_type=args.kv_type,
         threads=args.threads or None,
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,

@@ -24,13 +24,19 @@ def total(values: list[float]) -> float:
 
 
 def parts_to_compile(
-    model: str | Path | None, dtype: str, device: str, backend: str = "auto", **_options: Any
+    model: str | Path | None,
+    dtype: str,
+    device: str,
+    backend: str = "auto",
+    kv_type: str = "f16",
+    **_options: Any,
 ) -> list[CompileTask]:
     """What a model calls and was never compiled on this machine."""
     from accel import precompile
     from accel.models.known_folder import EMBEDDED_DTYPE
 
-    arguments = str(model_folder(model)), EMBEDDED_DTYPE if dtype == "auto" else dtype
+    stored = EMBEDDED_DTYPE if dtype == "auto" else dtype
+    arguments = str(model_folder(model)), stored, kv_type
     as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
     return [
         CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])

@@ -19,6 +19,7 @@ class DeployOptions:
     dtype: str = "auto"
     device: str = "auto"
     backend: str = "auto"
+    kv_type: str = "f16"
     threads: int = 0
     """Threads of a forward; 0: as many as are fastest on the node."""
     replicas: int = 2
@@ -76,7 +77,13 @@ class DeployOptions:
     def engine(self) -> EngineKey:
         """What every replica loads."""
         return EngineKey(
-            self.model, self.dtype, self.device, self.threads, common=True, backend=self.backend
+            self.model,
+            self.dtype,
+            self.device,
+            self.threads,
+            common=True,
+            backend=self.backend,
+            kv_type=self.kv_type,
         )
 
 

@@ -51,7 +51,7 @@ def test_the_refusal_is_a_sentence_that_says_what_would_fit(
 
 def test_wider_weights_need_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "REST_BYTES", 0)
-    sizes = [room._folder_size(folder, dtype).needed for dtype in ("int8", "bf16", "fp32")]
+    sizes = [room.size_of(folder, dtype).needed for dtype in ("int8", "bf16", "fp32")]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[2] / 2
 
@@ -61,7 +61,7 @@ def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
     four = save_gguf(tmp_path / "four.gguf", module, "Q4_0")
     eight = save_gguf(tmp_path / "eight.gguf", module, "Q8_0")
     half = save_gguf(tmp_path / "half.gguf", module, "F16")
-    sizes = {path.stem: room._file_size(path, "int8") for path in (four, eight, half)}
+    sizes = {path.stem: room.size_of(path, "int8") for path in (four, eight, half)}
     assert sizes["four"].nbytes < sizes["eight"].nbytes
     assert sizes["half"].nbytes == pytest.approx(sizes["eight"].nbytes, rel=0.02)
     assert len({size.weights for size in sizes.values()}) == 1
@@ -69,11 +69,18 @@ def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
     assert sizes["four"].token_bytes > 0
 
 
+def test_keys_and_values_in_eight_bits_need_less(file: Path, folder: Path) -> None:
+    for model in (file, folder):
+        short, wide = (room.size_of(model, "bf16", kv) for kv in ("int8", "f16"))
+        assert wide.token_bytes / 2 < short.token_bytes < wide.token_bytes
+        assert short.needed < wide.needed
+
+
 def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: Path) -> None:
-    assert room._folder_size(folder, "bf16").token_bytes > 0
+    assert room.size_of(folder, "bf16").token_bytes > 0
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}, "bf16") == 0
-    assert room._token_bytes_of({}, "fp32") == 0
+    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}, "bf16", "f16") == 0
+    assert room._token_bytes_of({}, "fp32", "f16") == 0
 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
 from accel.models.array_logits import ArrayLogits
-from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.base import BatchKind, Cache, Capability, KvType, Logits, Model
 from accel.models.cpu.attention import AttentionBuffers
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder
@@ -46,7 +46,7 @@ class CompiledLlama(Model):
     can_share = os.name == "posix"
     """Whether several threads may share a forward."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Decoder, kv_type: KvType = "f16") -> None:
         self.capability = Capability(BatchKind.TREE)
         self.dtype = decoder.dtype
         self.device = "cpu"
@@ -70,7 +70,9 @@ class CompiledLlama(Model):
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
 
     @classmethod
-    def from_module(cls, module: Any, *, quantised: bool = False) -> CompiledLlama | None:
+    def from_module(
+        cls, module: Any, *, quantised: bool = False, kv_type: KvType = "f16"
+    ) -> CompiledLlama | None:
         """The compiled form of a module of torch, None where it is too large or has parts of other
         kinds. ``quantised``: with weights rounded to eight bits.
 
@@ -80,7 +82,7 @@ class CompiledLlama(Model):
 
         if not can_be_compiled(module, quantised=quantised):
             return None
-        return cls(decoder_of(module, quantised=quantised))
+        return cls(decoder_of(module, quantised=quantised), kv_type)
 
     def new_cache(self, capacity: int) -> Cache:
         dtype = kept_dtype(self._weights)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel.models.base import Model
+from accel.models.base import KvType, Model
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
 from accel.models.fingerprint import fingerprint
 
 
-def open_folder(folder: Path, dtype: str) -> Model | None:
+def open_folder(folder: Path, dtype: str, kv_type: KvType = "f16") -> Model | None:
     """The model of a folder, None for one that only transformers knows. dtype: ``fp32``, ``bf16``
     or ``int8``."""
     decoder = read_decoder(folder, dtype)
     if decoder is None:
         return None
-    model = CompiledLlama(decoder)
+    model = CompiledLlama(decoder, kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(folder, "cpu")
     return model
 

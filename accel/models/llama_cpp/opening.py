@@ -6,8 +6,8 @@ from pathlib import Path
 
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
-from accel.models.autotune import RunSettings, can_be_kept
-from accel.models.base import BatchKind
+from accel.models.autotune import RunSettings, can_be_kept, kept_as
+from accel.models.base import BatchKind, KvType
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import find_library
@@ -25,12 +25,14 @@ COMPARED_BYTES = 32 << 20
 Opened = tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]
 
 
-def open_by_llama_cpp(path: Path, *, threads: int | None, device: str) -> Opened:
+def open_by_llama_cpp(
+    path: Path, *, threads: int | None, device: str, kv_type: KvType = "f16"
+) -> Opened:
     """The model, what it runs with, what forwards cost, and what is kept about it.
 
     Raises UnsupportedModel or OutOfMemory.
     """
-    settings = RunSettings("gguf", threads or cores())
+    settings = RunSettings("gguf", threads or cores(), kv_type=kv_type)
     model = LlamaCppModel(path, settings.threads, layers=0 if device == "cpu" else -1)
     model.fingerprint = fingerprint(path, f"{FORM} {model.system}")
     store = ProfileStore(model.fingerprint)
@@ -50,7 +52,13 @@ def open_by_llama_cpp(path: Path, *, threads: int | None, device: str) -> Opened
 
 
 def open_where_faster(
-    path: Path, own: ForwardCosts, own_store: ProfileStore, *, threads: int | None, device: str
+    path: Path,
+    own: ForwardCosts,
+    own_store: ProfileStore,
+    *,
+    threads: int | None,
+    device: str,
+    kv_type: KvType = "f16",
 ) -> Opened | None:
     """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
     costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``."""
@@ -59,12 +67,13 @@ def open_where_faster(
         size = path.stat().st_size
         if place is None or size < COMPARED_BYTES:
             return None
-        key = f"llama.cpp is faster/{threads}/{place.path}/{place.path.stat().st_mtime_ns}"
+        name = f"llama.cpp is faster/{threads}/{place.path}/{place.path.stat().st_mtime_ns}"
+        key = kept_as(name, kv_type)
         kept = own_store.get(key)
         # Both hold the model for a while.
         if kept is False or (kept is None and free_bytes() < 2 * size):
             return None
-        opened = open_by_llama_cpp(path, threads=threads, device=device)
+        opened = open_by_llama_cpp(path, threads=threads, device=device, kv_type=kv_type)
     except (AccelError, OSError):
         return None
     model, settings, costs, _ = opened
@@ -78,7 +87,7 @@ def open_where_faster(
 
 
 def _costs(model: LlamaCppModel, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
-    key = f"rows/{settings.threads}"
+    key = kept_as(f"rows/{settings.threads}", settings.kv_type)
     try:
         return ForwardCosts.from_json(store.get(key))
     except (KeyError, TypeError, ValueError):
