@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.requests import Request
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute
 
-from lsp_server.engine.jobs import GenerateJob, JobResult
-from lsp_server.http_server.answer_text import AnswerPiece
-from lsp_server.http_server.bodies import read_json
+from lsp_server.engine.jobs import GenerateJob, TokenSpan
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
-from lsp_server.http_server.generation import (
-    DONE,
-    GenerationEvents,
-    data,
-    generation_response,
-    owned,
-)
 from lsp_server.http_server.generation_fields import MOST_LOGPROBS, generate_job, text_content
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import chat_logprobs
-from lsp_server.http_server.model_names import model_name
-from lsp_server.http_server.openai_completions import include_usage
+from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
 from lsp_server.http_server.served_engine import ServedEngine
-from lsp_server.http_server.usage import finish_reason, usage
 
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -35,61 +22,34 @@ MOST_MESSAGES = 256
 
 def chat_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
-
-    async def chat(request: Request) -> ASGIApp:
-        fields = Fields(await read_json(request, limits.body_bytes))
-        job = owned(_job(fields), request)
-        stream = fields.flag("stream")
-        tells_usage = stream and include_usage(fields)
-        events = ChatEvents(model_name(engine), job, tells_usage)
-        return generation_response(engine, job, events, stream)
-
-    return [Route("/v1/chat/completions", chat, methods=["POST"])]
+    return [openai_route("/v1/chat/completions", engine, limits, _job, ChatEvents)]
 
 
-class ChatEvents(GenerationEvents):
+class ChatEvents(OpenAiEvents):
     """The answers of the route."""
 
-    def __init__(self, model: str, job: GenerateJob, tells_usage: bool) -> None:
-        super().__init__("chatcmpl", model, job)
-        self._tells_usage = tells_usage
-        self._tells_logprobs = job.logprobs is not None
-        self._begun = False
+    id_prefix = "chatcmpl"
+    whole_object = "chat.completion"
+    chunk_object = "chat.completion.chunk"
+    _begun = False
 
-    def piece(self, piece: AnswerPiece) -> bytes:
-        """A piece of the message."""
-        delta = {"content": piece.text}
-        if not self._begun:
-            delta = {"role": "assistant", **delta}
-            self._begun = True
-        return self._chunk([self._choice("delta", delta, piece, None)])
+    def shown_piece(self, text: str) -> dict[str, Any]:
+        """The first one says whose message it is."""
+        role = {} if self._begun else {"role": "assistant"}
+        self._begun = True
+        return {"delta": {**role, "content": text}}
 
-    def end(self, result: JobResult) -> bytes:
-        """Why it ended, and what it cost."""
-        last = self._chunk([self._choice("delta", {}, AnswerPiece(), finish_reason(result))])
-        if self._tells_usage:
-            last += self._chunk([], usage=usage(result))
-        return last + DONE
+    def shown_end(self) -> dict[str, Any]:
+        """Nothing."""
+        return {"delta": {}}
 
-    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        """The answer in one."""
-        message = {"role": "assistant", "content": piece.text, "refusal": None}
-        choice = self._choice("message", message, piece, finish_reason(result))
-        return {
-            **self.head,
-            "object": "chat.completion",
-            "choices": [choice],
-            "usage": usage(result),
-        }
+    def shown_whole(self, text: str) -> dict[str, Any]:
+        """The message."""
+        return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
-    def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
-        return data({**self.head, "object": "chat.completion.chunk", "choices": choices, **more})
-
-    def _choice(
-        self, name: str, value: dict[str, Any], piece: AnswerPiece, reason: str | None
-    ) -> dict[str, Any]:
-        logprobs = chat_logprobs(piece.tokens) if self._tells_logprobs else None
-        return {"index": 0, name: value, "logprobs": logprobs, "finish_reason": reason}
+    def logprobs(self, tokens: list[TokenSpan]) -> dict[str, Any]:
+        """How likely tokens were."""
+        return chat_logprobs(tokens)
 
 
 def _job(fields: Fields) -> GenerateJob:

@@ -20,8 +20,6 @@ from lsp_server.http_server.metrics import note_result
 from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCall, answered
 
-DONE = b"data: [DONE]\n\n"
-
 
 class GenerationEvents(Events):
     """Progress and end of a generation, in the form of one route."""

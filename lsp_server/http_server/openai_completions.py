@@ -4,80 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.requests import Request
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute
 
-from lsp_server.engine.jobs import GenerateJob, JobResult
-from lsp_server.http_server.answer_text import AnswerPiece
-from lsp_server.http_server.bodies import read_json
+from lsp_server.engine.jobs import GenerateJob, TokenSpan
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
-from lsp_server.http_server.generation import (
-    DONE,
-    GenerationEvents,
-    data,
-    generation_response,
-    owned,
-)
 from lsp_server.http_server.generation_fields import MOST_LOGPROBS, generate_job
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import CompletionLogprobs
-from lsp_server.http_server.model_names import model_name
+from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
 from lsp_server.http_server.served_engine import ServedEngine
-from lsp_server.http_server.usage import finish_reason, usage
 
 DEFAULT_TOKENS = 256
 
 
 def completion_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
-
-    async def complete(request: Request) -> ASGIApp:
-        fields = Fields(await read_json(request, limits.body_bytes))
-        job = owned(_job(fields), request)
-        stream = fields.flag("stream")
-        tells_usage = stream and include_usage(fields)
-        events = CompletionEvents(model_name(engine), job, tells_usage)
-        return generation_response(engine, job, events, stream)
-
-    return [Route("/v1/completions", complete, methods=["POST"])]
+    return [openai_route("/v1/completions", engine, limits, _job, CompletionEvents)]
 
 
-class CompletionEvents(GenerationEvents):
+class CompletionEvents(OpenAiEvents):
     """The answers of the route."""
 
+    id_prefix = "cmpl"
+    whole_object = chunk_object = "text_completion"
+
     def __init__(self, model: str, job: GenerateJob, tells_usage: bool) -> None:
-        super().__init__("cmpl", model, job)
-        self.head["object"] = "text_completion"
-        self._tells_usage = tells_usage
-        self._logprobs = CompletionLogprobs() if job.logprobs is not None else None
+        super().__init__(model, job, tells_usage)
+        self._logprobs = CompletionLogprobs()
 
-    def piece(self, piece: AnswerPiece) -> bytes:
-        """A piece of the text."""
-        return data({**self.head, "choices": [self._choice(piece, None)]})
+    def shown_piece(self, text: str) -> dict[str, Any]:
+        """The text."""
+        return {"text": text}
 
-    def end(self, result: JobResult) -> bytes:
-        """Why it ended, and what it cost."""
-        last = data({**self.head, "choices": [self._choice(AnswerPiece(), finish_reason(result))]})
-        if self._tells_usage:
-            last += data({**self.head, "choices": [], "usage": usage(result)})
-        return last + DONE
+    def shown_end(self) -> dict[str, Any]:
+        """No text."""
+        return self.shown_piece("")
 
-    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        """The answer in one."""
-        choice = self._choice(piece, finish_reason(result))
-        return {**self.head, "choices": [choice], "usage": usage(result)}
+    def shown_whole(self, text: str) -> dict[str, Any]:
+        """The text."""
+        return self.shown_piece(text)
 
-    def _choice(self, piece: AnswerPiece, reason: str | None) -> dict[str, Any]:
-        logprobs = self._logprobs.of(piece.tokens) if self._logprobs is not None else None
-        return {"index": 0, "text": piece.text, "logprobs": logprobs, "finish_reason": reason}
-
-
-def include_usage(fields: Fields) -> bool:
-    """Whether a stream ends with what it cost."""
-    options = fields.take("stream_options", {})
-    return isinstance(options, dict) and options.get("include_usage") is True
+    def logprobs(self, tokens: list[TokenSpan]) -> dict[str, Any]:
+        """How likely tokens were, and where in the text they stand."""
+        return self._logprobs.of(tokens)
 
 
 def _job(fields: Fields) -> GenerateJob:
