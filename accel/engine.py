@@ -12,6 +12,7 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.free_memory import free_bytes
 from accel.models.base import KvType, Model
+from accel.models.llama_cpp.options import FlashAttention
 from accel.models.registry import BackendName, DType, open_backend
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -70,14 +71,16 @@ class Engine(ModelRunner):
         device: str = "auto",
         backend: BackendName = "auto",
         kv_type: KvType = "f16",
+        gpu_layers: int | None = None,
+        flash_attention: FlashAttention = "auto",
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
         """Load a folder, a hub id that is on this machine, or the embedded model (None).
 
         ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the
-        fastest number; ``backend``, ``kv_type``: see ``open_backend``; ``kv_budget`` bounds the KV
-        caches of all sessions in bytes. The network is used only with ``download``. Raises
+        fastest number; ``backend`` and what follows it: see ``open_backend``; ``kv_budget`` bounds
+        the KV caches of all sessions in bytes. The network is used only with ``download``. Raises
         ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
         """
         opened = open_backend(
@@ -87,6 +90,8 @@ class Engine(ModelRunner):
             device=device,
             backend=backend,
             kv_type=kv_type,
+            gpu_layers=gpu_layers,
+            flash_attention=flash_attention,
             download=download,
         )
         planner, edit_planner = _planners(opened.model, opened.costs)

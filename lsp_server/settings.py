@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Tree = TypeVar("Tree")
 
@@ -74,6 +74,21 @@ class ModelSettings:
         "where weights have so many), or eight, which take half the memory. Where what computes "
         "the model has no `int8`, the status says so.",
         choices=("f16", "int8"),
+    )
+    gpu_layers: int | Literal["auto"] = _setting(
+        "auto",
+        "How many of a model's layers llama.cpp computes on a GPU, where its library has one: a "
+        "number, 0 for none, or as many as have room there (`auto`).",
+        low=0,
+        high=1 << 16,
+        own=True,
+    )
+    flash_attention: str = _setting(
+        "auto",
+        "Flash attention in llama.cpp; `auto` leaves it to the library, which knows what a GPU "
+        "can do.",
+        choices=("auto", "on", "off"),
+        own=True,
     )
     adaptive_tokens: bool = _setting(
         False,
@@ -377,6 +392,8 @@ def _problem(item: dataclasses.Field[Any], hint: Any, value: Any) -> str | None:
     choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
     if choices and value not in choices:
         return "expected one of " + ", ".join(map(str, choices))
+    if isinstance(value, str):
+        return None
     if low is not None and not value >= low:
         return f"expected at least {low}"
     if high is not None and not value <= high:
@@ -386,6 +403,10 @@ def _problem(item: dataclasses.Field[Any], hint: Any, value: Any) -> str | None:
 
 def _has_type(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
+    if origin is Union:
+        return any(_has_type(value, one) for one in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
     if origin is list:
         return isinstance(value, list) and all(_has_type(one, get_args(hint)[0]) for one in value)
     if origin is dict:
@@ -400,6 +421,10 @@ def _has_type(value: Any, hint: Any) -> bool:
 
 
 def _type_name(hint: Any) -> str:
+    if get_origin(hint) is Union:
+        return " or ".join(_type_name(one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return " or ".join(get_args(hint))
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
     return names.get(hint, "a list" if get_origin(hint) is list else "an object")
 

@@ -127,6 +127,8 @@ class Model(ABC):
     numbers depend on how many a forward has; None for any number."""
     notice: str = ""
     """What its user should know of how it is computed; empty where there is nothing to say."""
+    computed_by: str = ""
+    """What computes it and how, in words, where that is told."""
     measured: str = ""
     """What forwards of it were measured to take, in words, where that is told."""
     adaptive_tokens: tuple[int, ...] = ()

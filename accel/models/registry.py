@@ -18,8 +18,10 @@ from accel.models.gguf.check import is_known
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
 from accel.models.known_folder import open_known
+from accel.models.llama_cpp.options import FlashAttention, LlamaCppOptions
 from accel.models.llama_cpp.places import is_installed
 from accel.models.room import check_room
+from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
@@ -49,6 +51,8 @@ def open_backend(
     device: str = "auto",
     backend: BackendName = "auto",
     kv_type: KvType = "f16",
+    gpu_layers: int | None = None,
+    flash_attention: FlashAttention = "auto",
     download: bool = False,
 ) -> Backend:
     """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
@@ -57,9 +61,9 @@ def open_backend(
     stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
     number; ``backend`` auto has llama.cpp, where it is installed, compute the GGUF files that we do
     not compute as they are stored, and of others those that it computes faster; ``kv_type`` is for
-    those who have it, the others keep 16 bits and say so. The network is used only with
-    ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
-    InvalidRequest.
+    those who have it, the others keep 16 bits and say so; ``gpu_layers``, ``flash_attention``: see
+    ``LlamaCppOptions``. The network is used only with ``download``. Raises ModelNotFound,
+    BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
     """
     if dtype not in get_args(DType):
         raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
@@ -69,9 +73,17 @@ def open_backend(
         raise InvalidRequest(f"backend {backend!r} is unknown; give auto, own or llama-cpp")
     if kv_type not in get_args(KvType):
         raise InvalidRequest(f"KV type {kv_type!r} is unknown; give f16 or int8")
+    if gpu_layers is not None and gpu_layers < 0:
+        raise InvalidRequest(f"gpu_layers is {gpu_layers}; give 0 or more")
+    if flash_attention not in get_args(FlashAttention):
+        raise InvalidRequest(
+            f"flash_attention {flash_attention!r} is unknown; give auto, on or off"
+        )
+    layers = 0 if device == "cpu" else gpu_layers
+    by_llama_cpp = LlamaCppOptions(threads or cores(), layers, flash_attention, kv_type)
     folder = find_folder(path, download=download)
     check_folder(folder, backend)
-    found = _open(folder, path is not None, dtype, threads, device, backend, kv_type)
+    found = _open(folder, path is not None, dtype, threads, device, backend, kv_type, by_llama_cpp)
     if found.model.kv_type != kv_type:
         notice = f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}"
         found.model.notice = "; ".join(filter(None, [found.model.notice, notice]))
@@ -86,6 +98,7 @@ def _open(
     device: str,
     backend: BackendName,
     kv_type: KvType,
+    by_llama_cpp: LlamaCppOptions,
 ) -> Backend:
     """``open_backend`` of what ``check_folder`` has passed."""
     tokenizer = Tokenizer.from_folder(folder)
@@ -94,9 +107,7 @@ def _open(
     if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
         from accel.models.llama_cpp.opening import FORM, open_by_llama_cpp
 
-        opened, settings, costs, store = open_by_llama_cpp(
-            folder, threads=threads, device=device, kv_type=kv_type
-        )
+        opened, settings, costs, store = open_by_llama_cpp(folder, by_llama_cpp)
         return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
     if on_cpu and may_be_large:
         check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype, kv_type)
@@ -108,9 +119,7 @@ def _open(
         if backend == "auto" and dtype == "auto" and is_installed():
             from accel.models.llama_cpp.opening import FORM, open_where_faster
 
-            found = open_where_faster(
-                folder, costs, store, threads=threads, device=device, kv_type=kv_type
-            )
+            found = open_where_faster(folder, costs, store, by_llama_cpp)
             if found is not None:
                 opened, settings, costs, store = found
                 return Backend(opened, tokenizer, costs, settings.threads, FORM, store)

@@ -12,6 +12,7 @@ from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.documents import Document
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
 from lsp_server.models.choices import read_choices
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
     )
+    add_llama_cpp_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -84,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         backend=args.backend,
         kv_type=args.kv_type,
+        gpu_layers=args.gpu_layers,
+        flash_attention=args.flash_attention,
     )
     try:
         with console.status("loading the model and the index") as shown:

@@ -93,6 +93,8 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             "device": args.device,
             "backend": args.backend,
             "kv_type": args.kv_type,
+            "gpu_layers": args.gpu_layers,
+            "flash_attention": args.flash_attention,
             "threads": args.threads,
             "replicas": args.replicas,
             "surge_percent": args.surge_percent,

@@ -14,10 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
+
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
+ENGINE_OPTIONS = ("backend", "kv_type", "gpu_layers", "flash_attention")
 LOW_DISK_BYTES = 1 << 30
 LOW_MEMORY_BYTES = 1 << 30
 LOW_WATCHES = 65_536
@@ -39,6 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", help="folder, GGUF file or id of the model to check, else the embedded one"
     )
     parser.add_argument(
+        "--backend",
+        choices=("auto", "own", "llama-cpp"),
+        default="auto",
+        help="what computes a GGUF file",
+    )
+    parser.add_argument(
+        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
+    )
+    add_llama_cpp_arguments(parser)
+    parser.add_argument(
         "--server",
         default="",
         help="address of a server to check with the key in REDRAFT_SERVER_KEY, else that in "
@@ -49,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
-    findings = list(examine(args.model, args.server))
+    options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
+    findings = list(examine(args.model, args.server, options))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -57,8 +72,11 @@ def run(args: argparse.Namespace) -> int:
     return int(any(finding.fatal for finding in findings))
 
 
-def examine(model: str | None, server: str = "") -> Iterator[Finding]:
-    """Look at everything in turn; a check that fails is a finding, never an exception."""
+def examine(
+    model: str | None, server: str = "", options: dict[str, Any] | None = None
+) -> Iterator[Finding]:
+    """Look at everything in turn; a check that fails is a finding, never an exception.
+    ``options``: of ``Engine.load``."""
     checks: list[Callable[[], Finding]] = [
         _python,
         *[partial(_package, name) for name in PACKAGES],
@@ -69,7 +87,7 @@ def examine(model: str | None, server: str = "") -> Iterator[Finding]:
         _llama_cpp,
         _chosen,
         lambda: _server(server),
-        lambda: _model(model),
+        lambda: _model(model, options or {}),
         lambda: _formats(model),
     ]
     for check in checks:
@@ -213,7 +231,7 @@ def _server(url: str) -> Finding:
     return Finding("server", found)
 
 
-def _model(model: str | None) -> Finding:
+def _model(model: str | None, options: dict[str, Any]) -> Finding:
     from accel.engine import Engine
     from accel.errors import AccelError
     from lsp_server.engine.model_paths import check_model
@@ -221,12 +239,14 @@ def _model(model: str | None) -> Finding:
 
     try:
         check_model(model)
-        engine = Engine.load(model)
+        engine = Engine.load(model, **options)
     except ModelUnavailable as error:
         return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
     told = [f"{engine.name}, {engine.dtype}, {engine.form}"]
+    if engine.model.computed_by:
+        told.append(f"computed by {engine.model.computed_by}")
     if engine.model.measured:
         told.append(f"forwards by rows: {engine.model.measured}")
     return Finding("model", "; ".join([*told, *filter(None, [engine.model.notice])]))

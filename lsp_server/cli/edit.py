@@ -18,6 +18,7 @@ from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.jobs import EditJob, JobResult, kept
+from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
@@ -75,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
     )
+    add_llama_cpp_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -143,6 +145,8 @@ def _generated(
         threads=args.threads,
         backend=args.backend,
         kv_type=args.kv_type,
+        gpu_layers=args.gpu_layers,
+        flash_attention=args.flash_attention,
         draft_model=args.draft_model,
     )
     try:

@@ -37,6 +37,8 @@ def _page(status: dict[str, Any]) -> str:
             f"engine    {engine['model']} ({engine['dtype']}): {engine['state']} "
             f"{engine['message']}".rstrip()
         )
+        if engine["computed_by"]:
+            lines.append(f"          computed by {engine['computed_by']}")
         if (server := engine["server"]) is not None:
             lines.append(f"          {_server(server)}")
         lines.append(

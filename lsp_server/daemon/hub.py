@@ -288,6 +288,7 @@ def _engine_status(engine: EngineInterface) -> dict[str, Any]:
     return {
         "model": engine.model,
         "dtype": engine.dtype,
+        "computed_by": engine.computed_by,
         "state": engine.state,
         "message": engine.message,
         "pid": engine.pid,

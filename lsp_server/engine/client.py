@@ -76,8 +76,8 @@ class EngineClient:
         """Whether the model reads the text after the cursor."""
         self.max_tokens = 0
         """Tokens that the model reads and writes at most, once it is ready."""
-        self.notice = ""
-        """What is wrong with its prompt formats."""
+        self.notice = self.computed_by = ""
+        """What is wrong with its prompt formats, and what computes it and how, in words."""
         self.prompt_length = PromptLength([])
         """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
@@ -429,6 +429,7 @@ class EngineClient:
             self.fills = frame.get("fills", self.fills)
             self.max_tokens = frame.get("max_tokens", self.max_tokens)
             self.notice = frame.get("notice", self.notice)
+            self.computed_by = frame.get("computed_by", self.computed_by)
             self.prompt_length = PromptLength(
                 frame.get("prompt_seconds", self.prompt_length.seconds)
             )

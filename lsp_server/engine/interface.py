@@ -99,6 +99,10 @@ class EngineInterface(RequestedEngine, Protocol):
         """What is wrong with the model's prompt formats; empty for nothing."""
 
     @property
+    def computed_by(self) -> str:
+        """What computes the model on this machine and how, in words; empty where it is not told."""
+
+    @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
 

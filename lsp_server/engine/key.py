@@ -24,6 +24,9 @@ class EngineKey:
     disk_cache_megabytes: int = 0
     backend: str = "auto"
     kv_type: str = "f16"
+    gpu_layers: int | None = None
+    """None: as many as have room there."""
+    flash_attention: str = "auto"
     server: ServerSettings = field(default_factory=ServerSettings)
     """The server that answers in place of this machine, where it has an address."""
 
@@ -43,6 +46,8 @@ class EngineKey:
             model.disk_cache_megabytes,
             model.backend,
             model.kv_type,
+            None if model.gpu_layers == "auto" else model.gpu_layers,
+            model.flash_attention,
             settings.server if settings.server.url else ServerSettings(),
         )
 
@@ -66,6 +71,8 @@ class EngineKey:
         options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
         options += ["--threads", str(self.threads), "--backend", self.backend]
         options += ["--kv-type", self.kv_type]
+        layers = "auto" if self.gpu_layers is None else str(self.gpu_layers)
+        options += ["--gpu-layers", layers, "--flash-attention", self.flash_attention]
         options += ["--disk-cache", str(self.disk_cache_megabytes)]
         options += [] if self.common else ["--no-common"]
         options += ["--draft-model", self.draft_model] if self.draft_model else []

@@ -55,6 +55,7 @@ from lsp_server.engine.jobs import (
 )
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
+from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
@@ -113,6 +114,8 @@ class EngineService:
         device: str = "auto",
         backend: Literal["auto", "own", "llama-cpp"] = "auto",
         kv_type: Literal["f16", "int8"] = "f16",
+        gpu_layers: int | None = None,
+        flash_attention: Literal["auto", "on", "off"] = "auto",
         common: bool = True,
         adaptive_tokens: bool = False,
         draft_model: str | Path | None = None,
@@ -141,6 +144,8 @@ class EngineService:
             "device": device,
             "backend": backend,
             "kv_type": kv_type,
+            "gpu_layers": gpu_layers,
+            "flash_attention": flash_attention,
         }
         self._model = model or None
         self._engine: Engine | None = None
@@ -558,6 +563,7 @@ class EngineService:
             "fills": engine.fim_order is not None,
             "max_tokens": engine.max_positions,
             "notice": self._notice(engine),
+            "computed_by": engine.model.computed_by,
             "prompt_seconds": self._prompt_length.seconds,
             "workspaces": self.indexes.folders,
         }
@@ -608,6 +614,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--kv-type", default="f16")
+    add_llama_cpp_arguments(parser)
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
     parser.add_argument("--draft-model", default="")
@@ -619,6 +626,8 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         device=args.device,
         backend=args.backend,
         kv_type=args.kv_type,
+        gpu_layers=args.gpu_layers,
+        flash_attention=args.flash_attention,
         threads=args.threads or None,
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,

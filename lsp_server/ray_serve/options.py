@@ -20,6 +20,9 @@ class DeployOptions:
     device: str = "auto"
     backend: str = "auto"
     kv_type: str = "f16"
+    gpu_layers: int | None = None
+    """Layers that llama.cpp computes on a GPU; none: as many as have room there."""
+    flash_attention: str = "auto"
     threads: int = 0
     """Threads of a forward; 0: as many as are fastest on the node."""
     replicas: int = 2
@@ -57,7 +60,9 @@ class DeployOptions:
         for name, value in args.items():
             if name not in known:
                 raise DeployError(f"unknown option {name!r}; there are {', '.join(known)}")
-            wanted = type(known[name])
+            if value is None and known[name] is None:
+                continue
+            wanted = int if known[name] is None else type(known[name])
             taken = (int, float) if wanted is float else (wanted,)
             if not isinstance(value, taken) or isinstance(value, bool):
                 raise DeployError(f"{name} is {value!r}; give a value of type {wanted.__name__}")
@@ -84,6 +89,8 @@ class DeployOptions:
             common=True,
             backend=self.backend,
             kv_type=self.kv_type,
+            gpu_layers=self.gpu_layers,
+            flash_attention=self.flash_attention,
         )
 
 

@@ -60,6 +60,7 @@ class EngineReplica:
             "fills": engine.fills,
             "max_tokens": engine.max_tokens,
             "notice": engine.notice,
+            "computed_by": engine.computed_by,
             "prompt_seconds": engine.prompt_length.seconds,
             "pid": engine.pid,
             "queue_length": engine.queue_length,

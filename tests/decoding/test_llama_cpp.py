@@ -19,6 +19,7 @@ from accel.errors import BackendDied, UnsupportedModel
 from accel.models.llama_cpp import context
 from accel.models.llama_cpp.context import LEAVES
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import fixed_widths
@@ -37,7 +38,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(file: Path) -> LlamaCppModel:
-    model = LlamaCppModel(file, threads=1)
+    model = LlamaCppModel(file, LlamaCppOptions(1))
     model.computes_rows_of(WIDTH, WIDTH)
     return model
 
@@ -106,7 +107,7 @@ def test_drafts_change_no_token(engine: Engine) -> None:
 
 @installed
 def test_a_killed_library_costs_the_running_request_alone(file: Path) -> None:
-    model = LlamaCppModel(file, threads=1)
+    model = LlamaCppModel(file, LlamaCppOptions(1))
     text = np.arange(20, dtype=np.int32)
     cache = model.new_cache(64)
     expected = conformance.one_by_one(model, text)
@@ -160,7 +161,7 @@ def test_a_file_that_the_library_refuses_says_why(tmp_path: Path, file: Path) ->
     broken = tmp_path / "m.gguf"
     broken.write_bytes(file.read_bytes()[:4000])
     with pytest.raises(UnsupportedModel, match=r"llama\.cpp does not load .*m\.gguf: "):
-        LlamaCppModel(broken, threads=1)
+        LlamaCppModel(broken, LlamaCppOptions(1))
 
 
 @installed

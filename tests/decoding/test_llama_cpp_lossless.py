@@ -25,6 +25,7 @@ from accel.engine import Engine
 from accel.models.base import Cache
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -49,7 +50,7 @@ def waits_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(file: Path, threads: int, width: int) -> LlamaCppModel:
-    model = LlamaCppModel(file, threads)
+    model = LlamaCppModel(file, LlamaCppOptions(threads))
     model.computes_rows_of(width, width)
     return model
 

@@ -19,6 +19,7 @@ from accel.engine import Engine
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import opening, row_costs
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import LibraryPlace, has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.planning.cost_model import ForwardCosts
@@ -110,7 +111,7 @@ def test_completions_and_edits_have_widths_of_their_own(
 
 @installed
 def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
-    model = LlamaCppModel(saved(tmp_path / "m.gguf"), threads=1)
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), LlamaCppOptions(1))
     costs = row_costs.row_costs(model)
     assert {1, 8} <= set(costs.rows) <= {*row_costs.WIDTHS, row_costs.PIECE}
     assert (costs.seconds > 0).all()
@@ -120,7 +121,7 @@ def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -
 def test_a_probe_finds_trees_chains_or_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = LlamaCppModel(saved(tmp_path / "m.gguf"), threads=1)
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), LlamaCppOptions(1))
     assert kind_of(model) == BatchKind.TREE
     model.takes(BatchKind.CHAIN)
     assert kind_of(model) == BatchKind.CHAIN
@@ -164,7 +165,7 @@ def test_the_faster_computes_where_both_can(
     own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
     store = ProfileStore("m")
     for _ in range(2):
-        found = opening.open_where_faster(file, own, store, threads=1, device="cpu")
+        found = opening.open_where_faster(file, own, store, LlamaCppOptions(1))
         assert (found is not None) == is_faster
     # What was slower is not opened again.
     assert len(opened) == (2 if is_faster else 1)

@@ -39,6 +39,8 @@ def test_values_are_read_by_their_camel_case_names() -> None:
         ({"completion": 3}, "expected an object, got 3"),
         ({"languages": {"python": "yes"}}, "expected an object"),
         ({"index": {"exclude": [1]}}, "expected a list"),
+        ({"model": {"gpuLayers": "all"}}, "expected a whole number or auto, got 'all'"),
+        ({"model": {"gpuLayers": -1}}, "expected at least 0, got -1"),
         ({"edit": {"temperature": float("nan")}}, "expected at least 0"),
         (17, "expected an object, got 17"),
     ],
@@ -49,6 +51,12 @@ def test_what_cannot_be_used_is_reported_and_defaulted(values: Any, problem: str
     assert problem in read.problems[0]
     assert "\n" not in read.problems[0]
     assert read.settings == Settings()
+
+
+def test_layers_on_a_gpu_are_a_number_or_left_to_the_library() -> None:
+    for given in (0, 20, "auto"):
+        read = read_settings({"model": {"gpuLayers": given}})
+        assert (read.problems, read.settings.model.gpu_layers) == ([], given)
 
 
 def test_one_bad_value_does_not_spoil_the_others() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.llama_cpp.library import Library, last_complaints
+from accel.models.llama_cpp.options import LlamaCppOptions
 
 LEAVES = 8
 PIECE = 64
@@ -26,7 +27,11 @@ MOST_ROWS = 320
 """Rows of a forward, and of logits, at most."""
 SLACK = 512
 """Rows that may be rejected before the text has to be moved together."""
-_FLASH_ATTENTION = 1
+_FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
+_KV_TYPES = {"f16": 1, "int8": 8}
+"""The library's numbers of F16 and Q8_0."""
+KV_BYTES = {"f16": 2.0, "int8": 34 / 32}
+"""Of a number of keys and values: blocks of 32 have a scale of two bytes."""
 
 
 class LibraryFailed(Exception):
@@ -37,13 +42,18 @@ class Context:
     """A ``llama_context`` of a model."""
 
     def __init__(
-        self, library: Library, model: int, capacity: int, threads: int, leaves: int = LEAVES
+        self,
+        library: Library,
+        model: int,
+        capacity: int,
+        options: LlamaCppOptions,
+        leaves: int = LEAVES,
     ) -> None:
         """``leaves``: of a tree at most. Raises MemoryError where there is no room for ``capacity``
         tokens."""
         self._leaves = leaves
         """Sequences of the text; the next one has the rejected rows, the one behind it padding."""
-        self._library, self._model, self._threads = library, model, threads
+        self._library, self._model, self._options = library, model, options
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
         """Committed tokens."""
@@ -63,12 +73,17 @@ class Context:
         params.n_seq_max = self._leaves + 2
         params.kv_unified = True
         params.swa_full = True
-        params.flash_attn_type = _FLASH_ATTENTION
-        params.n_threads = params.n_threads_batch = self._threads
+        params.flash_attn_type = _FLASH_ATTENTION[self._options.flash_attention]
+        params.type_k = params.type_v = _KV_TYPES[self._options.kv_type]
+        params.n_threads = params.n_threads_batch = self._options.threads
         params.no_perf = True
         self._context = library.llama_init_from_model(self._model, params)
         if not self._context:
-            raise MemoryError(f"llama.cpp has no room for {capacity} tokens")
+            why = last_complaints()
+            raise MemoryError(f"llama.cpp has no room for {capacity} tokens: {why}")
+        read = library.llama_n_batch(self._context), library.llama_n_seq_max(self._context)
+        if read != (MOST_ROWS, self._leaves + 2):
+            raise LibraryFailed("llama.cpp reads other numbers than it is given; use another one")
         self._memory = library.llama_get_memory(self._context)
         self._batch = library.llama_batch_init(MOST_ROWS, 0, self._leaves)
         self._capacity = capacity
@@ -85,12 +100,11 @@ class Context:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values, in 16 bits each, in all layers; at most so many where layers
-        have no heads."""
+        """Bytes of keys and values in all layers; at most so many where layers have no heads."""
         library, model = self._library, self._model
         heads, heads_kv = library.llama_model_n_head(model), library.llama_model_n_head_kv(model)
         width = library.llama_model_n_embd(model) // max(heads, 1) * max(heads_kv, 1)
-        row = 4 * width * library.llama_model_n_layer(model)
+        row = 2 * width * library.llama_model_n_layer(model) * KV_BYTES[self._options.kv_type]
         return int(row * (self._capacity + SLACK))
 
     def reserve(self, rows: int) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections import deque
 from pathlib import Path
 from typing import Any
 
+from accel.models.llama_cpp.devices import Device
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Batch, fitting
 from accel.models.llama_cpp.places import INSTALL, LibraryPlace, find_library
 
@@ -22,7 +24,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "llama_backend_init": (None, ()),
     "llama_log_set": (None, (_HANDLE, _HANDLE)),
     "llama_print_system_info": (_TEXT, ()),
-    "llama_supports_gpu_offload": (_FLAG, ()),
     "llama_model_free": (None, (_HANDLE,)),
     "llama_model_get_vocab": (_HANDLE, (_HANDLE,)),
     "llama_model_n_ctx_train": (_WHOLE, (_HANDLE,)),
@@ -61,7 +62,10 @@ _OF_GGML: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ggml_backend_dev_get": (_HANDLE, (_SIZE,)),
     "ggml_backend_dev_name": (_TEXT, (_HANDLE,)),
     "ggml_backend_dev_description": (_TEXT, (_HANDLE,)),
+    "ggml_backend_dev_type": (_WHOLE, (_HANDLE,)),
+    "ggml_backend_dev_memory": (None, (_HANDLE, _HANDLE, _HANDLE)),
 }
+_GPU, _INTEGRATED_GPU = 1, 2
 _OF_VERSIONS = "llama_version", "ggml_version", "ggml_commit"
 _GGML_NAMES = "ggml.dll", "ggml-base.dll"
 
@@ -117,15 +121,18 @@ class Library:
         return " ".join(found) or "of unknown version"
 
     @property
-    def devices(self) -> list[str]:
-        """What it computes on, by its own names."""
-        found = []
-        for number in range(self.ggml_backend_dev_count()):
-            device = self.ggml_backend_dev_get(number)
-            words = self.ggml_backend_dev_name, self.ggml_backend_dev_description
-            name, about = (word(device).decode("utf-8", "replace").strip() for word in words)
-            found.append(name if name == about else f"{name} ({about})")
-        return found
+    def devices(self) -> list[Device]:
+        """What it computes on."""
+        numbers = range(self.ggml_backend_dev_count())
+        return [self._device(self.ggml_backend_dev_get(number)) for number in numbers]
+
+    def _device(self, handle: int) -> Device:
+        words = self.ggml_backend_dev_name, self.ggml_backend_dev_description
+        name, about = (word(handle).decode("utf-8", "replace").strip() for word in words)
+        kind, free, total = self.ggml_backend_dev_type(handle), _SIZE(), _SIZE()
+        self.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
+        is_gpu, is_integrated = kind in (_GPU, _INTEGRATED_GPU), kind == _INTEGRATED_GPU
+        return Device(name, about, is_gpu, is_integrated, free.value)
 
     def _check(self) -> None:
         """Find the layouts."""
@@ -186,12 +193,21 @@ def _load(path: Path) -> list[ctypes.CDLL]:
 
 
 _ERROR = 4
+_FLASH_ATTENTION = re.compile(rb"Flash Attention\b.*\b(enabled|disabled)")
 _complaints: deque[str] = deque(maxlen=3)
+_flash_attention: deque[bool] = deque(maxlen=1)
 
 
 def _note(level: int, text: bytes, _data: Any) -> None:
     if level == _ERROR and text.strip():
         _complaints.append(text.decode("utf-8", "replace").strip())
+    elif found := _FLASH_ATTENTION.search(text):
+        _flash_attention.append(found[1] == b"enabled")
+
+
+def told_flash_attention() -> bool | None:
+    """Whether the last context has it that left it to the library; None where that was not told."""
+    return _flash_attention[0] if _flash_attention else None
 
 
 def last_complaints() -> str:

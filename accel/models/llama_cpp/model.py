@@ -7,30 +7,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
-from accel.errors import BackendDied
+from accel.errors import BackendDied, UnsupportedModel
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.llama_cpp.context import LEAVES, PIECE
+from accel.models.llama_cpp.options import FlashAttention, LlamaCppOptions
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import WIDTHS
 
 
 class LlamaCppModel(Model):
-    """A model in a worker's process. ``layers`` go to a GPU where the library has one, -1 for
-    all."""
+    """A model in a worker's process."""
 
-    def __init__(self, path: Path, threads: int, layers: int = -1) -> None:
+    def __init__(self, path: Path, options: LlamaCppOptions) -> None:
         """Raises UnsupportedModel or OutOfMemory."""
-        self._worker = WorkerProcess(path, threads, layers)
+        if options.kv_type == "int8" and options.flash_attention == "off":
+            raise UnsupportedModel(
+                "llama.cpp keeps values in int8 with flash attention alone",
+                "set redraft.model.flashAttention to auto, or redraft.model.kvType to f16",
+            )
+        self._worker = WorkerProcess(path, options)
         about = self._worker.start()
         self.vocabulary_size = about["vocabulary"]
         self.max_positions = about["positions"]
         self.end_tokens = frozenset(about["ends"])
-        self.has_accelerator: bool = about["offloads"]
+        self.kv_type = options.kv_type
+        self.computed_by = described(about, options)
         self.system: str = about["system"]
         """What the library says of itself and of the processor."""
         self.dtype = "gguf"
@@ -61,6 +68,20 @@ class LlamaCppModel(Model):
         (cache,) = caches
         assert isinstance(cache, LlamaCppCache)
         return cache.forward(batch)
+
+
+def described(about: dict[str, Any], options: LlamaCppOptions) -> str:
+    """What computes a model and how, in words, by what its worker says ``about`` it."""
+    on_gpus = min(about["gpu_layers"], about["layers"])
+    if about["gpus"]:
+        gpus = " and ".join(about["gpus"])
+        where = f"{on_gpus} of {about['layers']} layers on {gpus}"
+    else:
+        where = "on the CPU" + (", as the library has no GPU" if options.gpu_layers else "")
+    told: FlashAttention = options.flash_attention
+    if told == "auto" and about["flash_attention"] is not None:
+        told = "on" if about["flash_attention"] else "off"
+    return f"llama.cpp, {where}; flash attention {told}; keys and values in {options.kv_type}"
 
 
 class LlamaCppCache(Cache):

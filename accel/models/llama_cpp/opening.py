@@ -6,14 +6,14 @@ from pathlib import Path
 
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
-from accel.models.autotune import RunSettings, can_be_kept, kept_as
-from accel.models.base import BatchKind, KvType
+from accel.models.autotune import RunSettings, can_be_kept
+from accel.models.base import BatchKind
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.row_costs import row_costs
-from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import fixed_widths, typical_rate
 from accel.planning.profile_store import ProfileStore
@@ -25,16 +25,15 @@ COMPARED_BYTES = 32 << 20
 Opened = tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]
 
 
-def open_by_llama_cpp(
-    path: Path, *, threads: int | None, device: str, kv_type: KvType = "f16"
-) -> Opened:
+def open_by_llama_cpp(path: Path, options: LlamaCppOptions) -> Opened:
     """The model, what it runs with, what forwards cost, and what is kept about it.
 
     Raises UnsupportedModel or OutOfMemory.
     """
-    settings = RunSettings("gguf", threads or cores(), kv_type=kv_type)
-    model = LlamaCppModel(path, settings.threads, layers=0 if device == "cpu" else -1)
-    model.fingerprint = fingerprint(path, f"{FORM} {model.system}")
+    settings = RunSettings("gguf", options.threads)
+    model = LlamaCppModel(path, options)
+    # What forwards cost, and whether they agree, goes by all of that.
+    model.fingerprint = fingerprint(path, f"{FORM} {model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
     kind = store.get("kind")
     if kind not in [int(each) for each in BatchKind]:
@@ -52,13 +51,7 @@ def open_by_llama_cpp(
 
 
 def open_where_faster(
-    path: Path,
-    own: ForwardCosts,
-    own_store: ProfileStore,
-    *,
-    threads: int | None,
-    device: str,
-    kv_type: KvType = "f16",
+    path: Path, own: ForwardCosts, own_store: ProfileStore, options: LlamaCppOptions
 ) -> Opened | None:
     """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
     costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``."""
@@ -67,13 +60,12 @@ def open_where_faster(
         size = path.stat().st_size
         if place is None or size < COMPARED_BYTES:
             return None
-        name = f"llama.cpp is faster/{threads}/{place.path}/{place.path.stat().st_mtime_ns}"
-        key = kept_as(name, kv_type)
+        key = f"llama.cpp is faster/{options}/{place.path}/{place.path.stat().st_mtime_ns}"
         kept = own_store.get(key)
         # Both hold the model for a while.
         if kept is False or (kept is None and free_bytes() < 2 * size):
             return None
-        opened = open_by_llama_cpp(path, threads=threads, device=device, kv_type=kv_type)
+        opened = open_by_llama_cpp(path, options)
     except (AccelError, OSError):
         return None
     model, settings, costs, _ = opened
@@ -87,7 +79,7 @@ def open_where_faster(
 
 
 def _costs(model: LlamaCppModel, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
-    key = kept_as(f"rows/{settings.threads}", settings.kv_type)
+    key = f"rows/{settings.threads}"
     try:
         return ForwardCosts.from_json(store.get(key))
     except (KeyError, TypeError, ValueError):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import INSTALL, is_installed
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
 
@@ -45,8 +46,8 @@ def _started() -> subprocess.Popen[bytes]:
 class WorkerProcess:
     """Calls into the worker of one model. Used by one thread at a time."""
 
-    def __init__(self, path: Path, threads: int, layers: int) -> None:
-        self._arguments = str(path), threads, layers
+    def __init__(self, path: Path, options: LlamaCppOptions) -> None:
+        self._arguments = str(path), options
         self._process: subprocess.Popen[bytes] | None = None
         self.generation = 0
         """Counts the processes that ended: what they held is gone."""

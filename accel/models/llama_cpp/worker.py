@@ -10,12 +10,16 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from accel.models.llama_cpp.context import LEAVES, Context, LibraryFailed
-from accel.models.llama_cpp.library import last_complaints, load_library
+from accel.models.llama_cpp.context import KV_BYTES, LEAVES, Context, LibraryFailed
+from accel.models.llama_cpp.devices import Device, layers_with_room, used_gpus
+from accel.models.llama_cpp.library import last_complaints, load_library, told_flash_attention
+from accel.models.llama_cpp.options import LlamaCppOptions
 
 _LENGTH = struct.Struct("<I")
 
@@ -44,10 +48,12 @@ def read_frame(stream: IO[bytes]) -> Any:
 class Worker:
     """One model and its contexts, by number."""
 
-    def __init__(self, path: str, threads: int, layers: int) -> None:
-        self._library, self._threads = load_library(), threads
+    def __init__(self, path: str, options: LlamaCppOptions) -> None:
+        self._library, self._options = load_library(), options
+        self._gpus = used_gpus(self._library.devices)
         params = self._library.model_params()
-        params.n_gpu_layers = layers if layers >= 0 else ALL_LAYERS
+        self._gpu_layers = gpu_layers(Path(path), self._gpus, options)
+        params.n_gpu_layers = self._gpu_layers
         self._model = self._library.llama_model_load_from_file(path.encode(), params)
         if not self._model:
             raise LibraryFailed(f"llama.cpp does not load {path}: {last_complaints()}")
@@ -58,6 +64,23 @@ class Worker:
         goes_on = self._library.llama_model_is_recurrent, self._library.llama_model_is_hybrid
         self._leaves = 1 if any(each(self._model) for each in goes_on) else LEAVES
         self._contexts: dict[int, Context] = {}
+        self._try_options()
+
+    def _try_options(self) -> None:
+        """Make a context as all later ones are made. Raises LibraryFailed where it cannot be."""
+        try:
+            self._new_context(TRIED_TOKENS, self._options).close()
+        except MemoryError as error:
+            if self._options.kv_type == "f16":
+                raise
+            self._new_context(TRIED_TOKENS, replace(self._options, kv_type="f16")).close()
+            raise LibraryFailed(
+                f"this model's keys and values cannot be kept in int8 ({last_complaints()}); set "
+                "redraft.model.kvType to f16"
+            ) from error
+
+    def _new_context(self, capacity: int, options: LlamaCppOptions) -> Context:
+        return Context(self._library, self._model, capacity, options, self._leaves)
 
     def about(self) -> dict[str, Any]:
         """What the library says of the model and of itself."""
@@ -72,15 +95,16 @@ class Worker:
                 if library.llama_vocab_is_eog(vocabulary, token)
             ],
             "leaves": self._leaves,
-            "offloads": bool(library.llama_supports_gpu_offload()),
+            "layers": library.llama_model_n_layer(self._model),
+            "gpu_layers": self._gpu_layers,
+            "gpus": [str(gpu) for gpu in self._gpus],
+            "flash_attention": told_flash_attention(),
             "system": f"{library.version} {library.llama_print_system_info().decode()}",
         }
 
     def open(self, number: int, capacity: int) -> None:
         """A new line of text."""
-        self._contexts[number] = Context(
-            self._library, self._model, capacity, self._threads, self._leaves
-        )
+        self._contexts[number] = self._new_context(capacity, self._options)
 
     def close(self, number: int) -> None:
         """A line of text is over."""
@@ -112,12 +136,21 @@ class Worker:
 
 
 CALLS = frozenset({"about", "open", "close", "reserve", "forward", "row", "commit", "trim"})
-ALL_LAYERS = 1 << 20
+TRIED_TOKENS = 64
 _REFUSED = {
     "llama_model_has_encoder": "a model with an encoder",
     "llama_model_is_diffusion": "a model that writes by diffusion",
 }
 UNANSWERED = frozenset({"close", "commit"})
+
+
+def gpu_layers(path: Path, gpus: list[Device], options: LlamaCppOptions) -> int:
+    """How many layers of a model to put on GPUs."""
+    if not gpus:
+        return 0
+    if options.gpu_layers is not None:
+        return options.gpu_layers
+    return layers_with_room(path, gpus, KV_BYTES[options.kv_type])
 
 
 def examine() -> dict[str, Any]:
@@ -128,7 +161,7 @@ def examine() -> dict[str, Any]:
         "source": library.place.source,
         "version": library.version,
         "layout": library.layout,
-        "devices": library.devices,
+        "devices": [str(device) for device in library.devices],
     }
 
 

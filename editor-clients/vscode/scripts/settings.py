@@ -9,7 +9,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lsp_server.settings import Settings, camel_case, settings_rows
 
@@ -43,14 +43,16 @@ def _property(item: dataclasses.Field[Any], hint: Any, default: Any) -> dict[str
     choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
     if choices:
         described["enum"] = list(choices)
-    if low is not None:
-        described["minimum"] = low
-    if high is not None:
-        described["maximum"] = high
+    limits = {"minimum": low, "maximum": high}
+    described |= {name: limit for name, limit in limits.items() if limit is not None}
     return {**described, "markdownDescription": item.metadata["doc"]}
 
 
 def _type(hint: Any) -> dict[str, Any]:
+    if get_origin(hint) is Union:
+        return {"anyOf": [_type(one) for one in get_args(hint)]}
+    if get_origin(hint) is Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
     if get_origin(hint) is list:
         return {"type": "array", "items": _type(get_args(hint)[0])}
     if get_origin(hint) is dict:
