@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
-from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.gguf.file import parts_of
-from accel.native.cpu_features import FEATURES, HAS_TILES
+from accel.native.processor import compiled_for
 
-VERSION = 10
+VERSION = 11
 """Of what is kept: it is measured anew where this changes."""
 
 
@@ -28,14 +24,9 @@ def fingerprint(folder: Path, device: str) -> str:
     """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
     parts = [
         str(VERSION),
-        _version("torch"),
-        _version("transformers"),
-        platform.machine(),
+        *map(_version, ("torch", "transformers", "numba", "llvmlite")),
         # A home folder may be that of several machines.
-        llvm.get_host_cpu_name(),
-        *sorted(FEATURES),
-        f"tiles {HAS_TILES}",
-        chosen(),
+        *compiled_for(),
         str(os.cpu_count()),
         device,
     ]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 from pathlib import Path
 
 import llvmlite.binding as llvm
 from numba.core import config
 
-_REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
+from accel.native.processor import permits_tiles
 
 
 def cores() -> int:
@@ -29,17 +27,6 @@ def _features() -> set[str]:
         return {name for name, here in llvm.get_host_cpu_features().items() if here}
     except RuntimeError:
         return set()
-
-
-def _may_use_tiles() -> bool:
-    """Ask the kernel for tile registers (AMX), which make a thread's state larger by 8 KB: Linux
-    gives them to a process that asks, unless some thread's stack for signals is too small."""
-    if not {"amx-tile", "amx-bf16"} <= FEATURES or llvm.llvm_version_info[0] < 16:
-        return False
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        return False
-    system_call = ctypes.CDLL(None).syscall
-    return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
 
 
 def first_level(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
@@ -62,7 +49,9 @@ FEATURES = _features()
 HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
 """Dot products of pairs of bf16."""
 
-HAS_TILES = _may_use_tiles()
+HAS_TILES = (
+    {"amx-tile", "amx-bf16"} <= FEATURES and llvm.llvm_version_info[0] >= 16 and permits_tiles()
+)
 """Products of tiles of bf16, see ``accel.models.cpu.amx``."""
 
 FIRST_LEVEL = first_level() or 48 << 10

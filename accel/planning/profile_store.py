@@ -12,11 +12,6 @@ from typing import Any
 import platformdirs
 
 
-def has_profiles() -> bool:
-    """Whether any model was ever measured here. To name one's store takes longer than this."""
-    return any(_folder().glob("*.json"))
-
-
 def _folder() -> Path:
     return Path(platformdirs.user_cache_dir("redraft")) / "profiles"
 

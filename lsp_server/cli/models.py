@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from accel.free_memory import free_bytes
 from accel.models.room import has_room
+from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models
-from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
+from lsp_server.models.choices import PURPOSES, choices_file, read_choices, write_choice
 from lsp_server.models.document import WORDS, chosen_models, models_document
 from lsp_server.models.fetched import remove_fetched
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, find_offered, read_manifest
-from lsp_server.models.recommendation import model_speed
 
 EMBEDDED = "embedded"
-_COLUMNS = (
-    *("model", "chosen for", "family", "size", "bits", "context", "licence", "does"),
-    *("first text", "tokens/s", "in"),
-)
 _WITHOUT = {"completion": "the embedded model", "edits": "as for completion", "drafts": "none"}
 
 
@@ -74,46 +68,36 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     models = known_models(args.folder)
-    chosen = read_choices()
+    choices = read_choices()
     if args.json:
-        write_json(args.json, models_document(models, chosen, read_manifest()))
+        write_json(args.json, models_document(models, choices, read_manifest()))
         return 0
-    console = Console()
     if not models:
-        console.print("no models found; `redraft models get` lists those that can be fetched")
-    else:
-        console.print(_table(models, chosen))
+        print("no models found; `redraft models get` lists those that can be fetched")
+    console, chosen, free = Console(soft_wrap=True), chosen_models(choices), free_bytes()
     for model in models:
-        if model.about.problem:
-            console.print(f"{model.name}: {model.about.problem}", style="dim", markup=False)
+        console.print(model.name, style="bold", markup=False, highlight=False)
+        for line in _about(model, chosen, free):
+            console.print(f"    {line}", markup=False, highlight=False)
     return 0
 
 
-def _table(models: Sequence[KnownModel], chosen: Choices) -> Table:
-    table = Table(title="models on this machine (~: estimated, not measured)")
-    for name in _COLUMNS:
-        table.add_column(name)
-    free = free_bytes()
-    for model in models:
-        about, speed = model.about, model_speed(model)
-        guess = "~" if speed and not speed.measured else ""
-        large = "" if has_room(about.nbytes, about.kv_bytes, free) else ", too large"
-        places = list(map(str, model.paths))
-        purposes = [purpose for purpose, path in chosen_models(chosen).items() if path in places]
-        table.add_row(
-            model.name,
-            ", ".join(purposes),
-            about.family,
-            f"{about.nbytes / 1e9:.2f} GB{large}",
-            f"{about.bits:g}" if about.bits else "",
-            str(about.context_tokens or ""),
-            about.licence,
-            "cannot be opened" if about.problem else ", ".join(WORDS[word] for word in about.does),
-            f"{guess}{speed.first_text_s:.1f} s" if speed else "",
-            f"{guess}{speed.tokens_per_s:.0f}" if speed else "",
-            model.source + (f" and {len(model.paths) - 1} more" if len(model.paths) > 1 else ""),
-        )
-    return table
+def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:
+    """Lines about a model. chosen: paths by purpose; free: bytes of memory."""
+    about, places = model.about, list(map(str, model.paths))
+    if about.problem:
+        return [f"cannot be opened: {about.problem}"]
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    lines = [
+        f"{about.family}, {about.bits:g} bits a weight, {about.context_tokens} tokens of context, "
+        f"in {model.source}{more}",
+        model_facts(about.licence, about.nbytes, model.speed, about.does),
+    ]
+    if purposes := [purpose for purpose, path in chosen.items() if path in places]:
+        lines.append(f"chosen for {', '.join(purposes)}")
+    if not has_room(about.nbytes, about.kv_bytes, free):
+        lines.append("too large for the memory that is free")
+    return lines
 
 
 def _use(args: argparse.Namespace) -> int:

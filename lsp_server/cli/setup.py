@@ -13,17 +13,18 @@ from typing import Any
 from rich.console import Console
 
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, known_models
 from lsp_server.models.choices import choices_file, read_choices, write_choice
-from lsp_server.models.document import WORDS, models_document, not_here
+from lsp_server.models.document import models_document, not_here
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
-from lsp_server.models.recommendation import Recommendation, model_speed, recommended
+from lsp_server.models.recommendation import Recommendation, recommended
 from lsp_server.models.setup_question import SetupQuestion, answer_file
-from lsp_server.models.speed import Speed, bandwidth, estimated_speed
+from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
 
 Ask = Callable[[str], str]
@@ -109,7 +110,7 @@ def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> l
     here = [
         Option(
             model.name,
-            _facts(model.about.licence, model.about.nbytes, model_speed(model), model.about.does),
+            model_facts(model.about.licence, model.about.nbytes, model.speed, model.about.does),
             str(model.paths[0]),
         )
         for model in models
@@ -119,23 +120,13 @@ def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> l
         Option(
             model.name,
             "to be fetched: "
-            + _facts(model.licence, model.nbytes, estimated_speed(model.nbytes), model.does),
+            + model_facts(model.licence, model.nbytes, estimated_speed(model.nbytes), model.does),
             offer=model,
         )
         for model in offered
     ]
     embedded = Option("embedded", "needs no download; fills in the middle, knows common edits")
     return [*here, *there, embedded]
-
-
-def _facts(licence: str, nbytes: int, speed: Speed | None, does: Sequence[str]) -> str:
-    parts = [f"licence {licence or 'not named'}", f"{nbytes / 1e9:.2f} GB on disk and in memory"]
-    if speed is not None:
-        about = "" if speed.measured else "about "
-        parts.append(
-            f"{about}{speed.tokens_per_s:.0f} tokens/s, first text after {speed.first_text_s:.1f} s"
-        )
-    return "; ".join([*parts, ", ".join(WORDS[word] for word in does)])
 
 
 def _machine() -> dict[str, Any]:

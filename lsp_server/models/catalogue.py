@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from platformdirs import user_cache_path
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.description import Description, describe
+from lsp_server.models.speed import Speed, speed_of
 from lsp_server.models.stores import Candidate, candidates
 
 VERSION = 1
@@ -23,12 +24,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model and all its places. source: the first store that has it."""
+    """A model and all its places. source: the first store that has it; speed: None where nothing
+    is known of it."""
 
     name: str
     paths: tuple[Path, ...]
     source: str
     about: Description
+    speed: Speed | None = None
 
 
 def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
@@ -43,10 +46,14 @@ def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
         if known is None:
             found[key] = KnownModel(candidate.name, (candidate.path,), candidate.source, about)
         elif real not in map(os.path.realpath, known.paths):
-            paths = (*known.paths, candidate.path)
-            found[key] = KnownModel(known.name, paths, known.source, about)
+            found[key] = replace(known, paths=(*known.paths, candidate.path))
     kept.save()
-    return sorted(found.values(), key=lambda model: (bool(model.about.problem), model.name.lower()))
+    rated = [replace(model, speed=_speed(model)) for model in found.values()]
+    return sorted(rated, key=lambda model: (bool(model.about.problem), model.name.lower()))
+
+
+def _speed(model: KnownModel) -> Speed | None:
+    return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
 
 
 def find_model(models: list[KnownModel], wanted: str) -> KnownModel:

@@ -11,7 +11,7 @@ from accel.models.room import has_room
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import Choices
 from lsp_server.models.manifest import OfferedModel
-from lsp_server.models.recommendation import model_speed, recommended
+from lsp_server.models.recommendation import recommended
 from lsp_server.models.speed import Speed, estimated_speed
 from lsp_server.models.used import used_models
 from lsp_server.settings import Settings
@@ -67,7 +67,7 @@ def _entry(model: KnownModel, free: int) -> dict[str, Any]:
         "licence": about.licence,
         "does": list(about.does),
         "fits": has_room(about.nbytes, about.kv_bytes, free),
-        **_speed(model_speed(model)),
+        **_speed(model.speed),
         "problem": about.problem,
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from accel.models.room import has_room
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.manifest import OfferedModel
-from lsp_server.models.speed import Speed, estimated_speed, speed_of
+from lsp_server.models.speed import Speed, estimated_speed
 
 SLOWEST_FIRST_TEXT_S = 3.0
 """From a prompt of ``speed.PROMPT_TOKENS`` computed cold; typing goes on from a warm one."""
@@ -41,7 +41,7 @@ def recommended(
     here = [model for model in models if _suits(model)]
     if here:
         best = max(here, key=lambda model: _worth(model.about.licence, model.about.parameters))
-        return Recommendation(best.name, str(best.paths[0]), _reason(model_speed(best)))
+        return Recommendation(best.name, str(best.paths[0]), _reason(best.speed))
     there = [model for model in offered if _offer_suits(model)]
     if there:
         choice = max(there, key=lambda model: _worth(model.licence, model.parameters))
@@ -50,17 +50,10 @@ def recommended(
     return EMBEDDED
 
 
-def model_speed(model: KnownModel) -> Speed | None:
-    """How fast a model is here; None where nothing is known of it."""
-    return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
-
-
 def _suits(model: KnownModel) -> bool:
     about = model.about
-    if about.problem or not _completes(about.does):
-        return False
-    speed = model_speed(model)
-    return speed is not None and _quick(speed) and has_room(about.nbytes, about.kv_bytes)
+    quick = model.speed is not None and _quick(model.speed)
+    return quick and _completes(about.does) and has_room(about.nbytes, about.kv_bytes)
 
 
 def _offer_suits(model: OfferedModel) -> bool:

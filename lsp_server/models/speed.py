@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 from platformdirs import user_cache_path
 
+from accel.models.fingerprint import fingerprint
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.profile_store import ProfileStore
+
 _COPIED_BYTES = 1 << 26
 _COPIES = 5
 _READ_SHARE = 0.7
@@ -52,14 +56,11 @@ def _speed(one: float, many: float, *, measured: bool) -> Speed:
 
 def _measured(path: Path) -> tuple[float, float] | None:
     """Seconds of a forward of one row and of ``_ROWS_AT_ONCE``, where the engine measured them."""
-    from accel.planning.profile_store import ProfileStore, has_profiles
-
-    if not has_profiles():
+    try:
+        kept = ProfileStore(fingerprint(path, "cpu")).values()
+    except OSError:  # the file has just gone
         return None
-    from accel.models.fingerprint import fingerprint
-    from accel.planning.cost_model import ForwardCosts
-
-    for costs in ProfileStore(fingerprint(path, "cpu")).values():
+    for costs in kept:
         try:
             rows = ForwardCosts.from_json(costs).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
         except (TypeError, KeyError, ValueError):

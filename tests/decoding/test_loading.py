@@ -16,6 +16,7 @@ from accel.models import fingerprint as names
 from accel.models import torch_registry as opening
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.fingerprint import fingerprint
+from accel.native.processor import INSTRUCTIONS
 from accel.planning.profile_store import ProfileStore
 
 
@@ -134,15 +135,16 @@ def test_a_full_disk_costs_the_store_only(tmp_path: Path, monkeypatch: pytest.Mo
     assert store.get("a") == [1]
 
 
-def test_the_fingerprint_changes_with_the_processor(
+def test_the_fingerprint_changes_with_what_code_is_compiled_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A home folder may be that of several machines."""
-    before = fingerprint(folder, "cpu")
-    monkeypatch.setattr(names, "HAS_TILES", not names.HAS_TILES)
-    without = fingerprint(folder, "cpu")
-    monkeypatch.setattr(names, "FEATURES", {*names.FEATURES, "something new"})
-    assert len({before, without, fingerprint(folder, "cpu")}) == 3
+    found = {fingerprint(folder, "cpu")}
+    for setting in (INSTRUCTIONS, "NUMBA_CPU_FEATURES"):
+        monkeypatch.setenv(setting, "another")
+        found.add(fingerprint(folder, "cpu"))
+    monkeypatch.setattr(names, "compiled_for", lambda: ["another processor"])
+    assert len({*found, fingerprint(folder, "cpu")}) == 4
 
 
 def test_the_fingerprint_changes_with_the_weights(folder: Path) -> None:

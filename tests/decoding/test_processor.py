@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from accel.native.cpu_features import first_level
+from accel.native.processor import processor
 
 FOLDER = Path(__file__).parent
 
@@ -50,6 +51,22 @@ def test_products_on_a_laptop_without_wide_registers(tmp_path: Path) -> None:
         command, check=False, capture_output=True, text=True, env=os.environ | settings
     )
     assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="the file is Linux's")
+def test_a_processor_is_known_by_its_model_and_features_alone(tmp_path: Path) -> None:
+    def told(name: str, flags: str, speed: str) -> str:
+        """The first of two processors, as Linux tells of it."""
+        first = f"processor\t: 0\nmodel name\t: {name}\ncpu MHz\t\t: {speed}\nflags\t\t: {flags}\n"
+        file = tmp_path / f"{name} {flags} {speed}"
+        file.write_text(f"{first}\nprocessor\t: 1\n")
+        return processor(file)
+
+    before = told("EPYC", "avx2 fma", "2445")
+    assert "EPYC" in before
+    assert told("EPYC", "avx2 fma", "3100") == before
+    assert len({before, told("EPYC", "avx2", "2445"), told("Xeon", "avx2 fma", "2445")}) == 3
+    assert processor(tmp_path / "none") == platform.machine()
 
 
 def test_the_first_level_of_caches_is_what_the_system_says(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ from accel.errors import BrokenModel
 from accel.models.base import BatchKind
 from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.quantised.instruction_sets import CHOICE
 from accel.models.gguf.module import read_module
 from accel.models.probe import Probe
 from accel.models.torch_registry import choose_settings, open_model
+from accel.native.processor import INSTRUCTIONS
 
 CPU = torch.device("cpu")
 SIZE: dict[str, Any] = {
@@ -153,7 +153,7 @@ def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
 def test_processors_without_quick_products_of_bytes_take_other_formats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(CHOICE, "portable")
+    monkeypatch.setenv(INSTRUCTIONS, "portable")
     store: Any = MemoryStore()
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
     store.put("settings/fp32,bf16/1", ["bf16", 1])

@@ -13,10 +13,11 @@ from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.activations import encode_rows, room_for_records
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS
-from accel.models.cpu.quantised.instruction_sets import CHOICE, INSTRUCTION_SETS, chosen, here
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen, here
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
 from accel.models.cpu.quantised.stored_rows import write_row
 from accel.native.cpu_features import FEATURES
+from accel.native.processor import INSTRUCTIONS
 
 Floats = NDArray[np.float32]
 
@@ -130,10 +131,10 @@ def test_packed_weights_take_at_most_a_fifth_more_than_in_the_file(kind: str) ->
 
 
 def test_the_environment_names_an_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CHOICE, raising=False)
+    monkeypatch.delenv(INSTRUCTIONS, raising=False)
     assert chosen() == here()[0]
-    monkeypatch.setenv(CHOICE, "portable")
+    monkeypatch.setenv(INSTRUCTIONS, "portable")
     assert chosen() == "portable"
-    monkeypatch.setenv(CHOICE, "abacus")
+    monkeypatch.setenv(INSTRUCTIONS, "abacus")
     with pytest.raises(InvalidRequest, match=r"this processor has .*portable"):
         chosen()

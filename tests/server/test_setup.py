@@ -25,7 +25,7 @@ from lsp_server.models.description import Description
 from lsp_server.models.manifest import HubSource, OfferedModel, read_manifest
 from lsp_server.models.recommendation import EMBEDDED, recommended
 from lsp_server.models.setup_question import SetupQuestion, answer_file
-from lsp_server.models.speed import bandwidth
+from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
 
 GB = 1_000_000_000
@@ -71,16 +71,11 @@ def here(name: str, nbytes: int, **changed: Any) -> KnownModel:
         "licence": "apache-2.0",
         **changed,
     }
-    return KnownModel(name, (Path(f"/nowhere/{name}"),), "folder", Description(**fields))
+    about = Description(**fields)
+    speed = None if about.problem else estimated_speed(about.nbytes)
+    return KnownModel(name, (Path(f"/nowhere/{name}"),), "folder", about, speed)
 
 
-@pytest.fixture
-def estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No model was ever measured."""
-    monkeypatch.setattr("lsp_server.models.speed._measured", lambda path: None)
-
-
-@pytest.mark.usefixtures("estimated")
 def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
     models = [here("tiny", GB // 10), here("small", GB // 5), here("slow", 6 * GB)]
     found = recommended(models)
@@ -88,7 +83,6 @@ def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
     assert "about 70 tokens a second" in found.reason
 
 
-@pytest.mark.usefixtures("estimated")
 @pytest.mark.parametrize(
     "changed",
     [
@@ -105,14 +99,12 @@ def test_what_does_not_suit_is_not_recommended(changed: dict[str, Any]) -> None:
     assert recommended([*models, here("small", GB // 10)]).name == "small"
 
 
-@pytest.mark.usefixtures("estimated")
 def test_a_licence_that_forbids_uses_comes_last() -> None:
     models = [here("free", GB // 10), here("bound", GB // 5, licence="qwen-research")]
     assert recommended(models).name == "free"
     assert recommended(models[1:]).name == "bound"
 
 
-@pytest.mark.usefixtures("estimated")
 def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
     offer = OfferedModel(
         *("Coder", "coder.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("fim", "left")

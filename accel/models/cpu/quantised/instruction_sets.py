@@ -11,6 +11,7 @@ from accel.models.cpu.quantised.avx_vnni import AvxVnni
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.native.cpu_features import FEATURES
+from accel.native.processor import INSTRUCTIONS
 
 INSTRUCTION_SETS: dict[str, InstructionSet] = {
     "avx512-vnni": Avx512Vnni(),
@@ -19,9 +20,6 @@ INSTRUCTION_SETS: dict[str, InstructionSet] = {
     "portable": Portable(),
 }
 """From the fastest to the one that every processor has."""
-
-CHOICE = "REDRAFT_INSTRUCTIONS"
-"""The environment variable that names another one than the fastest."""
 
 
 def here() -> list[str]:
@@ -32,9 +30,9 @@ def here() -> list[str]:
 def chosen() -> str:
     """The name of the one to use. Raises InvalidRequest where ``REDRAFT_INSTRUCTIONS`` names one
     that is not here."""
-    names, asked = here(), os.environ.get(CHOICE, "")
+    names, asked = here(), os.environ.get(INSTRUCTIONS, "")
     if asked and asked not in names:
-        raise InvalidRequest(f"{CHOICE}={asked}: this processor has {', '.join(names)}")
+        raise InvalidRequest(f"{INSTRUCTIONS}={asked}: this processor has {', '.join(names)}")
     return asked or names[0]
 
 
@@ -43,4 +41,4 @@ def is_fast() -> bool:
     return chosen() != "portable"
 
 
-__all__ = ["CHOICE", "INSTRUCTION_SETS", "chosen", "here", "is_fast"]
+__all__ = ["INSTRUCTION_SETS", "chosen", "here", "is_fast"]

@@ -1,0 +1,51 @@
+"""The processor at hand as the system describes it, and what decides which code is compiled for it.
+Loads no compiler, so that it can be asked at once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+
+INSTRUCTIONS = "REDRAFT_INSTRUCTIONS"
+"""The environment variable that names other instructions than the fastest."""
+
+_SETTINGS = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", INSTRUCTIONS)
+_LINES = {
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+}
+"""Those of Linux that stay the same, on x86 and on Arm."""
+_REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
+
+
+@cache
+def processor(file: Path = Path("/proc/cpuinfo")) -> str:
+    """The first processor: its model and its features, in the words of the system."""
+    if platform.system() == "Linux":
+        first = file.read_text("utf-8", "replace").split("\n\n")[0] if file.is_file() else ""
+        lines = [line for line in first.splitlines() if line.split(":")[0].strip() in _LINES]
+        return "\n".join([platform.machine(), *lines])
+    if platform.system() == "Darwin":
+        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=False)
+        return f"{platform.machine()} {told.stdout.strip()}"
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def compiled_for() -> list[str]:
+    """What decides which code is compiled: the processor, its tile registers, and settings."""
+    settings = [f"{name}={os.environ.get(name, '')}" for name in _SETTINGS]
+    return [processor(), f"tiles {'amx_tile' in processor() and permits_tiles()}", *settings]
+
+
+def permits_tiles() -> bool:
+    """Ask the kernel for tile registers (AMX), which make a thread's state larger by 8 KB: Linux
+    gives them to a process that asks, unless some thread's stack for signals is too small."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    system_call = ctypes.CDLL(None).syscall
+    return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
