@@ -16,7 +16,7 @@ from lsp_server.errors import MemoryTaken, ModelUnavailable
 logger = logging.getLogger(__name__)
 
 WAIT_S = 20.0
-"""An engine that is at work is waited for so long."""
+"""An engine that is at work is waited for so long; one that loads for as long as that takes."""
 SETTING = "redraft.model.memoryMegabytes"
 
 
@@ -58,8 +58,8 @@ class MemoryBudget:
         return MemoryShare(most, held)
 
     async def grant(self, engine: EngineClient, megabytes: int) -> None:
-        """Returns once there is room for an engine; those that are idle give way, those that are at
-        work are waited for. Raises ModelUnavailable, MemoryTaken where waiting did not help."""
+        """Returns once there is room for an engine; those that are idle give way, those that load
+        or work are waited for. Raises ModelUnavailable, MemoryTaken where waiting did not help."""
         async with self._granting:
             need = await asyncio.to_thread(need_of, engine.key)
             until = time.monotonic() + WAIT_S
@@ -73,12 +73,19 @@ class MemoryBudget:
                 if (idle := self._longest_idle(engine)) is not None:
                     logger.info("engine %s gives way to %s", idle.model, engine.model)
                     await idle.give_way(engine.model)
+                elif self._others_load(engine):
+                    # Whether it is idle shows afterwards, and a first load compiles for long.
+                    await self._changed.wait()
+                    until = time.monotonic() + WAIT_S
                 elif (left_s := until - time.monotonic()) > 0:
                     with contextlib.suppress(asyncio.TimeoutError):
                         await asyncio.wait_for(self._changed.wait(), left_s)
                 else:
                     raise self._taken(engine, need, budget)
             engine.memory_bytes = need.nbytes
+
+    def _others_load(self, wanted: EngineClient) -> bool:
+        return any(one.state == "loading" for one in self._engines() if one is not wanted)
 
     def _longest_idle(self, wanted: EngineClient) -> EngineClient | None:
         idle = [

@@ -29,16 +29,19 @@ from lsp_server.settings import Settings, read_settings
 MEGABYTE = 1_000_000
 JOB = CompletionJob("", "a.py", "x = ", "")
 ENGINE = """
-import os, sys
+import os, sys, time
 from lsp_server.engine.child import FramePipe
 ballast = b"x" * 50_000_000
 pipe = FramePipe(os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0))
+while os.path.exists(os.environ["STILL_LOADS"]):
+    time.sleep(0.01)
 pipe.write({"event": "state", "state": "ready", "message": ""})
 while (frame := pipe.read()) is not None:
     if frame["op"] == "cancel":
         pipe.write({"event": "result", "id": frame["id"], "result": {}, "forward_s": 0.0})
 """
-"""An engine of 50 MB and more whose requests go on until they are cancelled."""
+"""An engine of 50 MB and more that loads while a file is there, and whose requests go on until they
+are cancelled."""
 
 Scene = Callable[[Hub], Coroutine[Any, Any, None]]
 
@@ -48,6 +51,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scene], N
     """Plays a scene with engines that need 100 MB each, in real processes."""
     (tmp_path / "staged_process.py").write_text(ENGINE)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    monkeypatch.setenv("STILL_LOADS", str(tmp_path / "loads"))
     monkeypatch.setattr(memory_budget, "need_of", lambda key: Need(100 * MEGABYTE, key))
     monkeypatch.setattr(client, "check_model", lambda model: None)
 
@@ -147,6 +151,28 @@ def test_waiting_is_bounded_and_the_next_request_tries_again(
         assert first.pid
         call.cancel()
         await ready(second)
+
+    play(scene)
+
+
+def test_an_engine_that_loads_is_waited_for_until_it_is_ready(
+    play: Callable[[Scene], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_budget, "WAIT_S", 0.1)
+    loads = tmp_path / "loads"
+    loads.touch()
+
+    async def scene(hub: Hub) -> None:
+        first, second = made(hub, "/a", 150), made(hub, "/b", 150)
+        await first.start()
+        starting = asyncio.ensure_future(second.start())
+        await asyncio.wait({starting}, timeout=0.5)
+        assert first.state == "loading"
+        assert not starting.done(), "a load may take longer than work is waited for"
+        loads.unlink()
+        await starting
+        assert first.pid is None
+        assert second.pid
 
     play(scene)
 
