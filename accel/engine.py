@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.errors import AccelError
 from accel.free_memory import free_bytes
 from accel.models.base import KvType, Model
 from accel.models.llama_cpp.options import FlashAttention
@@ -26,6 +28,9 @@ from accel.text.other_files import Snippet
 from accel.text.prompts import Prompt, fim_prompt
 from accel.text.tokenizer import Tokenizer
 from accel.verification.verifier import expected_hits
+
+if TYPE_CHECKING:
+    from accel.models.llama_cpp.opening import LaterCosts
 
 PRELOAD_ROWS = 32
 
@@ -56,6 +61,7 @@ class Engine(ModelRunner):
         self._edit_planner = edit_planner or planner
         self.name = name
         self.threads = threads
+        self._later: LaterCosts | None = None
         self.form = ""
         """How forwards are computed: compiled, static, lean, tree, chain or plain."""
         self.fim_order: Order | None = None
@@ -73,6 +79,7 @@ class Engine(ModelRunner):
         kv_type: KvType = "f16",
         gpu_layers: int | None = None,
         flash_attention: FlashAttention = "auto",
+        measures_later: bool = False,
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
@@ -92,6 +99,7 @@ class Engine(ModelRunner):
             kv_type=kv_type,
             gpu_layers=gpu_layers,
             flash_attention=flash_attention,
+            measures_later=measures_later,
             download=download,
         )
         planner, edit_planner = _planners(opened.model, opened.costs)
@@ -105,6 +113,7 @@ class Engine(ModelRunner):
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
         )
         engine.form = opened.form
+        engine._later = opened.later
         engine.fim_order = _kept_order(engine, opened.store)
         engine.preload()
         return engine
@@ -157,6 +166,24 @@ class Engine(ModelRunner):
             highest = row.max()
             total += float(row[token] - highest - np.log(np.exp(row - highest).sum()))
         return total
+
+    def measure(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
+        """Go on measuring what forwards cost, where that was left for later, until it is known or
+        ``interrupted``. Requests that begin from then on are planned by it, those under way as they
+        were. Whether it is known now, and was not before."""
+        if self._later is None:
+            return False
+        try:
+            costs = self._later.go_on(interrupted)
+        except AccelError:
+            # It is measured with the next start.
+            costs, self._later = None, None
+        if costs is None:
+            return False
+        self._later = None
+        self.planner, edit_planner = _planners(self.model, costs)
+        self._edit_planner = edit_planner or self.planner
+        return True
 
     def preload(self) -> None:
         """Load the compiled form of what steps with drafts call, for which the first request would

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from accel.errors import InvalidRequest
 from accel.model_folder import check_folder
@@ -26,6 +26,9 @@ from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from accel.models.llama_cpp.opening import LaterCosts, Opened
+
 DType = Literal["auto", "fp32", "bf16", "int8"]
 BackendName = Literal["auto", "own", "llama-cpp"]
 
@@ -41,6 +44,8 @@ class Backend:
     form: str
     """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
     store: ProfileStore
+    later: LaterCosts | None = None
+    """Measures ``costs``, where that was left for later."""
 
 
 def open_backend(
@@ -53,6 +58,7 @@ def open_backend(
     kv_type: KvType = "f16",
     gpu_layers: int | None = None,
     flash_attention: FlashAttention = "auto",
+    measures_later: bool = False,
     download: bool = False,
 ) -> Backend:
     """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
@@ -62,8 +68,9 @@ def open_backend(
     number; ``backend`` auto has llama.cpp, where it is installed, compute the GGUF files that we do
     not compute as they are stored, and of others those that it computes faster; ``kv_type`` is for
     those who have it, the others keep 16 bits and say so; ``gpu_layers``, ``flash_attention``: see
-    ``LlamaCppOptions``. The network is used only with ``download``. Raises ModelNotFound,
-    BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+    ``LlamaCppOptions``; with ``measures_later`` costs that are not known yet and take seconds to
+    measure are left to ``Backend.later``. The network is used only with ``download``. Raises
+    ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
     """
     if dtype not in get_args(DType):
         raise InvalidRequest(f"dtype {dtype!r} is unknown; give auto, fp32, bf16 or int8")
@@ -83,7 +90,8 @@ def open_backend(
     by_llama_cpp = LlamaCppOptions(threads or cores(), layers, flash_attention, kv_type)
     folder = find_folder(path, download=download)
     check_folder(folder, backend)
-    found = _open(folder, path is not None, dtype, threads, device, backend, kv_type, by_llama_cpp)
+    asked = dtype, threads, device, backend, kv_type, by_llama_cpp, measures_later
+    found = _open(folder, path is not None, *asked)
     if found.model.kv_type != kv_type:
         notice = f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}"
         found.model.notice = "; ".join(filter(None, [found.model.notice, notice]))
@@ -99,16 +107,17 @@ def _open(
     backend: BackendName,
     kv_type: KvType,
     by_llama_cpp: LlamaCppOptions,
+    measures_later: bool,
 ) -> Backend:
     """``open_backend`` of what ``check_folder`` has passed."""
     tokenizer = Tokenizer.from_folder(folder)
     on_cpu = is_on_cpu(device)
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
     if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
-        from accel.models.llama_cpp.opening import FORM, open_by_llama_cpp
+        from accel.models.llama_cpp.opening import open_by_llama_cpp
 
-        opened, settings, costs, store = open_by_llama_cpp(folder, by_llama_cpp)
-        return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
+        opened = open_by_llama_cpp(folder, by_llama_cpp, measures_later=measures_later)
+        return _by_llama_cpp(opened, tokenizer)
     if on_cpu and may_be_large:
         check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype, kv_type)
     if on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
@@ -117,12 +126,11 @@ def _open(
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
         costs = profile(model, settings, store)
         if backend == "auto" and dtype == "auto" and is_installed():
-            from accel.models.llama_cpp.opening import FORM, open_where_faster
+            from accel.models.llama_cpp.opening import open_where_faster
 
             found = open_where_faster(folder, costs, store, by_llama_cpp)
             if found is not None:
-                opened, settings, costs, store = found
-                return Backend(opened, tokenizer, costs, settings.threads, FORM, store)
+                return _by_llama_cpp(found, tokenizer)
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
         model, settings, costs, store = known
         form = "compiled"
@@ -133,6 +141,13 @@ def _open(
             folder, dtype=dtype, threads=threads, device=device, kv_type=kv_type
         )
     return Backend(model, tokenizer, costs, settings.threads, form, store)
+
+
+def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:
+    return Backend(
+        *(opened.model, tokenizer, opened.costs, opened.threads),
+        *("llama.cpp", opened.store, opened.later),
+    )
 
 
 def _is_for_llama_cpp(path: Path, backend: BackendName, dtype: DType) -> bool:

@@ -122,13 +122,15 @@ class EngineService:
         disk_cache_megabytes: int | None = None,
         disk_cache_folder: Path | None = None,
         defer_edits: bool = False,
+        measures_later: bool = False,
     ) -> None:
         """``adaptive_tokens``: draft completions by the model's own, where it has such.
         ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
         ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was.
         ``disk_cache_folder``: where, in place of the user's cache folder.
         ``defer_edits``: at the first start completions do not wait until what drafts edits is
-        compiled, and edits are not drafted until then."""
+        compiled, and edits are not drafted until then.
+        ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
         self._defers_edits = defer_edits
         self._behind = CompilingBehind([])
         self._disk_cache_megabytes = disk_cache_megabytes
@@ -146,6 +148,7 @@ class EngineService:
             "kv_type": kv_type,
             "gpu_layers": gpu_layers,
             "flash_attention": flash_attention,
+            "measures_later": measures_later,
         }
         self._model = model or None
         self._engine: Engine | None = None
@@ -302,6 +305,15 @@ class EngineService:
             self._kept_caches.forget(document)
         else:
             self._sessions.give_back(("complete", *document), session)
+
+    def measure(self, interrupted: Cancelled = _never) -> bool:
+        """Nothing came for a moment: measure what was left for later, until something comes.
+        Whether the status says something else now."""
+        engines = [engine for engine in (self._engine, self._draft_engine) if engine is not None]
+        changed = [engine.measure(interrupted) for engine in engines]
+        if any(changed):
+            self._prompt_length = prompt_length(self.engine)
+        return any(changed)
 
     def keep(self, interrupted: Cancelled = _never) -> None:
         """Nothing came for a moment: save the caches of documents, until something comes."""
@@ -634,6 +646,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         draft_model=args.draft_model,
         disk_cache_megabytes=args.disk_cache,
         defer_edits=True,
+        measures_later=True,
     )
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()

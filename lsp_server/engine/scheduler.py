@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 """Urgency of jobs, the most urgent first."""
 
+MEASURE_S = 0.3
+"""Without work for so long after a first answer, the service measures what it left for later."""
+
 KEEP_S = 2.0
 """Without work for so long, the service keeps what it has on disk."""
 
@@ -56,6 +59,7 @@ class Service(Protocol):
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
     def interrupt(self) -> None: ...
+    def measure(self, interrupted: Callable[[], bool]) -> bool: ...
     def keep(self, interrupted: Callable[[], bool]) -> None: ...
     def rest(self) -> None: ...
     def close(self) -> None: ...
@@ -100,6 +104,8 @@ class EngineLoop:
         self._ended = False
         self._clock = itertools.count(1)
         self._last_client_turn: dict[str, int] = {}
+        self._has_answered = False
+        """Whether a text was written since the model was loaded."""
         self._idle = self._when_idle()
 
     def run(self) -> None:
@@ -112,13 +118,16 @@ class EngineLoop:
             logger.exception("the model cannot be loaded")
             self._write(_load_failure(error))
             return
-        self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
+        self._tell_ready()
         while not self._ended:
             self._serve_one_turn()
         self._service.close()
 
     def _tell_loading(self, message: str) -> None:
         self._write({"event": "state", "state": "loading", "message": message})
+
+    def _tell_ready(self) -> None:
+        self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":
@@ -180,7 +189,7 @@ class EngineLoop:
     def _wait_for_work(self) -> bool:
         """Whether there is work; False when it is time for what is done without any."""
         with self._changed:
-            while not (self._ended or self._controls or self._jobs):
+            while not self._has_work():
                 if not self._changed.wait(self._idle[0][0] if self._idle else None):
                     return False
         return True
@@ -188,10 +197,21 @@ class EngineLoop:
     def _when_idle(self) -> list[tuple[float, Callable[[], None]]]:
         """What is done while nothing comes, and after how long. Memory that can be had again
         quickly is given back last."""
-        return [(KEEP_S, self._keep), (max(REST_S - KEEP_S, 0.0), self._service.rest)]
+        return [
+            (MEASURE_S, self._measure),
+            (max(KEEP_S - MEASURE_S, 0.0), self._keep),
+            (max(REST_S - KEEP_S, 0.0), self._service.rest),
+        ]
+
+    def _measure(self) -> None:
+        if self._has_answered and self._service.measure(self._has_work):
+            self._tell_ready()
 
     def _keep(self) -> None:
-        self._service.keep(lambda: bool(self._ended or self._controls or self._jobs))
+        self._service.keep(self._has_work)
+
+    def _has_work(self) -> bool:
+        return bool(self._ended or self._controls or self._jobs)
 
     def _serve_controls(self) -> None:
         with self._changed:
@@ -286,6 +306,7 @@ class EngineLoop:
             del self._jobs[job.id]
         job.steps = None
         if isinstance(result, JobResult):
+            self._has_answered = True
             result = asdict(result)
         forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
         self._answer(job.id, result=result, error=error, forward_s=forward_s)

@@ -5,6 +5,7 @@ What needs llama-cpp-python is skipped without it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,20 @@ def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
     seconds = np.array([milliseconds]) * 1e-3
     measured: list[int] = []
 
-    def measure(_model: Any) -> ForwardCosts:
-        measured.append(1)
-        return ForwardCosts([256], list(row_costs.WIDTHS), seconds)
+    class Begun:
+        is_over = False
 
-    monkeypatch.setattr(opening, "row_costs", measure)
+        def __init__(self, _model: Any) -> None:
+            measured.append(1)
+            self.costs = ForwardCosts([256], [1, row_costs.PIECE], seconds[:, :2])
+
+        def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
+            if interrupted():
+                return False
+            self.costs = ForwardCosts([256], list(row_costs.WIDTHS), seconds)
+            return True
+
+    monkeypatch.setattr(opening, "RowCosts", Begun)
     return measured
 
 
@@ -112,9 +122,52 @@ def test_completions_and_edits_have_widths_of_their_own(
 @installed
 def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
     model = LlamaCppModel(saved(tmp_path / "m.gguf"), LlamaCppOptions(1))
-    costs = row_costs.row_costs(model)
+    measuring = row_costs.RowCosts(model)
+    assert measuring.costs.rows == [1, row_costs.PIECE]
+    # Whatever comes waits for one number of rows; what is known then is kept.
+    known = [2]
+    while not measuring.go_on(lambda: True):
+        known.append(len(measuring.costs.rows))
+        assert known[-1] - known[-2] in (0, 1)
+    costs = measuring.costs
     assert {1, 8} <= set(costs.rows) <= {*row_costs.WIDTHS, row_costs.PIECE}
     assert (costs.seconds > 0).all()
+    assert measuring.go_on()
+
+
+@installed
+def test_what_is_measured_behind_the_first_answer_plans_the_requests_that_begin_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = costing(monkeypatch, 10, 11, 12, 20, 30, 60)
+    options: dict[str, Any] = {"backend": "llama-cpp", "threads": 1, "measures_later": True}
+    engine = Engine.load(saved(tmp_path / "m.gguf"), **options)
+    plain = written(engine, None).tokens
+    rows: list[int] = []
+    forward = engine.model.forward
+
+    def noted(batch: Any, caches: Any) -> Any:
+        rows.append(len(batch))
+        return forward(batch, caches)
+
+    monkeypatch.setattr(engine.model, "forward", noted)
+    request = GenerationRequest(np.arange(30, dtype=np.int32), 30, Oracle(plain), ignore_end=True)
+    generation = iter(engine.generate(request))
+    begun = next(generation).tokens.tolist()
+    assert not engine.measure(lambda: True)
+    assert engine.measure()
+    assert not engine.measure()
+    rows.clear()
+    # A request keeps the number of rows that it began with.
+    assert begun + [token for chunk in generation for token in chunk.tokens] == plain.tolist()
+    assert set(rows) == {1}
+    rows.clear()
+    later = written(engine, Oracle(plain))
+    assert sum(later.statistics.accepted)
+    assert 8 in rows
+    # From the next start on it is known at once.
+    assert not Engine.load(tmp_path / "m.gguf", **options).measure()
+    assert len(measured) == 1
 
 
 @installed
@@ -155,7 +208,7 @@ def test_the_faster_computes_where_both_can(
     def open_theirs(*_: Any, **__: Any) -> Any:
         opened.append(Theirs())
         costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
-        return opened[-1], opening.RunSettings("gguf", 1), costs, None
+        return opening.Opened(opened[-1], costs, store, 1)  # type: ignore[arg-type]
 
     file = tmp_path / "m.gguf"
     file.write_bytes(b"GGUF")

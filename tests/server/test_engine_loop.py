@@ -73,6 +73,10 @@ class SlowService:
     def interrupt(self) -> None:
         self.interrupted += 1
 
+    def measure(self, interrupted: Callable[[], bool]) -> bool:
+        self.order.append("interrupted" if interrupted() else "measured")
+        return True
+
     def keep(self, interrupted: Callable[[], bool]) -> None:
         self.order.append("interrupted" if interrupted() else "kept")
 
@@ -235,8 +239,9 @@ def test_a_cancel_says_how_long_it_waited_for_the_forward(
 
 
 def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
-    monkeypatch.setattr(engine_loop, "REST_S", 0.02)
+    monkeypatch.setattr(engine_loop, "MEASURE_S", 0.01)
+    monkeypatch.setattr(engine_loop, "KEEP_S", 0.02)
+    monkeypatch.setattr(engine_loop, "REST_S", 0.03)
     harness = Harness(SlowService(forwards=2))
     for number in (1, 2):
         harness.ask(number, "x")
@@ -247,7 +252,26 @@ def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPat
             time.sleep(0.01)
         time.sleep(0.1)
         assert harness.service.order.count("rested") == number
-        assert harness.service.order[-2:] == ["kept", "rested"]
+        assert harness.service.order[-3:] == ["measured", "kept", "rested"]
+    harness.close()
+
+
+def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_loop, "MEASURE_S", 0.0)
+    monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
+    harness = Harness(SlowService(forwards=2))
+    harness.until(lambda frame: frame.get("state") == "ready")
+    deadline = time.monotonic() + 10
+    while "kept" not in harness.service.order:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert "measured" not in harness.service.order
+    harness.ask(1, "x")
+    harness.end_of(1)
+    assert harness.until(lambda frame: frame.get("state") == "ready")["model"] == "fake"
+    assert "measured" in harness.service.order
     harness.close()
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
-from accel.models.autotune import RunSettings, can_be_kept
+from accel.models.autotune import can_be_kept
 from accel.models.base import BatchKind
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
-from accel.models.llama_cpp.row_costs import row_costs
+from accel.models.llama_cpp.row_costs import RowCosts
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import fixed_widths, typical_rate
 from accel.planning.profile_store import ProfileStore
@@ -22,17 +25,46 @@ FORM = "llama.cpp"
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""
 
-Opened = tuple[LlamaCppModel, RunSettings, ForwardCosts, ProfileStore]
+
+class LaterCosts:
+    """What forwards of an opened model cost, measured behind its first answers."""
+
+    def __init__(self, begun: RowCosts, use: Callable[[ForwardCosts], None]) -> None:
+        self._begun, self._use = begun, use
+
+    def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
+        """The costs once they are measured, by which requests that begin then are planned; None
+        where something came before. Raises AccelError where the model cannot be measured."""
+        if not self._begun.go_on(interrupted):
+            return None
+        self._use(self._begun.costs)
+        return self._begun.costs
 
 
-def open_by_llama_cpp(path: Path, options: LlamaCppOptions) -> Opened:
-    """The model, what it runs with, what forwards cost, and what is kept about it.
+@dataclass(slots=True)
+class Opened:
+    """A model, what its forwards cost, and what is kept about it.
+
+    ``later`` measures all of the costs, where ``costs`` are those of prompts and of one row alone.
+    """
+
+    model: LlamaCppModel
+    costs: ForwardCosts
+    store: ProfileStore
+    threads: int
+    later: LaterCosts | None = None
+
+
+def open_by_llama_cpp(
+    path: Path, options: LlamaCppOptions, *, measures_later: bool = False
+) -> Opened:
+    """Open a GGUF file. What forwards cost is measured where it is not known, with
+    ``measures_later`` behind the first answers, and nothing is drafted until then.
 
     Raises UnsupportedModel or OutOfMemory.
     """
-    settings = RunSettings("gguf", options.threads)
     model = LlamaCppModel(path, options)
-    # What forwards cost, and whether they agree, goes by all of that.
+    # What forwards cost, and which rows they take, goes by all of that.
     model.fingerprint = fingerprint(path, f"{FORM} {model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
     kind = store.get("kind")
@@ -40,14 +72,17 @@ def open_by_llama_cpp(path: Path, options: LlamaCppOptions) -> Opened:
         kind = kind_of(model)
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
-    costs = _costs(model, settings, store)
-    model.computes_rows_of(*fixed_widths(costs))
-    model.measured = ", ".join(
-        f"{rows}: {1e3 * seconds:.1f} ms"
-        for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
-    )
-    model.notice = _notice(model)
-    return model, settings, costs, store
+    costs, later = _kept_costs(store, options.threads), None
+    if costs is None:
+        begun, use = RowCosts(model), partial(_use_measured, model, store, options.threads)
+        if measures_later and not begun.is_over:
+            costs, later = begun.costs, LaterCosts(begun, use)
+        else:
+            begun.go_on()
+            costs = begun.costs
+            use(costs)
+    _use(model, costs, is_whole=later is None)
+    return Opened(model, costs, store, options.threads, later)
 
 
 def open_where_faster(
@@ -68,25 +103,38 @@ def open_where_faster(
         opened = open_by_llama_cpp(path, options)
     except (AccelError, OSError):
         return None
-    model, settings, costs, _ = opened
-    is_faster = bool(kept) or typical_rate(costs) > typical_rate(own)
-    if kept is None and can_be_kept(settings.threads):
+    is_faster = bool(kept) or typical_rate(opened.costs) > typical_rate(own)
+    if kept is None and can_be_kept(options.threads):
         own_store.put(key, is_faster)
     if is_faster:
         return opened
-    model.close()
+    opened.model.close()
     return None
 
 
-def _costs(model: LlamaCppModel, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
-    key = f"rows/{settings.threads}"
+def _kept_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
     try:
-        return ForwardCosts.from_json(store.get(key))
+        return ForwardCosts.from_json(store.get(f"rows/{threads}"))
     except (KeyError, TypeError, ValueError):
-        costs = row_costs(model)
-    if can_be_kept(settings.threads):
-        store.put(key, costs.to_json())
-    return costs
+        return None
+
+
+def _use_measured(
+    model: LlamaCppModel, store: ProfileStore, threads: int, costs: ForwardCosts
+) -> None:
+    if can_be_kept(threads):
+        store.put(f"rows/{threads}", costs.to_json())
+    _use(model, costs, is_whole=True)
+
+
+def _use(model: LlamaCppModel, costs: ForwardCosts, *, is_whole: bool) -> None:
+    """Compute requests that begin from now on by what forwards cost."""
+    model.computes_rows_of(*fixed_widths(costs))
+    model.measured = ", ".join(
+        f"{rows}: {1e3 * seconds:.1f} ms"
+        for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
+    )
+    model.notice = _notice(model) if is_whole else ""
 
 
 def _notice(model: LlamaCppModel) -> str:

@@ -3,55 +3,75 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from accel.batch import chain_batch
-from accel.models.base import BatchKind, Model
+from accel.batch import ForwardBatch, chain_batch
+from accel.models.base import BatchKind, Cache, Model
 from accel.models.llama_cpp.context import PIECE
 from accel.planning.cost_model import ForwardCosts
 
 BUDGET_S = 2.0
 WIDTHS = (1, 4, 8, 12, 16, 32)
 """Numbers of rows between which the library changes its kernels."""
-_IN_TURN = (1, 8, 4, 16, 12, 32)
+_IN_TURN = (8, 4, 16, 12, 32)
 """The likeliest to be best come first: of a slow model only some are measured."""
 _CONTEXT = 256
 
 
-def row_costs(model: Model) -> ForwardCosts:
-    """Time forwards for ``BUDGET_S``, and at the least one of one row and one of several. The least
-    of each is taken: interference only adds. A piece of a prompt is timed, too."""
-    started = time.perf_counter()
-    cache = model.new_cache(_CONTEXT + max(WIDTHS))
-    is_plain = model.capability.kind == BatchKind.PLAIN
-    step = 1 if is_plain else PIECE
-    least: dict[int, float] = {}
-    while cache.length < _CONTEXT and time.perf_counter() - started < BUDGET_S / 4:
-        began = time.perf_counter()
-        model.forward(chain_batch(np.zeros(step, np.int32), step), [cache])
-        least[step] = min(least.get(step, np.inf), time.perf_counter() - began)
-        cache.commit(range(step))
-    context = cache.length
-    widths = (1,) if is_plain else _IN_TURN
+class RowCosts:
+    """t(T) of a model, measured forward by forward, so that a request may come between. The least
+    time of each number of rows counts: interference only adds."""
 
-    def measure(rows: int) -> None:
-        batch = chain_batch(np.arange(rows, dtype=np.int32) % 50, 0)
+    def __init__(self, model: Model) -> None:
+        """Times pieces of a prompt and forwards of one row, in a quarter of ``BUDGET_S``."""
+        self._model = model
+        self._cache: Cache = model.new_cache(_CONTEXT + 2 * max(WIDTHS))
+        self._is_plain = model.capability.kind == BatchKind.PLAIN
+        self._least: dict[int, float] = {}
+        self._spent_s = 0.0
+        step = 1 if self._is_plain else PIECE
+        while self._cache.length < _CONTEXT and self._spent_s < BUDGET_S / 4:
+            self._time(chain_batch(np.zeros(step, np.int32), step))
+            self._cache.commit(range(step))
+        self._time_twice(1)
+        self._left = self._forwards()
+
+    @property
+    def costs(self) -> ForwardCosts:
+        """As far as they are measured."""
+        rows = sorted(self._least)
+        seconds = np.array([[self._least[count] for count in rows]])
+        return ForwardCosts([self._cache.length], rows, seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to time."""
+        return self._is_plain
+
+    def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
+        """Time forwards of all ``WIDTHS`` until ``BUDGET_S`` is spent, of one of several rows at
+        the least. Whether that is done; False where it was interrupted."""
+        return not any(interrupted() for _ in self._left)
+
+    def _forwards(self) -> Iterator[None]:
+        """Yields before each one is timed."""
+        while not self.is_over and (self._spent_s < BUDGET_S or len(self._least) < 3):
+            for rows in (*_IN_TURN, 1):
+                if self._spent_s < BUDGET_S or len(self._least) < 3:
+                    yield
+                    self._time_twice(rows)
+
+    def _time_twice(self, rows: int) -> None:
+        """The first makes the library plan for this number."""
+        for _ in range(2):
+            self._time(chain_batch(np.arange(rows, dtype=np.int32) % 50, 0))
+            self._cache.commit([0] if self._is_plain else [])
+
+    def _time(self, batch: ForwardBatch) -> None:
         began = time.perf_counter()
-        model.forward(batch, [cache]).argmax()
+        self._model.forward(batch, [self._cache]).argmax()
         elapsed = time.perf_counter() - began
-        least[rows] = min(least.get(rows, np.inf), elapsed)
-        cache.commit([0] if is_plain else [])
-
-    for rows in widths[:2]:
-        measure(rows)
-    while time.perf_counter() - started < BUDGET_S:
-        for rows in widths:
-            if time.perf_counter() - started < BUDGET_S:
-                # The first makes the library plan for this number.
-                measure(rows)
-                measure(rows)
-        if is_plain and cache.length > _CONTEXT:
-            break
-    measured = sorted(least)
-    return ForwardCosts([context], measured, np.array([[least[rows] for rows in measured]]))
+        self._spent_s += elapsed
+        self._least[len(batch)] = min(self._least.get(len(batch), np.inf), elapsed)
