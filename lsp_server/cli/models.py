@@ -142,7 +142,12 @@ def _get(args: argparse.Namespace) -> int:
                 soft_wrap=True,
             )
         return 0
-    file = fetch(find_offered(offered, args.name), console, args.source)
+    model = find_offered(offered, args.name)
+    try:
+        file = fetch(model, console, args.source)
+    except KeyboardInterrupt:
+        console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
+        raise
     console.print(f"{file}; `redraft models use {file.stem}` chooses it", soft_wrap=True)
     return 0
 

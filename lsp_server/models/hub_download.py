@@ -6,6 +6,7 @@ Its ``hf_hub_download`` begins anew after it was ended; here a file goes on wher
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -27,7 +28,6 @@ def download_from_hub(source: HubSource, folder: Path, nbytes: int, sha256: str)
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
-        HfHubHTTPError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
@@ -36,6 +36,8 @@ def download_from_hub(source: HubSource, folder: Path, nbytes: int, sha256: str)
     url = hf_hub_url(source.repository, source.path, revision=source.revision)
     token = get_token()
     file = folder / UNFINISHED
+    if file.is_file() and file.stat().st_size > nbytes:
+        file.unlink()
     begun = False
     try:
         found = get_hf_file_metadata(url, token=token)
@@ -64,15 +66,21 @@ def download_from_hub(source: HubSource, folder: Path, nbytes: int, sha256: str)
     except EntryNotFoundError as error:
         raise RedraftError(f"{source.path} is not in {source.shown}") from error
     except Exception as error:  # its HTTP library has another name from version to version
-        if begun or isinstance(error, HfHubHTTPError):
-            reason = f"the download broke off ({_first_line(error)}); try again, it goes on there"
-        else:
-            reason = (
-                f"the server cannot be reached ({_first_line(error)}); check the network, the "
-                "proxy and HF_ENDPOINT, or give the file with --from"
-            )
-        raise RedraftError(reason) from error
+        raise RedraftError(_reason(error, begun)) from error
     return file
+
+
+def _reason(error: Exception, begun: bool) -> str:
+    """Why a download failed, and what to do; ``begun``: the server had answered before."""
+    told = _first_line(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full ({told}); free some space and try again, it goes on there"
+    if begun:
+        return f"the download broke off ({told}); try again, it goes on there"
+    return (
+        f"the server cannot be reached ({told}); check the network, the proxy and HF_ENDPOINT, or "
+        "give the file with --from"
+    )
 
 
 def _check_told(

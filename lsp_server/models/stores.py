@@ -31,7 +31,8 @@ class Candidate:
 
 def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
     """Everything that may be a model, store after store; ``folders`` are further places."""
-    yield from _below(user_cache_path("redraft") / "models", "redraft")
+    # Unfinished downloads lie deeper.
+    yield from _below(user_cache_path("redraft") / "models", "redraft", depth=0)
     yield from _in_hub_cache(_hub_cache())
     yield from _below(_llama_cpp_cache(), "llama.cpp")
     for folder in _lm_studio_folders():
@@ -106,11 +107,11 @@ def _in_ollama(folder: Path) -> Iterator[Candidate]:
                 yield Candidate(shown, blob, "Ollama")
 
 
-def _below(folder: Path, source: str) -> Iterator[Candidate]:
+def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidate]:
     """GGUF files, and folders with ``config.json`` and safetensors, at and below a folder."""
     if _is_model_folder(folder):
         yield Candidate(folder.name, folder, source)
-    for path in _walk(folder):
+    for path in _walk(folder, depth):
         if path.suffix.lower() == ".gguf":
             if _is_first_part(path):
                 yield Candidate(path.stem, path, source)

@@ -7,11 +7,14 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +25,7 @@ from rich.console import Console
 from lsp_server.cli.demo import shown_model
 from lsp_server.errors import RedraftError
 from lsp_server.models import fetching
+from lsp_server.models.catalogue import known_models
 from lsp_server.models.fetched import fetched_models, remove_fetched
 from lsp_server.models.fetching import FetchFailed, fetch, fetch_smollm2, models_folder
 from lsp_server.models.manifest import (
@@ -239,6 +243,12 @@ class Hub(BaseHTTPRequestHandler):
     most: ClassVar[int] = 1 << 40
     """Bytes that are sent before the connection breaks off; the server is gone afterwards."""
     gone: ClassVar[bool] = False
+    stays: ClassVar[threading.Event | None] = None
+    """Where there is one, the connection stays open after ``most`` bytes until it is set."""
+    moved_to: ClassVar[str] = ""
+    """Another server, which has the file."""
+    takes_ranges: ClassVar[bool] = True
+    authorizations: ClassVar[list[str | None]] = []
     ranges: ClassVar[list[str]] = []
     paths: ClassVar[list[str]] = []
     methods: ClassVar[list[str]] = []
@@ -252,28 +262,34 @@ class Hub(BaseHTTPRequestHandler):
     def _answer(self, body: bool) -> None:
         self.paths.append(self.path)
         self.methods.append(self.command)
+        self.authorizations.append(self.headers.get("Authorization"))
         if self.token and self.headers.get("Authorization") != f"Bearer {self.token}":
             return self._refuse(401, "GatedRepo")
         if self.gone or self.path != f"/owner/small/resolve/{REVISION}/files/small-1b.gguf":
             return self._refuse(404, "EntryNotFound")
         first = 0
-        if asked := self.headers.get("Range"):
+        if (asked := self.headers.get("Range")) and self.takes_ranges:
             self.ranges.append(asked)
             first = int(asked.removeprefix("bytes=").split("-")[0])
         sent = self.content[first:]
-        self.send_response(206 if asked else 200)
+        self.send_response(302 if self.moved_to else 206 if first else 200)
+        if self.moved_to:
+            self.send_header("Location", self.moved_to + self.path)
+            sent = b""
         self.send_header("Content-Length", str(len(sent)))
         self.send_header("ETag", f'"{self.etag}"')
         self.send_header("X-Linked-Etag", f'"{self.etag}"')
         self.send_header("X-Linked-Size", str(len(self.content)))
         self.send_header("X-Repo-Commit", REVISION)
         self.send_header("Accept-Ranges", "bytes")
-        if asked:
+        if first:
             last = len(self.content) - 1
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(self.content)}")
         self.end_headers()
         if body:
             self.wfile.write(sent[: self.most])
+            if self.stays is not None:
+                self.stays.wait(60)
             self.close_connection = True
             type(self).gone = len(sent) > self.most
         return None
@@ -289,9 +305,10 @@ class Hub(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def hub() -> Iterator[tuple[type[Hub], str]]:
-    handler = type("OneHub", (Hub,), {"ranges": [], "paths": [], "methods": []})
+@contextmanager
+def served() -> Iterator[tuple[type[Hub], str]]:
+    lists: dict[str, Any] = {"ranges": [], "paths": [], "methods": [], "authorizations": []}
+    handler = type("OneHub", (Hub,), lists)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -301,20 +318,30 @@ def hub() -> Iterator[tuple[type[Hub], str]]:
     thread.join()
 
 
+@pytest.fixture
+def hub() -> Iterator[tuple[type[Hub], str]]:
+    with served() as made:
+        yield made
+
+
 def get(home: Path, endpoint: str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
     """``redraft models get``, as a user runs it."""
+    command, environment = asked(home, endpoint, *options, **more)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+def asked(
+    home: Path, endpoint: str, *options: str, **more: str
+) -> tuple[list[str], dict[str, str]]:
+    """The command and its environment."""
     names = ("HF_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     environment |= {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_XET": "1", **more}
     listed = ["--manifest", str(manifest(home, entry()))]
-    return subprocess.run(
-        [sys.executable, "-m", "lsp_server", "models", "get", "small", *listed, *options],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    command = [sys.executable, "-m", "lsp_server", "models", "get", "small", *listed, *options]
+    return command, environment
 
 
 def placed() -> Path:
@@ -323,12 +350,14 @@ def placed() -> Path:
 
 def test_a_model_is_fetched_from_the_hub(home: Path, hub: tuple[type[Hub], str]) -> None:
     handler, endpoint = hub
-    done = get(home, endpoint)
+    done = get(home, endpoint, TQDM_POSITION="-1")  # its progress is shown without a terminal, too
     assert done.returncode == 0, done.stderr
     assert placed().read_bytes() == LARGE
     assert done.stderr.index("licence apache-2.0") < done.stderr.index("small-1b.gguf;")
     assert set(handler.paths) == {f"/owner/small/resolve/{REVISION}/files/small-1b.gguf"}
     assert [path.name for path in (models_folder() / "unfinished").iterdir()] == []
+    assert "100%" in done.stderr
+    assert "23.0M/23.0M" in done.stderr
 
 
 def test_a_download_that_broke_off_goes_on(home: Path, hub: tuple[type[Hub], str]) -> None:
@@ -342,6 +371,92 @@ def test_a_download_that_broke_off_goes_on(home: Path, hub: tuple[type[Hub], str
     assert done.returncode == 0, done.stderr
     assert placed().read_bytes() == LARGE
     assert handler.ranges[-1].startswith("bytes=10485760-"), "the rest alone was asked for"
+
+
+def test_a_download_that_is_stopped_goes_on_and_is_not_offered(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    handler.most, handler.stays = 12_000_000, threading.Event()
+    command, environment = asked(home, endpoint)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for_bytes(10 << 20, process)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        handler.stays.set()
+        process.kill()
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "stopped; `redraft models get Small-1B` goes on there"
+    assert "Traceback" not in told
+    assert not placed().exists()
+    assert [model for model in known_models() if model.source == "redraft"] == []
+    handler.gone, handler.most, handler.stays = False, len(LARGE), None
+    assert get(home, endpoint).returncode == 0
+    assert placed().read_bytes() == LARGE
+    assert handler.ranges == ["bytes=10485760-"]
+
+
+def wait_for_bytes(wanted: int, process: subprocess.Popen[str]) -> None:
+    """Until so much of a download is on the disk."""
+    while sum(file.stat().st_size for file in models_folder().rglob("weights.*")) < wanted:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+def test_a_server_that_knows_no_ranges_sends_the_whole_file_again(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    handler.takes_ranges = False
+    unfinished(LARGE[:1000])
+    assert get(home, endpoint).returncode == 0
+    assert placed().read_bytes() == LARGE
+
+
+def unfinished(content: bytes) -> Path:
+    """What a download before left behind."""
+    file = models_folder() / "unfinished" / sha256(LARGE)[:16] / "weights.incomplete"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    return file
+
+
+def test_more_than_there_is_of_a_file_is_no_beginning(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    _, endpoint = hub
+    unfinished(LARGE + b"more")
+    assert get(home, endpoint).returncode == 0
+    assert placed().read_bytes() == LARGE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_disk_that_fills_up_is_said(home: Path, hub: tuple[type[Hub], str]) -> None:
+    _, endpoint = hub
+    file = unfinished(b"")
+    file.unlink()
+    file.symlink_to("/dev/full")
+    done = get(home, endpoint)
+    assert done.returncode == 1
+    assert "the disk is full ([Errno 28] No space left on device); free some" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not placed().exists()
+
+
+def test_a_token_goes_to_the_hub_and_not_to_the_server_it_sends_us_to(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    handler.token = "hf_of_mine"
+    with served() as (storage, handler.moved_to):
+        done = get(home, endpoint, HF_TOKEN="hf_of_mine")
+    assert done.returncode == 0, done.stderr
+    assert placed().read_bytes() == LARGE
+    assert set(handler.authorizations) == {"Bearer hf_of_mine"}
+    assert storage.authorizations, "the file came from there"
+    assert set(storage.authorizations) == {None}
 
 
 def test_content_with_another_hash_is_refused_and_deleted(

@@ -147,6 +147,13 @@ def test_the_same_bytes_in_all_stores_are_one_model(weights: Path, home: Path) -
     assert set(model.paths) == paths
 
 
+def test_half_a_file_of_ours_is_no_model(weights: Path, home: Path) -> None:
+    models = home / ".cache" / "redraft" / "models"
+    placed(weights, models / "unfinished" / "0a1b" / "half.gguf")
+    placed(weights, models / "whole.gguf")
+    assert [model.name for model in known_models()] == ["whole"]
+
+
 def test_two_models_are_two(weights: Path, home: Path, tmp_path: Path) -> None:
     STORES["llama.cpp"](weights, home)
     saved(home / ".cache" / "llama.cpp" / "other.gguf", "mit")
