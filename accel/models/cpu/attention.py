@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from accel.batch import BLOCKED
 from accel.models.cpu import amx as tiles
-from accel.models.cpu import matmul
+from accel.models.cpu import kv_scales, matmul
+from accel.models.cpu.kv_scales import scale_scores, scale_shares
 from accel.models.cpu.matmul import (
     BLOCK,
     TILE_ROWS,
@@ -51,8 +52,8 @@ from accel.native.simd import (
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Numbers as they are kept: float32, or the bits of bf16 as int16 or of fp16 as uint16, in rows
-that are multiplied as ``matmul.row_dtype`` has them."""
+"""Numbers as they are kept: float32, the bits of bf16 as int16 or of fp16 as uint16, or int8, in
+rows that are multiplied as ``matmul.row_dtype`` has them."""
 
 LOG2_E = float(np.log2(np.e))
 
@@ -78,14 +79,17 @@ class Kept(NamedTuple):
     """Keys and values of all rows.
 
     keys: [layers, kv_heads, capacity / 32, depth, 32], for each block of positions a matrix of
-    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. float32, or bits of fp16
-    as uint16. Of bf16, pairs along
+    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. float32, bits of fp16
+    as uint16, or int8. Of bf16, pairs along
     depth (keys) and position (values) stand together: int16 with half the third-last and twice
     the last size. Values' pairs stand as ``simd.store_in_order`` has shares.
     """
 
     keys: Stored
     values: Stored
+    key_scales: Floats
+    """[layers, kv_heads, capacity] of int8, see ``kv_scales``; otherwise without columns."""
+    value_scales: Floats
 
 
 class AttentionBuffers(NamedTuple):
@@ -153,6 +157,7 @@ def keep_value(values: Stored, place: int, vector: Floats) -> None:
 def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kept.keys, kept.values
+    key_scales, value_scales = kept.key_scales, kept.value_scales
     pair = keys.shape[4] // BLOCK
     for row in range(len(sources)):
         source, target = sources[row], first + row
@@ -160,6 +165,9 @@ def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
         old, new = _place_in_pair(source, pair), _place_in_pair(target, pair)
         for layer in range(keys.shape[0]):
             for head in range(keys.shape[1]):
+                if key_scales.shape[2] > 0:
+                    key_scales[layer, head, target] = key_scales[layer, head, source]
+                    value_scales[layer, head, target] = value_scales[layer, head, source]
                 taken, given = (
                     keys[layer, head, source // BLOCK],
                     keys[layer, head, target // BLOCK],
@@ -239,11 +247,13 @@ def write_shares(
     return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(simd, matmul, deterministic_sum, tiles, borrows=True)
+@compiled_with(simd, matmul, deterministic_sum, tiles, kv_scales, borrows=True)
 def attend(
     queries: Stored,
     keys: Packed,
     values: Packed,
+    key_scales: Floats,
+    value_scales: Floats,
     mask: Floats,
     offsets: NDArray[np.int32],
     past: int,
@@ -255,7 +265,7 @@ def attend(
     attended: Stored,
 ) -> None:
     """Write what queries of one head of keys, from ``begin`` to before ``stop``, take from the
-    values. keys, values: of the head.
+    values. keys, values and their scales: of the head.
 
     queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
     columns from ``past`` on]; offsets: int32 [rows], positions from ``past`` on; attended: [rows,
@@ -285,10 +295,14 @@ def attend(
         for i in range(count):
             row = (first + i) // group
             far = far_of(past + offsets[row], shares)
+            if len(key_scales) > 0:
+                scale_scores(scores, i, blocks * BLOCK, key_scales)
             sum_of_row = write_shares(
                 *(scores, i, end, mask, row, past, shape.scaling),
                 *(shares, far_shares, far, least_far, most_far),
             )
+            if len(value_scales) > 0:
+                scale_shares(shares, i, blocks * BLOCK, value_scales)
             # What is left after the product is a division by the sum.
             scores[i, 0] = np.float32(1) / sum_of_row
         near, skipped = (blocks * BLOCK - least_far) // pair, least_far // pair

@@ -15,22 +15,23 @@ from accel.native.aligned_memory import zeros
 
 
 class CompiledCache(RowCache):
-    """Keys and values in blocks, see ``compiled_attention.Kept``."""
+    """Keys and values in blocks, see ``attention.Kept``."""
 
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
         self._pair = 2 if self._dtype == np.int16 else 1
+        self._has_scales = self._dtype == np.int8
         self._make(capacity)
 
     @property
     def nbytes(self) -> int:
-        return self.kept.keys.nbytes + self.kept.values.nbytes
+        return sum(part.nbytes for part in self.kept)
 
     def pretend(self, length: int) -> None:
         assert not self.length, "a cache that holds text need not pretend"
         self.reserve(length)
-        self.kept.keys[...] = 0
-        self.kept.values[...] = 0
+        for part in self.kept:
+            part[...] = 0
         self.length = length
 
     def reserve(self, rows: int) -> None:
@@ -42,9 +43,11 @@ class CompiledCache(RowCache):
         self._make(max(needed, self.capacity + self.capacity // 2))
         self.kept.keys[:, :, :blocks] = old.keys
         self.kept.values[:, :, :, :places] = old.values
+        for scales, kept in zip(self.kept[2:], old[2:], strict=True):
+            scales[:, :, : kept.shape[2]] = kept
 
     def state(self) -> list[NDArray[Any]]:
-        """Keys and values of the blocks in use, in the order of ``_committed``."""
+        """What holds the blocks in use, in the order of ``_committed``."""
         return self._committed(self.length)
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
@@ -61,7 +64,9 @@ class CompiledCache(RowCache):
         """Views of what holds the first ``length`` rows."""
         blocks = -(-length // BLOCK)
         places = blocks * BLOCK // self._pair
-        return [self.kept.keys[:, :, :blocks], self.kept.values[:, :, :, :places]]
+        held = [self.kept.keys[:, :, :blocks], self.kept.values[:, :, :, :places]]
+        scales = [part[:, :, :length] for part in self.kept[2:]]
+        return held + scales if self._has_scales else held
 
     def _make(self, capacity: int) -> None:
         """Room of zeros: what lies behind the committed rows may be read with weight zero."""
@@ -72,7 +77,9 @@ class CompiledCache(RowCache):
         keys = zeros((*heads, blocks, depth // pair, last), self._dtype)
         values = zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
         self.capacity = blocks * BLOCK
-        self.kept = Kept(keys, values)
+        columns = blocks * BLOCK if self._has_scales else 0
+        scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
+        self.kept = Kept(keys, values, *scales)
         self.sides: tuple[Side, ...] = ()
         """What computes with this cache, and the arrays of the model's that it was made for."""
         self.sides_made_for: tuple[Any, ...] = ()

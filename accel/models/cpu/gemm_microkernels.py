@@ -53,6 +53,9 @@ HALF = BLOCK // 2
 _HALVES = ir.VectorType(I16, LANES)
 """Bits of fp16."""
 
+_I8 = ir.IntType(8)
+_BYTES = ir.VectorType(_I8, LANES)
+
 FAST_ROWS = 2
 """Rows that wait for memory: what is asked for is read soon, and asked for into the first level of
 caches. More rows take so long that it would stand there in the way of what they read meanwhile."""
@@ -77,7 +80,9 @@ def _part_of(builder: Any, pairs: Any, part: int) -> Any:
 
 
 def _as_floats(builder: Any, weights: Any) -> Any:
-    """Weights [16], those of fp16 widened."""
+    """Weights [16], those of fp16 and of int8 widened."""
+    if weights.type == _BYTES:
+        return builder.sitofp(weights, FLOATS)
     if weights.type != _HALVES:
         return weights
     return builder.fpext(builder.bitcast(weights, ir.VectorType(ir.HalfType(), LANES)), FLOATS)
@@ -123,7 +128,8 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
         )
         in_pairs = w.dtype == types.int32
         element, vector = (I32, WORDS) if in_pairs else (F32, FLOATS)
-        weight, weights_of = (I16, _HALVES) if w.dtype == types.uint16 else (element, vector)
+        narrow = {types.uint16: (I16, _HALVES), types.int8: (_I8, _BYTES)}
+        weight, weights_of = narrow.get(w.dtype, (element, vector))
         in_parts = in_pairs and not HAS_BF16
         is_wide = in_parts and x.dtype == types.int32
 

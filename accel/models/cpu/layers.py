@@ -137,6 +137,8 @@ def _project_head(layer: int, head: int, given: Given, own: OpenSide) -> None:
         own.rotations,
         own.kept.keys[layer],
         own.kept.values[layer],
+        own.kept.key_scales[layer],
+        own.kept.value_scales[layer],
         room.queries,
     )
 
@@ -153,6 +155,8 @@ def _attend(layer: int, item: int, items: int, given: Given, own: OpenSide) -> N
         room.queries,
         own.key_words[layer, head],
         own.value_words[layer, head],
+        own.kept.key_scales[layer, head],
+        own.kept.value_scales[layer, head],
         given.mask,
         given.offsets,
         given.past,

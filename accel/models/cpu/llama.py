@@ -49,6 +49,7 @@ class CompiledLlama(Model):
     def __init__(self, decoder: Decoder, kv_type: KvType = "f16") -> None:
         self.capability = Capability(BatchKind.TREE)
         self.dtype = decoder.dtype
+        self.kv_type = kv_type
         self.device = "cpu"
         self.vocabulary_size = decoder.vocabulary_size
         self.max_positions = decoder.max_positions
@@ -85,7 +86,7 @@ class CompiledLlama(Model):
         return cls(decoder_of(module, quantised=quantised), kv_type)
 
     def new_cache(self, capacity: int) -> Cache:
-        dtype = kept_dtype(self._weights)
+        dtype = kept_dtype(self._weights, self.kv_type)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
@@ -156,12 +157,13 @@ class CompiledLlama(Model):
     def _room_of_thread(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most
         logits = empty((len(self._walk.block), COLUMNS), np.float32)
-        return AttentionBuffers.of(columns, self._shape, kept_dtype(self._weights)), logits
+        dtype = kept_dtype(self._weights, self.kv_type)
+        return AttentionBuffers.of(columns, self._shape, dtype), logits
 
     def _make_room(self, columns: int, rows: int) -> None:
         """Room for activations of so many rows, and attention to so many columns."""
         self._most = columns, rows
-        self._scratch = scratch = Scratch.room(rows, self._weights, self._shape)
+        self._scratch = scratch = Scratch.room(rows, self._weights, self._shape, self.kv_type)
         # As many rows of the head as cost like one.
         quantised = is_quantised(self._weights.head)
         most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS

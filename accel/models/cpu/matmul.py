@@ -37,11 +37,11 @@ from accel.native import simd
 from accel.native.aligned_memory import copied
 from accel.native.cpu_features import FIRST_LEVEL, HAS_BF16, HAS_TILES
 from accel.native.numba_cache import compiled_with
-from accel.native.simd import F32, I32
+from accel.native.simd import F32, I32, call
 
 Packed = NDArray[Any]
-"""float32 [blocks, in, 32], bits of fp16 as uint16, the same, or pairs of bf16 as int32 [blocks,
-in / 2, 32]."""
+"""float32 [blocks, in, 32], the same of int8 or of the bits of fp16 as uint16, or pairs of bf16 as
+int32 [blocks, in / 2, 32]."""
 
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: weights arrive from
@@ -54,9 +54,10 @@ _SOON = _AHEAD if FIRST_LEVEL > 32 << 10 else _AHEAD // 2
 def row_dtype(dtype: Any) -> np.dtype[Any]:
     """What rows are kept as that a matrix of numbers stored as ``dtype`` is multiplied with: the
     same, or int32, bits of bf16 and zeros behind them, where no dot product takes pairs. To widen
-    them for every block would take longer than their products. With fp16 they are float32."""
+    them for every block would take longer than their products. With fp16 and int8 they are
+    float32."""
     stored = np.dtype(dtype)
-    if stored == np.uint16:
+    if stored in (np.uint16, np.int8):
         return np.dtype(np.float32)
     return np.dtype(np.int32) if stored == np.int16 and not HAS_BF16 else stored
 
@@ -160,12 +161,15 @@ def multiply_in_order(
 
 @intrinsic
 def narrow(_context: Any, value: Any, like: Any) -> Any:
-    """A float32 as the array ``like`` holds it: itself, the bits of fp16 as uint16, or those of
-    bf16 as int16 or, in int32, with zeros behind them, rounded to the nearest, ties to even."""
+    """A float32 as the array ``like`` holds it: itself, a whole number as int8, the bits of fp16 as
+    uint16, or those of bf16 as int16 or, in int32, with zeros behind them, rounded to the nearest,
+    ties to even."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if like.dtype == types.float32:
             return arguments[0]
+        if like.dtype == types.int8:
+            return builder.fptosi(call(builder, "llvm.rint.f32", F32, arguments[0]), ir.IntType(8))
         if like.dtype == types.uint16:
             half = builder.fptrunc(arguments[0], ir.HalfType())
             return builder.bitcast(half, ir.IntType(16))

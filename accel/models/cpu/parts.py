@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.models.base import KvType
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import matmul
+from accel.models.cpu import kv_scales, matmul
 from accel.models.cpu.attention import Floats, Shape, Stored, keep_key, keep_value, rotate
+from accel.models.cpu.kv_scales import scale_down
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
 from accel.models.cpu.matmul import BLOCK, row_dtype
 from accel.models.cpu.quantised.activations import RECORD, Records
@@ -51,9 +53,11 @@ class Weights(NamedTuple):
     head: Matrices
 
 
-def kept_dtype(weights: Weights) -> np.dtype[Any]:
-    """What keys and values are kept as: as weights are, or the bits of fp16 where these are
-    quantised."""
+def kept_dtype(weights: Weights, kv_type: KvType) -> np.dtype[Any]:
+    """What keys and values are kept as: int8 where that is wanted, otherwise as weights are, or the
+    bits of fp16 where these are quantised."""
+    if kv_type == "int8":
+        return np.dtype(np.int8)
     dtype = weights.embedding.dtype
     return np.dtype(np.uint16) if is_quantised(weights.embedding) else dtype
 
@@ -74,10 +78,13 @@ class Scratch(NamedTuple):
     gated_records: Records
 
     @classmethod
-    def room(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
+    def room(cls, rows: int, weights: Weights, shape: Shape, kv_type: KvType) -> Scratch:
         """Room for ``rows`` rows."""
         width = len(weights.norm)
-        dtype = row_dtype(kept_dtype(weights))
+        dtype = np.dtype(np.float32)
+        if not is_quantised(weights.embedding):
+            dtype = row_dtype(weights.embedding.dtype)
+        of_queries = row_dtype(kept_dtype(weights, kv_type))
         attended = shape.heads * shape.depth
         qkv, hidden = blocks_of(weights.qkv) * BLOCK, blocks_of(weights.gate_up) * BLOCK
         wide_rows = (rows, blocks_of(weights.output) * BLOCK)
@@ -89,7 +96,7 @@ class Scratch(NamedTuple):
             added=empty(wide_rows, np.float32),
             normed=empty((rows, width), dtype),
             qkv=empty((rows, qkv), np.float32),
-            queries=empty((rows * shape.heads, shape.depth), dtype),
+            queries=empty((rows * shape.heads, shape.depth), of_queries),
             attended=empty((rows, attended), dtype),
             gate_up=empty((rows, hidden), np.float32),
             gated=empty((rows, hidden // 2), dtype),
@@ -155,7 +162,7 @@ def gate(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> No
             store(gated, row * width + i, share * other)
 
 
-@compiled_with(simd, matmul, compiled_attention, borrows=True)
+@compiled_with(simd, matmul, compiled_attention, kv_scales, borrows=True)
 def place_head(
     head: int,
     qkv: Floats,
@@ -168,6 +175,8 @@ def place_head(
     rotations: Floats,
     keys: Stored,
     values: Stored,
+    key_scales: Floats,
+    value_scales: Floats,
     queries: Stored,
 ) -> None:
     """Add the bias to one head of projected rows; normalise and turn it by the rows' positions
@@ -189,8 +198,13 @@ def place_head(
         elif head < heads + kv_heads:
             normalise_head(qkv, at, key_norm, shape.eps)
             rotate(qkv, at, rotations, position, qkv, at)
+            if key_scales.shape[1] > 0:
+                key_scales[head - heads, past + row] = scale_down(qkv, at, depth)
             keep_key(keys[head - heads], past + row, qkv[row, start : start + depth])
         else:
+            if value_scales.shape[1] > 0:
+                scale = scale_down(qkv, at, depth)
+                value_scales[head - heads - kv_heads, past + row] = scale
             vector = qkv[row, start : start + depth]
             keep_value(values[head - heads - kv_heads], past + row, vector)
 

@@ -1,0 +1,302 @@
+"""Keys and values in int8: how they are rounded, and that no text depends on it more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gguf_models import random_module, save_gguf
+from numpy.typing import NDArray
+from tiny_models import FLAT, Oracle, numbers, save
+
+from accel.batch import BLOCKED, ForwardBatch, chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source
+from accel.engine import Engine
+from accel.models.cpu.attention import (
+    AttentionBuffers,
+    Kept,
+    Shape,
+    attend,
+    keep_key,
+    keep_value,
+    move,
+)
+from accel.models.cpu.cache import CompiledCache
+from accel.models.cpu.gguf_model import open_file
+from accel.models.cpu.kv_scales import scale_down
+from accel.models.cpu.llama import CompiledLlama
+from accel.models.hf_loading import load_module
+from accel.models.registry import open_backend
+from accel.planning.planner import Planner
+from accel.request import GenerationRequest
+from accel.text.tokenizer import Tokenizer
+
+SIZE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
+SHAPE = Shape(heads=4, kv_heads=2, depth=64, eps=1e-5, scaling=0.2)
+ROOM = 96
+"""Positions of a cache."""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("int8-kv")
+    return save_gguf(folder / "m.gguf", random_module("llama", **SIZE), "Q8_0")
+
+
+@pytest.fixture(scope="module")
+def model(file: Path) -> CompiledLlama:
+    opened = open_file(file, "int8")
+    assert isinstance(opened, CompiledLlama)
+    return opened
+
+
+def rounded(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The slow reference: whole numbers of each head of each row [.., depth], and scales."""
+    largest = np.abs(vectors).max(-1, keepdims=True)
+    factor = np.where(largest > 0, np.float32(127) / np.maximum(largest, 1e-20), np.float32(1))
+    return np.rint(vectors * factor), (largest / np.float32(127))[..., 0]
+
+
+def test_a_head_is_rounded_to_127_steps_of_its_largest_number() -> None:
+    random = np.random.default_rng(0)
+    vectors = (random.standard_normal((5, 64)) * 10.0 ** np.arange(-3, 2)[:, None]).astype("f4")
+    vectors[3] = 0
+    codes, scales = rounded(vectors)
+    keys = np.zeros((1, 64, 32), np.int8)
+    values = np.zeros((2, 32, 32), np.int8)
+    for row, vector in enumerate(vectors.copy()):
+        assert scale_down(vector, 0, 64) == scales[row]
+        keep_key(keys, 7 * row, vector)
+        keep_value(values, 7 * row, vector)
+        assert np.array_equal(keys[0, :, 7 * row], codes[row])
+        assert np.array_equal(values[:, 7 * row].ravel(), codes[row])
+
+
+def kept_of(keys: NDArray[np.float32], values: NDArray[np.float32]) -> Kept:
+    """One layer of a cache that holds rows [kv_heads, rows, depth]."""
+    heads, rows, depth = keys.shape
+    kept = Kept(
+        np.zeros((1, heads, ROOM // 32, depth, 32), np.int8),
+        np.zeros((1, heads, depth // 32, ROOM, 32), np.int8),
+        np.zeros((1, heads, ROOM), np.float32),
+        np.zeros((1, heads, ROOM), np.float32),
+    )
+    for head in range(heads):
+        for row in range(rows):
+            vector = keys[head, row].copy()
+            kept.key_scales[0, head, row] = scale_down(vector, 0, depth)
+            keep_key(kept.keys[0, head], row, vector)
+            vector = values[head, row].copy()
+            kept.value_scales[0, head, row] = scale_down(vector, 0, depth)
+            keep_value(kept.values[0, head], row, vector)
+    return kept
+
+
+def attended(
+    kept: Kept, queries: NDArray[np.float32], mask: NDArray[np.float32], past: int
+) -> NDArray[np.float32]:
+    """What ``attend`` gives for queries [kv_heads, rows, group, depth]."""
+    heads, rows, group, depth = queries.shape
+    found = np.zeros((rows, heads * group * depth), np.float32)
+    room = AttentionBuffers.of(ROOM, SHAPE, np.int8)
+    offsets = np.arange(rows, dtype=np.int32)
+    for head in range(heads):
+        attend(
+            queries.reshape(-1, depth),
+            kept.keys[0, head],
+            kept.values[0, head],
+            kept.key_scales[0, head],
+            kept.value_scales[0, head],
+            mask,
+            offsets,
+            past,
+            SHAPE,
+            head,
+            0,
+            rows * group,
+            room,
+            found,
+        )
+    return found.reshape(rows, heads, group, depth).transpose(1, 0, 2, 3)
+
+
+def slowly_attended(
+    keys: NDArray[np.float32],
+    values: NDArray[np.float32],
+    queries: NDArray[np.float32],
+    mask: NDArray[np.float32],
+    past: int,
+) -> NDArray[np.float64]:
+    """The same by its definition, of rounded keys and values, in float64."""
+    exact = [
+        codes.astype(float) * scales[..., None] for codes, scales in map(rounded, (keys, values))
+    ]
+    whole = np.concatenate([np.zeros((len(mask), past)), mask], 1)
+    scores = np.einsum("hrgd,hcd->hrgc", queries, exact[0]) * SHAPE.scaling + whole[None, :, None]
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    found: NDArray[np.float64] = np.einsum("hrgc,hcd->hrgd", shares, exact[1])
+    return found
+
+
+def some_rows(
+    seed: int,
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], int, int]:
+    """Keys, values and queries of a few rows behind some, and how many of each."""
+    random = np.random.default_rng(seed)
+    past, rows = int(random.integers(0, 60)), int(random.integers(1, 30))
+    keys, values = random.standard_normal((2, 2, past + rows, 64)).astype(np.float32)
+    queries = random.standard_normal((2, rows, 2, 64)).astype(np.float32)
+    return keys, values * random.uniform(1e-3, 1e2), queries, past, rows
+
+
+def test_attention_is_that_of_its_definition() -> None:
+    for seed in range(12):
+        keys, values, queries, past, rows = some_rows(seed)
+        random = np.random.default_rng(seed)
+        mask = np.where(random.random((rows, rows)) < 0.3, np.float32(BLOCKED), np.float32(0))
+        mask = np.where(np.tri(rows, dtype=bool), mask, np.float32(BLOCKED)).astype(np.float32)
+        np.fill_diagonal(mask, 0)
+        found = attended(kept_of(keys, values), queries, mask, past)
+        expected = slowly_attended(keys, values, queries, mask, past)
+        size = np.abs(expected).max()
+        np.testing.assert_allclose(found / size, expected / size, atol=2e-5, err_msg=f"seed {seed}")
+
+
+def test_rows_move_with_their_scales() -> None:
+    keys, values, _, _, _ = some_rows(3)
+    kept = kept_of(keys, values)
+    rows = keys.shape[1]
+    chosen = np.array([2, 5, rows - 1])
+    move(kept, chosen, 1)
+    wanted = kept_of(keys[:, [0, *chosen]], values[:, [0, *chosen]])
+    places = slice(0, 1 + len(chosen))
+    for part, other in zip(kept, wanted, strict=True):
+        for head in range(2):
+            if part.ndim == 3:
+                assert np.array_equal(part[0, head, places], other[0, head, places])
+            elif part is kept.keys:
+                assert np.array_equal(part[0, head, 0, :, places], other[0, head, 0, :, places])
+            else:
+                assert np.array_equal(part[0, head, :, places], other[0, head, :, places])
+
+
+def test_logits_are_near_those_of_16_bits(file: Path, model: CompiledLlama) -> None:
+    rows = chain_batch(np.arange(90, dtype=np.int32), 0)
+    wide = open_file(file)
+    caches = [each.new_cache(90) for each in (model, wide)]
+    short, long = (
+        numbers(each, rows, cache) for each, cache in zip((model, wide), caches, strict=True)
+    )
+    assert 0 < np.abs(short - long).mean() / long.std() < 0.06
+    assert caches[0].nbytes < 0.6 * caches[1].nbytes
+    assert (model.kv_type, wide.kv_type) == ("int8", "f16")
+
+
+def computed(
+    model: CompiledLlama, text: ForwardBatch, rows: ForwardBatch
+) -> tuple[NDArray[np.float32], CompiledCache]:
+    cache = model.new_cache(128)
+    assert isinstance(cache, CompiledCache)
+    model.forward(text, [cache])
+    cache.commit(list(range(len(text))))
+    return numbers(model, rows, cache), cache
+
+
+@pytest.mark.parametrize(
+    "counts", [(1, 2, 7, 16, 33, 65), pytest.param(range(1, 66), marks=pytest.mark.long)]
+)
+def test_threads_compute_what_one_does(model: CompiledLlama, counts: Sequence[int]) -> None:
+    """To the bit, at every number of rows and of threads: logits, keys, values and scales."""
+    random = np.random.default_rng(5)
+    text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
+    for count in counts:
+        rows = chain_batch(random.integers(0, 256, count).astype(np.int32), 0)
+        model.shared_from = 0
+        alone, expected = computed(model, text, rows)
+        model.shared_from = 1
+        for model.threads in (2, 3, 4):
+            shared, cache = computed(model, text, rows)
+            assert np.array_equal(alone, shared), (count, model.threads)
+            for part, wanted in zip(cache.kept, expected.kept, strict=True):
+                assert (part == wanted).all(), (count, model.threads)
+    model.shared_from = 0
+
+
+def check_nodes(model: CompiledLlama, seed: int) -> None:
+    """Nodes of a tree have the logits of plain decoding to the last bit, and so has the row behind
+    a branch that is kept."""
+    random = np.random.default_rng(seed)
+    text = random.integers(0, 256, 20 + 31 * seed).astype(np.int32)
+    count = int(random.integers(2, 60))
+    tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
+    tree.parents = np.array([random.integers(-1, node) for node in range(count)], np.int32)
+    path, node = [], count - 1
+    while node >= 0:
+        path.insert(0, node)
+        node = int(tree.parents[node])
+    caches = [model.new_cache(8) for _ in range(2)]
+    for cache in caches:
+        model.forward(chain_batch(text[:-1], 1), [cache])
+        cache.commit(list(range(len(text) - 1)))
+    drafted = numbers(model, tree_batch(text[-1:], tree), caches[0])
+    caches[0].commit([0, *(1 + node for node in path)])
+    branch = [int(text[-1]), *tree.tokens[path].tolist()]
+    for node, token in zip([-1, *path], branch, strict=True):
+        plain = numbers(model, chain_batch(np.array([token], np.int32), 0), caches[1])
+        caches[1].commit([0])
+        assert np.array_equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
+    last = chain_batch(np.array([7], np.int32), 0)
+    assert np.array_equal(*(numbers(model, last, cache) for cache in caches)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_have_the_logits_of_text_to_the_last_bit(model: CompiledLlama, seed: int) -> None:
+    check_nodes(model, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path, dtype: torch.dtype) -> None:
+    module = load_module(save(tmp_path, "llama", **SIZE), dtype, torch.device("cpu"), "eager")
+    model = CompiledLlama.from_module(module, kv_type="int8")
+    assert model is not None
+    for seed in range(6):
+        check_nodes(model, seed)
+
+
+def test_drafts_change_no_text(file: Path, model: CompiledLlama) -> None:
+    engine = Engine(model, Tokenizer.from_folder(file), Planner(FLAT), name="int8", threads=1)
+    random = np.random.default_rng(3)
+    for step in range(4):
+        prompt = random.integers(0, 256, 40 + 9 * step).astype(np.int32)
+        plain = engine.generate(GenerationRequest(prompt, max_tokens=60)).finish().tokens
+        request = GenerationRequest(prompt, max_tokens=60, drafter=Oracle(plain, step))
+        assert engine.generate(request).finish().tokens.tolist() == plain.tolist(), step
+
+
+def test_a_cache_is_held_again_as_it_was(file: Path, model: CompiledLlama) -> None:
+    """After it grew, was cut, and was written and read."""
+    text = np.arange(70, dtype=np.int32)
+    first, second = model.new_cache(8), model.new_cache(8)
+    model.forward(chain_batch(text, 70), [first])
+    first.commit(list(range(70)))
+    first.trim(41)
+    state = first.state()
+    assert state is not None
+    second.restore([part.copy() for part in state], 41)
+    rows = chain_batch(text[:9], 0)
+    assert np.array_equal(*(numbers(model, rows, cache) for cache in (first, second)))
+    with pytest.raises(ValueError, match="another form"):
+        open_file(file).new_cache(8).restore(state, 41)
+
+
+def test_a_forward_without_it_says_so(tmp_path: Path) -> None:
+    folder = save(tmp_path, "bloom")
+    opened = open_backend(folder, dtype="fp32", threads=1, device="cpu", kv_type="int8")
+    assert opened.model.kv_type == "f16"
+    assert "keys and values stay in 16 bits" in opened.model.notice
