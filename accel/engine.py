@@ -124,6 +124,13 @@ class Engine(ModelRunner):
         return self.model.dtype
 
     @property
+    def formats(self) -> str:
+        """The number format of its weights, and that of keys and values where it is not the usual
+        one."""
+        kept = self.model.kv_type
+        return self.dtype if kept == "f16" else f"{self.dtype}, keys and values in {kept}"
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """Tokens that end the model's texts."""
         return self.model.end_tokens

@@ -11,7 +11,7 @@ from accel.models.base import KvType, Model
 from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.measuring import Threaded, measure, share
+from accel.planning.measuring import Threaded, behind_long_texts, measure, share
 from accel.planning.profile_store import ProfileStore
 
 INT8 = "int8"
@@ -95,7 +95,7 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
     shares = settings.may_share and isinstance(model, Threaded) and model.can_share
     if isinstance(model, Threaded) and settings.threads > 1:
         model.most_threads = min(model.most_threads, settings.threads)
-    name = f"costs/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
+    name = f"forwards/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
     key = kept_as(name, settings.kv_type)
     may_keep = can_be_kept(settings.threads)
     costs = kept = _kept_costs(store.get(key))
@@ -104,11 +104,17 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
         if shares:
             costs = share(model, costs, 1.5)
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
+        _share_as_measured(model, costs)
+        costs = behind_long_texts(model, costs)
     if may_keep and costs is not kept:
         store.put(key, costs.to_json())
+    _share_as_measured(model, costs)
+    return costs
+
+
+def _share_as_measured(model: Model, costs: ForwardCosts) -> None:
     if isinstance(model, Threaded):
         model.shared_from, model.threads = costs.shared_from, costs.threads
-    return costs
 
 
 def _kept_costs(kept: object) -> ForwardCosts | None:

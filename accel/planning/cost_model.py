@@ -29,9 +29,7 @@ class ForwardCosts:
 
         Between grid points, and beyond the last, costs are linear.
         """
-        contexts = np.array(self.contexts, np.float64)
-        place = min(max(float(context), contexts[0]), contexts[-1])
-        at = np.array([np.interp(place, contexts, column) for column in self.seconds.T])
+        at = self._behind(context)
         counts = np.arange(limit + 1)
         known = np.array(self.rows, np.float64)
         costs = np.interp(counts, known, at)
@@ -40,6 +38,15 @@ class ForwardCosts:
             beyond = counts > known[-1]
             costs[beyond] = at[-1] + slope * (counts[beyond] - known[-1])
         return costs
+
+    def _behind(self, context: int) -> NDArray[np.float64]:
+        """Seconds at the grid's numbers of rows after ``context`` tokens."""
+        contexts = np.array(self.contexts, np.float64)
+        at = np.array([np.interp(float(context), contexts, column) for column in self.seconds.T])
+        if context > contexts[-1] and len(contexts) > 1:
+            slopes = (self.seconds[-1] - self.seconds[-2]) / (contexts[-1] - contexts[-2])
+            at += np.maximum(slopes, 0.0) * (context - contexts[-1])
+        return at
 
     def to_json(self) -> dict[str, Any]:
         """For the store."""

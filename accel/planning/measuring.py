@@ -29,6 +29,9 @@ BETWEEN_S = 3e-4
 WARM_AFTER = 4
 """Forwards of several threads after which all have what they need in their caches."""
 
+FAR_FORWARDS = 3
+"""Forwards behind a long text, of which the fastest counts."""
+
 SHARED_GAIN = 0.9
 """Share of fewer threads' time that more may take at most."""
 
@@ -55,7 +58,8 @@ def measure(
 
     The least is what the machine can do; interference only adds. Few rows follow many: behind a
     wide forward the first five narrow ones take up to twice their time, since others' data stands
-    in the shared cache by then. A model too slow for the grid gets a coarser one.
+    in the shared cache by then. A model too slow for the grid gets a coarser one, behind the
+    first of the contexts alone; ``behind_long_texts`` has the rest.
     """
     contexts = tuple(c for c in contexts if c + max(rows) < model.max_positions) or (16,)
     rows = tuple(count for count in rows if count + contexts[-1] < model.max_positions)
@@ -105,6 +109,26 @@ def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
         seconds[:, first:] = shared[:, first:]
         best = replace(costs, seconds=seconds, shared_from=counts[first], threads=threads)
     return best if best is not costs else replace(costs, shared_from=0)
+
+
+def behind_long_texts(model: Model, costs: ForwardCosts) -> ForwardCosts:
+    """The costs behind the longest context, too, where they are known behind a short one alone.
+
+    What attention adds there is linear in rows: it is measured for the fewest and for the most, as
+    the model shares forwards now.
+    """
+    far, ends = CONTEXTS[-1], (costs.rows[0], costs.rows[-1])
+    if len(costs.contexts) > 1 or not costs.contexts[0] < far < model.max_positions - ends[1]:
+        return costs
+    near = costs.seconds[0]
+    added: list[float] = []
+    for rows in ends:
+        shares = 0 < costs.shared_from <= rows
+        timer = _Timer(model, far, rows, time.perf_counter if shares else None)
+        found = min(timer.seconds(rows) for _ in range(FAR_FORWARDS))
+        added.append(max(found - near[costs.rows.index(rows)], *added[-1:], 0.0))
+    seconds = np.stack([near, near + np.interp(costs.rows, ends, added)])
+    return replace(costs, contexts=[*costs.contexts, far], seconds=seconds)
 
 
 def _more_than_one(most: int) -> list[int]:

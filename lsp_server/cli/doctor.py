@@ -244,7 +244,7 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
         return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
-    told = [f"{engine.name}, {engine.dtype}, {engine.form}"]
+    told = [f"{engine.name}, {engine.formats}, {engine.form}"]
     if engine.model.computed_by:
         told.append(f"computed by {engine.model.computed_by}")
     if engine.model.measured:

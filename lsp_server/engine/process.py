@@ -562,14 +562,13 @@ class EngineService:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Model, dtype, memory of the KV caches, whether it can fill in the middle, and how long
-        its prompts take (``PromptLength``)."""
+        """Model, number formats, memory of the KV caches, whether it can fill in the middle, and
+        how long its prompts take (``PromptLength``)."""
         if (engine := self._engine) is None:
             return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
         return {
             "model": engine.name,
-            "dtype": engine.dtype,
-            "kv_type": engine.model.kv_type,
+            "dtype": engine.formats,
             "kv_bytes": sum(session.nbytes for session in self._sessions),
             "tokenizer": engine.tokenizer.sha256,
             "fills": engine.fim_order is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import torch
 
 from accel.models import autotune
 from accel.models.autotune import RunSettings, profile
+from accel.planning import measuring
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
+from lsp_server.engine.prompt_length import PromptLength
 
 ONCE = ForwardCosts([64, 256], [1, 8, 16], np.array([[1.0, 2, 4], [2.0, 3, 5]]) * 1e-4)
 SETTINGS = RunSettings(torch.bfloat16, 1, may_share=True)
@@ -50,3 +53,46 @@ def test_costs_are_measured_at_the_first_start(
         costs = profile(model, SETTINGS, ProfileStore(store))
         assert model.shared_from == costs.shared_from == (0 if is_quiet else 8)
     assert len(done) == (1 if is_quiet else 2)
+
+
+def seconds_of(rows: int, context: int) -> float:
+    """A model of which attention takes most behind a long text."""
+    return 1e-3 * (5 + rows) + 1e-6 * rows * context
+
+
+def test_long_texts_are_measured_where_the_grid_was_too_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+
+    class Timer:
+        def __init__(self, _model: Any, context: int, _most: int, _clock: Any = None) -> None:
+            self._context = context
+
+        def seconds(self, rows: int) -> float:
+            looked.append(rows)
+            return seconds_of(rows, self._context)
+
+    monkeypatch.setattr(measuring, "_Timer", Timer)
+    model: Any = SimpleNamespace(max_positions=4096)
+    rows = [1, 8, 64]
+    near = ForwardCosts([256], rows, np.array([[seconds_of(count, 256) for count in rows]]))
+    costs = measuring.behind_long_texts(model, near)
+    assert set(looked) == {1, 64}
+    for context in (256, 1000, 2048, 6000):
+        found = costs.by_rows(context, 64)
+        assert found[rows] == pytest.approx([seconds_of(count, context) for count in rows])
+    assert measuring.behind_long_texts(model, costs) is costs
+    model.max_positions = 2048
+    assert measuring.behind_long_texts(model, near) is near
+
+
+def test_a_prompt_is_as_long_as_its_attention_allows() -> None:
+    """1.5 seconds are fewer tokens where forwards take longer behind long texts."""
+    contexts, rows = [256, 2048], [1, 64]
+    seconds = np.array([[seconds_of(count, context) for count in rows] for context in contexts])
+    costs = ForwardCosts(contexts, rows, seconds)
+    length = PromptLength.measured(lambda count, at: costs.by_rows(at, count)[count], 64, 8192)
+    tokens = length.tokens(1.5)
+    spent = sum(seconds_of(64, at) for at in range(0, tokens, 64))
+    assert 1.3 < spent < 1.6

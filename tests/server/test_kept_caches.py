@@ -7,12 +7,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from accel.batch import chain_batch
+from accel.engine import Engine
 from lsp_server.engine import kv_folder
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.kept_caches import kept_caches_of
@@ -41,6 +43,21 @@ def test_what_was_saved_is_loaded_bit_by_bit(tmp_path: Path) -> None:
     assert found.tokens.tolist() == saved.tokens.tolist()
     for one, other in zip(found.state, saved.state, strict=True):
         assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+
+
+def test_keys_and_values_of_another_type_are_another_file(tmp_path: Path) -> None:
+    engine = SimpleNamespace(
+        model=SimpleNamespace(fingerprint="m", kv_type="f16"),
+        form="compiled",
+        dtype="Q8_0",
+        tokenizer=SimpleNamespace(decode=None),
+    )
+    names = []
+    for engine.model.kv_type in ("f16", "int8"):
+        caches = kept_caches_of(cast("Engine", engine), 1, tmp_path)
+        assert caches is not None
+        names.append(caches._name(("", "a.py")))
+    assert names[0] != names[1]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
