@@ -39,14 +39,14 @@ class MeasuredEngine:
 
     def about(self) -> dict[str, Any]:
         """``threads`` that were asked for, else the engine's own number, ``type`` of the weights,
-        and ``form``: by what forwards are computed."""
+        ``form``: by what forwards are computed, and ``kv_type``."""
         engine = self._engine
         threads = self._threads or engine.threads
         return {
             "threads": threads,
             "type": engine.dtype,
             "form": engine.form,
-            "kv": engine.model.kv_type,
+            "kv_type": engine.model.kv_type,
         }
 
     def forward_s(self, rows: int, context: int, times: int) -> list[float]:

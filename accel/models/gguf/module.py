@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import silu, softmax
+from torch.nn.functional import scaled_dot_product_attention, silu
 
 from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.file import GgufFile
@@ -91,10 +91,9 @@ def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
     query, key = _turned(query, *turning), _turned(key, *turning)
     group = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
-    scores = torch.einsum("qhd,khd->hqk", query, key) * part.scaling
-    later = torch.ones(tokens, tokens, device=h.device).triu(1).bool()
-    weights = softmax(scores.masked_fill(later, float("-inf")), -1)
-    return _product(part.o_proj, torch.einsum("hqk,khd->qhd", weights, value).reshape(tokens, -1))
+    query, key, value = (each.transpose(0, 1)[None] for each in (query, key, value))
+    attended = scaled_dot_product_attention(query, key, value, is_causal=True, scale=part.scaling)
+    return _product(part.o_proj, attended[0].transpose(0, 1).reshape(tokens, -1))
 
 
 def _turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
