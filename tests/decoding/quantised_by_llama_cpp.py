@@ -72,6 +72,53 @@ def recurrent(path: Path, seed: int = 0) -> Path:
     return write_gguf(path, keys | kept, tensors)
 
 
+def hybrid(path: Path, seed: int = 0, kind: str = "F32") -> Path:
+    """A small LFM2 with random weights: a short convolution, whose state runs over the text, a
+    layer of attention, and another of the first. ``kind``: of its matrices."""
+    draw, wide, inner, tokens = np.random.default_rng(seed), 64, 128, 320
+    shapes: dict[str, tuple[int, ...]] = {
+        "attn_norm.weight": (wide,),
+        "ffn_norm.weight": (wide,),
+        "ffn_gate.weight": (inner, wide),
+        "ffn_up.weight": (inner, wide),
+        "ffn_down.weight": (wide, inner),
+    }
+    convolution: dict[str, tuple[int, ...]] = {
+        "shortconv.conv.weight": (wide, 3),
+        "shortconv.in_proj.weight": (3 * wide, wide),
+        "shortconv.out_proj.weight": (wide, wide),
+    }
+    attention: dict[str, tuple[int, ...]] = {
+        "attn_q.weight": (wide, wide),
+        "attn_k.weight": (wide // 2, wide),
+        "attn_v.weight": (wide // 2, wide),
+        "attn_output.weight": (wide, wide),
+        "attn_q_norm.weight": (16,),
+        "attn_k_norm.weight": (16,),
+    }
+    layers = [convolution, attention, convolution]
+    every = {
+        f"blk.{number}.{name}": shape
+        for number, layer in enumerate(layers)
+        for name, shape in (shapes | layer).items()
+    }
+    every |= {"token_embd.weight": (tokens, wide), "token_embd_norm.weight": (wide,)}
+    tensors = {}
+    for name, shape in every.items():
+        values = draw.normal(0.0, 0.3, shape).astype(np.float32)
+        is_matrix = len(shape) == 2 and shape[1] >= 32
+        values = 1 + values if name.endswith("norm.weight") else values
+        tensors[name] = stored(values, kind if is_matrix else "F32")
+    about = contents("qwen2", vocab_size=tokens)[0]
+    kept = {key: value for key, value in about.items() if key.startswith("tokenizer.")}
+    sizes: dict[str, Any] = {"context_length": 2048, "embedding_length": wide, "block_count": 3}
+    sizes |= {"feed_forward_length": inner, "attention.head_count": 4, "vocab_size": tokens}
+    sizes |= {"attention.head_count_kv": [0, 2, 0], "shortconv.l_cache": 3}
+    sizes |= {"attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6}
+    keys: dict[str, Any] = {f"lfm2.{key}": value for key, value in sizes.items()}
+    return write_gguf(path, keys | kept | {"general.architecture": "lfm2"}, tensors)
+
+
 def quantised(folder: Path, kind: str) -> Path:
     """One with rows of 256 and 512 numbers, which blocks of every type divide."""
     sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}

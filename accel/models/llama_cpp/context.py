@@ -6,6 +6,14 @@ that were rejected go to a sequence of their own: were they freed, later rows
 would fill their places, attention would add values in another order, and the same text would not
 get the same numbers to the last bit. Where their places are needed, the text is moved together in
 its order.
+
+A model with a state that runs over the text (recurrent, or a hybrid of that and attention) has one
+line of text. Of some families the library keeps the states behind the last rows of a forward, so
+that a few rows can be taken back, once, before the next forward: enough to verify a chain, whose
+rejected rows, and those that only bring the number of rows to a wanted one, come last. What rows
+were rejected leave no gaps there. Of other families nothing can be taken back, and to bring it back
+costs more than a chain saves: a copy of the state for each forward, and after each rejection a
+second forward, of another number of rows, whose kernels round otherwise.
 """
 
 from __future__ import annotations
@@ -27,6 +35,8 @@ MOST_ROWS = 320
 """Rows of a forward, and of logits, at most."""
 SLACK = 512
 """Rows that may be rejected before the text has to be moved together."""
+REWOUND = 7
+"""Rows that can be taken back of a state that runs over the text: each takes a copy of it."""
 _FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 _KV_TYPES = {"f16": 1, "int8": 8}
 """The library's numbers of F16 and Q8_0."""
@@ -36,6 +46,10 @@ KV_BYTES = {"f16": 2.0, "int8": 34 / 32}
 
 class LibraryFailed(Exception):
     """The library refused a call, with its code."""
+
+
+class StateLost(Exception):
+    """A state that ran on over rows that cannot be taken back: the text is to be computed anew."""
 
 
 class Context:
@@ -52,7 +66,9 @@ class Context:
         """``leaves``: of a tree at most. Raises MemoryError where there is no room for ``capacity``
         tokens."""
         self._leaves = leaves
-        """Sequences of the text; the next one has the rejected rows, the one behind it padding."""
+        """Sequences of the text; of several, the next one has the rejected rows, the one behind it
+        padding."""
+        self._sequences = leaves + 2 if leaves > 1 else 1
         self._library, self._model, self._options = library, model, options
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
@@ -70,7 +86,8 @@ class Context:
         params.n_ctx = capacity + SLACK
         params.n_batch = params.n_ubatch = MOST_ROWS
         params.n_outputs_max = params.n_outputs_max_per_seq = MOST_ROWS
-        params.n_seq_max = self._leaves + 2
+        params.n_seq_max = self._sequences
+        params.n_rs_seq = 0 if self._leaves > 1 else REWOUND
         params.kv_unified = True
         params.swa_full = True
         params.flash_attn_type = _FLASH_ATTENTION[self._options.flash_attention]
@@ -82,11 +99,15 @@ class Context:
             why = last_complaints()
             raise MemoryError(f"llama.cpp has no room for {capacity} tokens: {why}")
         read = library.llama_n_batch(self._context), library.llama_n_seq_max(self._context)
-        if read != (MOST_ROWS, self._leaves + 2):
+        if read != (MOST_ROWS, self._sequences):
             raise LibraryFailed("llama.cpp reads other numbers than it is given; use another one")
         self._memory = library.llama_get_memory(self._context)
         self._batch = library.llama_batch_init(MOST_ROWS, 0, self._leaves)
         self._capacity = capacity
+        self.rewinds: int = library.llama_n_rs_seq(self._context)
+        """Rows of a forward that can be taken back of a state that runs over the text."""
+        self._rewinds_now = 0
+        """Rows that can be taken back before the next forward."""
 
     def close(self) -> None:
         """Free it."""
@@ -120,6 +141,7 @@ class Context:
 
     def _text(self) -> Any:
         """What the library keeps of the committed text, as bytes of its own form."""
+        self._rewinds_now = 0
         size = self._library.llama_state_seq_get_size(self._context, 0)
         state = (ctypes.c_uint8 * size)()
         self._library.llama_state_seq_get_data(self._context, state, size, 0)
@@ -147,13 +169,19 @@ class Context:
             self._remove_behind()
         if self.length + self._rejected + count > self._capacity + SLACK:
             self._move_together()
-        leaves, depths = _leaves(parents[:meant], self._leaves), _depths(parents[:meant])
+        if self._leaves == 1:
+            # Rows without meaning go on behind the others, and are taken back with rejected ones.
+            parents, meant_rows = np.arange(-1, count - 1, dtype=np.int32), count
+        else:
+            meant_rows = meant
+        leaves, depths = _leaves(parents[:meant_rows], self._leaves), _depths(parents[:meant_rows])
         assert count <= MOST_ROWS or first >= count - MOST_ROWS, "logits of too many rows"
         for start in range(0, count, MOST_ROWS):
             rows = range(start, min(start + MOST_ROWS, count))
-            if code := self._decode(tokens, leaves, depths, rows, first, meant):
+            if code := self._decode(tokens, leaves, depths, rows, first, meant_rows):
                 self._remove_behind()
                 raise LibraryFailed(f"llama_decode ended with {code}: {last_complaints()}")
+            self._rewinds_now = min(len(rows) - 1, self.rewinds)
         self._last, self._outputs = leaves, max(0, count - first)
         return self._logits()[: meant - first].argmax(-1).tolist() if self._outputs else []
 
@@ -198,7 +226,10 @@ class Context:
         """See ``base.Cache.commit``."""
         past, rows = self.length, self._last
         keep = past + len(path)
-        if len(path) < len(rows):
+        if self._leaves == 1:
+            if not self._rewind(keep):
+                raise self._lost()
+        elif len(path) < len(rows):
             shared = [sum(leaf in rows[row] for row in path) for leaf in range(self._leaves)]
             for leaf in range(self._leaves):
                 self._reject(leaf, past + shared[leaf])
@@ -217,8 +248,35 @@ class Context:
         self._library.llama_memory_seq_cp(self._memory, leaf, self._leaves, first, -1)
         self._remove(leaf, first)
 
+    def _rewind(self, length: int) -> bool:
+        """Take back what is behind ``length`` tokens in the only line of text; whether that can
+        be."""
+        behind = self.length + len(self._last) - length
+        if not behind:
+            return True
+        if behind > self._rewinds_now or not self._remove(0, length):
+            return False
+        # The library takes back once between two forwards.
+        self._rewinds_now = 0
+        return True
+
+    def _lost(self) -> StateLost:
+        self._forget_all()
+        return StateLost("llama.cpp cannot take back what it computed; the text is computed anew")
+
+    def _forget_all(self) -> None:
+        self._library.llama_memory_clear(self._memory, True)
+        self.length = self._rejected = self._rewinds_now = 0
+        self._last = []
+
     def trim(self, length: int) -> int:
         """Forget what is behind ``length`` tokens; what is left."""
+        if self._leaves == 1:
+            if self._rewind(length):
+                self.length, self._last = length, []
+            else:
+                self._forget_all()
+            return self.length
         self._last = []
         if self._rejected and length <= self._first_rejected:
             # All of the text that is left stands before them.
@@ -226,14 +284,15 @@ class Context:
             self._rejected = 0
         for leaf in range(self._leaves):
             if not self._remove(leaf, length):
-                self._library.llama_memory_clear(self._memory, True)
-                self.length = self._rejected = 0
+                self._forget_all()
                 return 0
         self.length = length
         return length
 
     def _remove_behind(self) -> None:
         """Forget the last forward: nobody committed any of it."""
+        if self._leaves == 1:
+            raise self._lost()
         for leaf in range(self._leaves):
             self._remove(leaf, self.length)
         self._last = []

@@ -54,6 +54,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "llama_n_ctx": (ctypes.c_uint32, (_HANDLE,)),
     "llama_n_batch": (ctypes.c_uint32, (_HANDLE,)),
     "llama_n_seq_max": (ctypes.c_uint32, (_HANDLE,)),
+    "llama_n_rs_seq": (ctypes.c_uint32, (_HANDLE,)),
 }
 _OF_GGML: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ggml_backend_load_all": (None, ()),

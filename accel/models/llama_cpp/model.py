@@ -42,8 +42,13 @@ class LlamaCppModel(Model):
         """What the library says of itself and of the processor."""
         self.dtype = "gguf"
         self.device = "llama.cpp"
-        kind = BatchKind.TREE if about["leaves"] > 1 else BatchKind.PLAIN
-        self.capability = Capability(kind, leaves=LEAVES, widths=WIDTHS)
+        kind = BatchKind.TREE
+        widths: tuple[int, ...] = WIDTHS
+        if about["leaves"] == 1:
+            kind = BatchKind.CHAIN if about["rewinds"] else BatchKind.PLAIN
+            # One row at the least is committed.
+            widths = tuple(width for width in WIDTHS if width <= about["rewinds"] + 1)
+        self.capability = Capability(kind, leaves=LEAVES, widths=widths)
         self._numbers = count()
         weakref.finalize(self, self._worker.end)
 

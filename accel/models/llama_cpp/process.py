@@ -96,7 +96,8 @@ class WorkerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            while self._over:
+            # What loads holds no text yet.
+            while self._over and frame[0] != "load":
                 write_frame(self._process.stdin, ("close", self._over.popleft()))
             write_frame(self._process.stdin, frame)
             problem, result = read_frame(self._process.stdout)
@@ -109,6 +110,9 @@ class WorkerProcess:
         if problem is None:
             return result
         kind, message = problem
+        if kind == "StateLost":
+            # Whoever holds text in it sees by the generation that it is gone.
+            self.end()
         if kind == "MemoryError":
             raise OutOfMemory(f"{message}; use a shorter context or a smaller model")
         raise (UnsupportedModel if frame[0] == "load" else BackendDied)(message)

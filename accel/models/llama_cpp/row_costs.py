@@ -28,7 +28,11 @@ class RowCosts:
         """Times pieces of a prompt and forwards of one row, in a quarter of ``BUDGET_S``."""
         self._model = model
         self._cache: Cache = model.new_cache(_CONTEXT + 2 * max(WIDTHS))
-        self._is_plain = model.capability.kind == BatchKind.PLAIN
+        kind, widths = model.capability.kind, model.capability.widths
+        self._is_plain = kind == BatchKind.PLAIN
+        self._in_turn = [rows for rows in (*_IN_TURN, 1) if widths is None or rows in widths]
+        self._committed = [] if kind == BatchKind.TREE else [0]
+        """Of a forward: a state that runs over the text takes back all rows but one at most."""
         self._least: dict[int, float] = {}
         self._spent_s = 0.0
         step = 1 if self._is_plain else PIECE
@@ -57,17 +61,21 @@ class RowCosts:
 
     def _forwards(self) -> Iterator[None]:
         """Yields before each one is timed."""
-        while not self.is_over and (self._spent_s < BUDGET_S or len(self._least) < 3):
-            for rows in (*_IN_TURN, 1):
-                if self._spent_s < BUDGET_S or len(self._least) < 3:
+        while not self.is_over and self._may_go_on():
+            for rows in self._in_turn:
+                if self._may_go_on():
                     yield
                     self._time_twice(rows)
+
+    def _may_go_on(self) -> bool:
+        is_enough = len(self._least) >= 3 and self._spent_s >= BUDGET_S
+        return not is_enough and self._cache.length < 2 * _CONTEXT
 
     def _time_twice(self, rows: int) -> None:
         """The first makes the library plan for this number."""
         for _ in range(2):
             self._time(chain_batch(np.arange(rows, dtype=np.int32) % 50, 0))
-            self._cache.commit([0] if self._is_plain else [])
+            self._cache.commit(self._committed)
 
     def _time(self, batch: ForwardBatch) -> None:
         began = time.perf_counter()

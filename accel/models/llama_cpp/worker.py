@@ -60,7 +60,7 @@ class Worker:
         for name, what in _REFUSED.items():
             if getattr(self._library, name)(self._model):
                 raise LibraryFailed(f"{path} is {what}; use a causal language model")
-        # A state that runs over the text is one for each line of it, and cannot go back.
+        # A state that runs over the text is one for each line of it.
         goes_on = self._library.llama_model_is_recurrent, self._library.llama_model_is_hybrid
         self._leaves = 1 if any(each(self._model) for each in goes_on) else LEAVES
         self._contexts: dict[int, Context] = {}
@@ -69,7 +69,9 @@ class Worker:
     def _try_options(self) -> None:
         """Make a context as all later ones are made. Raises LibraryFailed where it cannot be."""
         try:
-            self._new_context(TRIED_TOKENS, self._options).close()
+            tried = self._new_context(TRIED_TOKENS, self._options)
+            self._rewinds = tried.rewinds
+            tried.close()
         except MemoryError as error:
             if self._options.kv_type == "f16":
                 raise
@@ -95,6 +97,7 @@ class Worker:
                 if library.llama_vocab_is_eog(vocabulary, token)
             ],
             "leaves": self._leaves,
+            "rewinds": self._rewinds,
             "layers": library.llama_model_n_layer(self._model),
             "gpu_layers": self._gpu_layers,
             "gpus": [str(gpu) for gpu in self._gpus],

@@ -1,0 +1,133 @@
+"""Models whose state runs over the text, behind llama.cpp: chains where it takes rows back, else
+one token after another. Skipped where llama-cpp-python is not installed.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import conformance
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from quantised_by_llama_cpp import hybrid, recurrent
+from tiny_models import Oracle
+
+from accel.batch import chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.errors import BackendDied
+from accel.models.base import BatchKind
+from accel.models.llama_cpp import row_costs
+from accel.models.llama_cpp.context import REWOUND
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
+from accel.models.llama_cpp.places import has_package
+from accel.models.llama_cpp.probe import kind_of
+from accel.request import GenerationRequest
+from lsp_server.engine import process
+from lsp_server.engine.jobs import CompletionJob
+from lsp_server.engine.process import EngineService
+
+pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LlamaCppModel:
+    file = hybrid(tmp_path_factory.mktemp("hybrid") / "m.gguf")
+    return LlamaCppModel(file, LlamaCppOptions(1))
+
+
+def test_a_hybrid_takes_chains_of_as_many_rows_as_are_taken_back(model: LlamaCppModel) -> None:
+    assert kind_of(model) == BatchKind.CHAIN
+    assert model.capability.widths == (1, 4, REWOUND + 1)
+    for check in ("chains", "trims", "memory"):
+        getattr(conformance, f"check_{check}")(model, 1)
+    costs = row_costs.RowCosts(model)
+    costs.go_on()
+    assert {1, 4, 8} <= set(costs.costs.rows) <= {1, 4, 8, row_costs.PIECE}
+
+
+def logits(
+    model: LlamaCppModel, text: TokenArray, width: int, draws: np.random.Generator | None
+) -> NDArray[np.float32]:
+    """Behind every token from the 40th on, by forwards of one width: with right and wrong drafts,
+    or none."""
+    cache, place = model.new_cache(64), 40
+    conformance.feed(model, cache, text[:place])
+    found: list[NDArray[np.float32]] = []
+    while place < len(text) - width:
+        count = int(draws.integers(0, width)) if draws is not None else 0
+        right = int(draws.integers(0, count + 1)) if draws is not None else 0
+        draft = text[place + 1 : place + 1 + count].copy()
+        draft[right:] = (draft[right:] + 1) % 256
+        tree = DraftTree.chain(draft, Source.PROMPT, 0.9) if count else DraftTree.empty()
+        batch = tree_batch(text[place : place + 1], tree, width - 1 - count)
+        rows = model.forward(batch, [cache])
+        found += [rows.row(row).copy() for row in range(right + 1)]
+        cache.commit(range(right + 1))
+        place += right + 1
+    return np.array(found)
+
+
+@pytest.mark.parametrize("kind", ["F32", "Q4_0"])
+def test_a_chain_with_rejected_rows_leaves_no_bit_of_them(tmp_path: Path, kind: str) -> None:
+    model = LlamaCppModel(hybrid(tmp_path / "m.gguf", kind=kind), LlamaCppOptions(1))
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    draws = np.random.default_rng(seed)
+    text = draws.integers(0, 256, 120).astype(np.int32)
+    for width in (4, 8):
+        plain = logits(model, text, width, None)
+        drafted = logits(model, text, width, draws)
+        count = min(len(plain), len(drafted))
+        assert np.array_equal(plain[:count], drafted[:count])
+
+
+def test_what_cannot_be_taken_back_costs_its_request_and_is_computed_anew(tmp_path: Path) -> None:
+    for make in (hybrid, recurrent):
+        model = LlamaCppModel(make(tmp_path / f"{make.__name__}.gguf"), LlamaCppOptions(1))
+        text, forgotten = np.arange(20, dtype=np.int32), model.new_cache(8)
+        conformance.feed(model, forgotten, text[:3])
+        cache = model.new_cache(64)
+        conformance.feed(model, cache, text[:10])
+        # Nothing of this one is kept.
+        model.forward(chain_batch(text[:1], 0), [cache])
+        del forgotten
+        with pytest.raises(BackendDied, match="computed anew"):
+            model.forward(chain_batch(text[10:11], 0), [cache])
+        cache.trim(10)
+        assert cache.length == 0
+        conformance.feed(model, cache, text[:-1])
+        found = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
+        conformance.close(found, conformance.one_by_one(model, text)[-1:])
+        model.close()
+
+
+@pytest.mark.parametrize(("make", "kind"), [(hybrid, BatchKind.CHAIN), (recurrent, 0)])
+def test_the_server_completes_by_such_a_model_and_drafts_change_no_token(
+    make: Any, kind: BatchKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
+    engine = Engine.load(make(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
+    assert engine.model.capability.kind == kind
+    service = EngineService("m")
+    service._engine = engine
+    service._fitter = process.LineFitter(engine)
+    job = CompletionJob("", "a.py", "def total(values):\n    return ", "", max_tokens=24)
+    plain = service.complete(replace(job, plain=True))
+    assert plain.tokens == 24 or plain.stopped_by
+    assert service.complete(job).text == plain.text
+    prompt = np.arange(30, dtype=np.int32)
+
+    def written(drafter: Any) -> Any:
+        request = GenerationRequest(prompt, 30, drafter, ignore_end=True, plan=False)
+        return engine.generate(request).finish()
+
+    tokens = written(None).tokens
+    drafted = written(Oracle(tokens))
+    assert drafted.tokens.tolist() == tokens.tolist()
