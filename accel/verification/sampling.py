@@ -85,6 +85,11 @@ def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> 
     )
 
 
+def warm_up() -> None:
+    """Compile the draw of a token, or load its compiled form."""
+    choose(np.zeros(2, np.float32), Sampling(temperature=1.0, top_p=0.5), np.zeros(0, np.int32), 0)
+
+
 def penalised(logits: Logits, penalty: float, seen: TokenArray) -> Logits:
     """Scores of seen tokens made less likely (CTRL, Keskar et al. 2019, as in transformers)."""
     if penalty == 1 or not len(seen):

@@ -13,9 +13,7 @@ from lsp_server.http_server.keys import HashedKey, KeyHolder, new_key, read_keys
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument(
-        "--keys", type=Path, default=default_keys_file(), help="the file that serve-http reads"
-    )
+    _add_keys_option(parser, default_keys_file())
     actions = parser.add_subparsers(dest="action", metavar="add | revoke | list", required=True)
     add = actions.add_parser("add", help="make a key, print it once and keep its hash")
     add.add_argument("name", help="whose key it is")
@@ -24,7 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     revoke = actions.add_parser("revoke", help="make every key of a name invalid")
     revoke.add_argument("name")
-    actions.add_parser("list", help="print names and grants")
+    listing = actions.add_parser("list", help="print names and grants")
+    for action in (add, revoke, listing):
+        # It may stand behind the action, too; what stands before it counts otherwise.
+        _add_keys_option(action, argparse.SUPPRESS)
+
+
+def _add_keys_option(parser: argparse.ArgumentParser, default: Path | str) -> None:
+    parser.add_argument("--keys", type=Path, default=default, help="the file that serve-http reads")
 
 
 def run(args: argparse.Namespace) -> int:

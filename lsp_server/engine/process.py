@@ -83,6 +83,8 @@ PIECE_TOKENS = 512
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
+LATER = ("edits", "sampling")
+"""Parts that the first completions do without."""
 
 
 def _never() -> bool:
@@ -121,17 +123,17 @@ class EngineService:
         draft_model: str | Path | None = None,
         disk_cache_megabytes: int | None = None,
         disk_cache_folder: Path | None = None,
-        defer_edits: bool = False,
+        defer: bool = False,
         measures_later: bool = False,
     ) -> None:
         """``adaptive_tokens``: draft completions by the model's own, where it has such.
         ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
         ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was.
         ``disk_cache_folder``: where, in place of the user's cache folder.
-        ``defer_edits``: at the first start completions do not wait until what drafts edits is
-        compiled, and edits are not drafted until then.
+        ``defer``: at the first start greedy completions do not wait until what drafts edits and
+        what samples is compiled, and edits are not drafted until then.
         ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
-        self._defers_edits = defer_edits
+        self._defers = defer
         self._behind = CompilingBehind([])
         self._disk_cache_megabytes = disk_cache_megabytes
         self._disk_cache_folder = disk_cache_folder
@@ -182,7 +184,7 @@ class EngineService:
 
             parts = warming.parts_to_compile(self._model, **self._options)
             parts += self.indexes.parts_to_compile()
-            later = [part for part in parts if part.name == "edits" and self._defers_edits]
+            later = [part for part in parts if part.name in LATER and self._defers]
             compile_at_once([part for part in parts if part not in later], told)
             self._engine = Engine.load(self._model, **self._options)
             if self._draft_model is not None:
@@ -644,7 +646,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         adaptive_tokens=args.adaptive_tokens,
         draft_model=args.draft_model,
         disk_cache_megabytes=args.disk_cache,
-        defer_edits=True,
+        defer=True,
         measures_later=True,
     )
     pipe = FramePipe(source, target)

@@ -10,6 +10,7 @@ import pytest
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.training.edits import make_edit
 from accel.training.quality import Judge
+from accel.verification import gumbel_sampling, sampling
 from lsp_server.engine import process as engine_process
 from lsp_server.engine.jobs import EditJob, JobResult, Span
 from lsp_server.engine.process import EngineService
@@ -42,6 +43,14 @@ def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch
     assert (meanwhile.text, meanwhile.forwards) == (plain.text, plain.forwards)
     monkeypatch.setattr(service, "_behind", SimpleNamespace(is_over=True))
     assert service.edit(JOB).forwards < plain.forwards
+
+
+def test_a_sampled_request_calls_what_is_compiled_behind_the_first_answers(service):
+    sampling.warm_up()
+    forms = list(gumbel_sampling.draw.signatures)
+    assert forms
+    assert service.edit(replace(JOB, temperature=0.8, top_p=0.9, seed=1)).tokens
+    assert list(gumbel_sampling.draw.signatures) == forms
 
 
 def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):

@@ -18,7 +18,7 @@ def test_a_key_is_added_listed_and_revoked(
     file = str(tmp_path / "keys")
     assert main(["keys", "--keys", file, "add", "ann", "--grant", "repository:7"]) == 0
     key = capsys.readouterr().out.strip()
-    assert main(["keys", "--keys", file, "add", "ben"]) == 0
+    assert main(["keys", "add", "ben", "--keys", file]) == 0
     capsys.readouterr()
     assert Keys(Path(file)).holder(key) == KeyHolder("ann", frozenset({"repository:7"}))
     assert main(["keys", "--keys", file, "list"]) == 0

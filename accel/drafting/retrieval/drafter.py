@@ -327,3 +327,5 @@ def warm_up() -> None:
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)
     drafter.commit(tree, [], np.array([2], np.int32))
+    # A request that ends, or begins, settles what the last step brought.
+    drafter._settle()
