@@ -12,6 +12,17 @@ from accel.models.cpu.attention import Shape
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 
+QKV = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
+OUTPUT = ("self_attn.o_proj",)
+GATE_UP = "mlp.gate_proj", "mlp.up_proj"
+DOWN = ("mlp.down_proj",)
+"""The parts of a layer's matrices, by the names of transformers."""
+ATTENTION_NORM, MLP_NORM = "input_layernorm", "post_attention_layernorm"
+
+MOST_BYTES = 3_500_000_000
+"""Larger weights that are not quantised are left to another forward: to find out which is faster
+takes as much memory once more."""
+
 
 @dataclass(frozen=True)
 class Decoder:
@@ -48,4 +59,21 @@ def rotation_table(
     return np.ascontiguousarray(table, np.float32)
 
 
-__all__ = ["Decoder", "places_of", "rotation_table"]
+def weight_of(layer: int, part: str) -> str:
+    """The name of a weight of a layer."""
+    return f"model.layers.{layer}.{part}.weight"
+
+
+__all__ = [
+    "ATTENTION_NORM",
+    "DOWN",
+    "GATE_UP",
+    "MLP_NORM",
+    "MOST_BYTES",
+    "OUTPUT",
+    "QKV",
+    "Decoder",
+    "places_of",
+    "rotation_table",
+    "weight_of",
+]

@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.decoder import Decoder, places_of, rotation_table
+from accel.models.cpu.decoder import (
+    ATTENTION_NORM,
+    DOWN,
+    GATE_UP,
+    MLP_NORM,
+    OUTPUT,
+    QKV,
+    Decoder,
+    places_of,
+    rotation_table,
+    weight_of,
+)
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import Weights as ForwardWeights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
@@ -28,10 +39,6 @@ from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.native.cpu_features import cores
 from accel.native.deterministic_sum import MOST_SUMMED
-
-_HEADS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-_GATED = ("mlp.gate_proj", "mlp.up_proj")
-_OTHERS = ("self_attn.o_proj", "mlp.down_proj")
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +65,7 @@ def can_be_computed(path: Path) -> bool:
 
 
 def _has_all_parts(found: Architecture, weights: GgufWeights) -> bool:
-    biased = [f"model.layers.0.{name}.bias" for name in (*_OTHERS, *_GATED)]
+    biased = [f"model.layers.0.{name}.bias" for name in (*OUTPUT, *DOWN, *GATE_UP)]
     sizes = found.depth, found.width, found.inner, found.heads * found.depth
     return not any(size % BLOCK for size in sizes) and not any(name in weights for name in biased)
 
@@ -78,7 +85,7 @@ class _Reader:
             (HEAD,) if HEAD in self._weights else (EMBEDDING,),
             (EMBEDDING,),
         ]
-        for parts in (_HEADS, _OTHERS[:1], _GATED, _OTHERS[1:]):
+        for parts in (QKV, OUTPUT, GATE_UP, DOWN):
             names += [self._of_layer(layer, parts) for layer in range(found.layers)]
         with ThreadPoolExecutor(cores()) as pool:
             every = list(dict.fromkeys(name for group in names for name in group))
@@ -123,13 +130,13 @@ class _Reader:
         )
         return ForwardWeights(
             embedding=embedding,
-            attention_norm=self._of_all_layers("input_layernorm.weight"),
+            attention_norm=self._of_all_layers(f"{ATTENTION_NORM}.weight"),
             qkv=qkv,
             qkv_bias=self._biases(),
             query_norm=self._of_all_layers("self_attn.q_norm.weight"),
             key_norm=self._of_all_layers("self_attn.k_norm.weight"),
             output=output,
-            mlp_norm=self._of_all_layers("post_attention_layernorm.weight"),
+            mlp_norm=self._of_all_layers(f"{MLP_NORM}.weight"),
             gate_up=gate_up,
             down=down,
             norm=self._weights.values("model.norm.weight"),
@@ -137,7 +144,7 @@ class _Reader:
         )
 
     def _of_layer(self, layer: int, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(f"model.layers.{layer}.{name}.weight" for name in names)
+        return tuple(weight_of(layer, name) for name in names)
 
     def _matrix(self, name: str) -> QuantisedMatrix:
         data, kind = self._weights.rows(name)
@@ -163,7 +170,7 @@ class _Reader:
         return np.stack([self._weights.values(each) for each in names])
 
     def _biases(self) -> NDArray[np.float32]:
-        parts = [self._of_all_layers(f"{name}.bias") for name in _HEADS]
+        parts = [self._of_all_layers(f"{name}.bias") for name in QKV]
         return np.concatenate(parts, 1)
 
 

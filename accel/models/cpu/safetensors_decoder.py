@@ -13,17 +13,26 @@ from numpy.typing import NDArray
 
 from accel.errors import ModelError
 from accel.models.cpu.attention import Floats, Shape
-from accel.models.cpu.decoder import Decoder, places_of, rotation_table
+from accel.models.cpu.decoder import (
+    ATTENTION_NORM,
+    DOWN,
+    GATE_UP,
+    MLP_NORM,
+    MOST_BYTES,
+    OUTPUT,
+    QKV,
+    Decoder,
+    places_of,
+    rotation_table,
+    weight_of,
+)
 from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.matmul import BLOCK, packed
+from accel.models.cpu.matmul import BLOCK, packed, rounded_bits
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
 from accel.weights_file import first_byte, read_header
-
-MOST_BYTES = 3_500_000_000
-"""Larger weights that are not quantised are left to another forward."""
 
 _WEIGHTS = "model.safetensors"
 _ADAPTIVE = "adaptive.safetensors"
@@ -32,11 +41,6 @@ _TYPES: dict[str, np.dtype[Any]] = {"BF16": np.dtype(np.int16), "F32": np.dtype(
 """What numbers of a file are kept as: bf16 as bits."""
 _WANTED = {"bf16": "BF16", "fp32": "F32", "int8": "BF16"}
 
-_HEADS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-_OUTPUT = ("self_attn.o_proj",)
-_GATED = ("mlp.gate_proj", "mlp.up_proj")
-_DOWN = ("mlp.down_proj",)
-_FIRST_NORM, _SECOND_NORM = "input_layernorm", "post_attention_layernorm"
 _EMBEDDING, _HEAD, _NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 
 
@@ -92,23 +96,19 @@ class _SafetensorsLlama:
         )
 
     def _names(self) -> list[str]:
-        parts = (*_HEADS, *_OUTPUT, *_GATED, *_DOWN)
-        matrices = [self._of_layer(layer, part) for layer in self._layers for part in parts]
+        parts = (*QKV, *OUTPUT, *GATE_UP, *DOWN)
+        matrices = [weight_of(layer, part) for layer in self._layers for part in parts]
         return [*matrices, *self._norms(), _EMBEDDING, _HEAD]
 
     def _norms(self) -> list[str]:
-        parts = _FIRST_NORM, _SECOND_NORM
-        return [self._of_layer(layer, part) for layer in self._layers for part in parts] + [_NORM]
-
-    @staticmethod
-    def _of_layer(layer: int, part: str) -> str:
-        return f"model.layers.{layer}.{part}.weight"
+        parts = ATTENTION_NORM, MLP_NORM
+        return [weight_of(layer, part) for layer in self._layers for part in parts] + [_NORM]
 
     def decoder(self) -> Decoder:
         """All of it."""
         config, first, depth = self._config, self._layers[0], self._config["head_dim"]
         heads, kv_heads = (
-            self._entries[self._of_layer(first, part)].shape[0] // depth for part in _HEADS[:2]
+            self._entries[weight_of(first, part)].shape[0] // depth for part in QKV[:2]
         )
         places = np.arange(0, depth, 2, dtype=np.float32) / np.float32(depth)
         theta = np.float32(config["rope_parameters"]["rope_theta"])
@@ -140,7 +140,7 @@ class _SafetensorsLlama:
             """Layer by layer, so that little is held twice."""
             whole: NDArray[Any] | None = None
             for layer in self._layers:
-                names = [self._of_layer(layer, part) for part in parts]
+                names = [weight_of(layer, part) for part in parts]
                 matrix = packed(np.concatenate([self._numbers(name) for name in names]))
                 if whole is None:
                     whole = empty((len(self._layers), *matrix.shape), matrix.dtype)
@@ -163,10 +163,7 @@ class _SafetensorsLlama:
 
         def stacked(parts: Sequence[str]) -> Matrices:
             return places_of(
-                [
-                    [matrix_of(self._of_layer(layer, part)) for part in parts]
-                    for layer in self._layers
-                ]
+                [[matrix_of(weight_of(layer, part)) for part in parts] for layer in self._layers]
             )
 
         head = places_of([[matrix_of(_HEAD)]])
@@ -180,20 +177,20 @@ class _SafetensorsLlama:
         none = np.empty((len(self._layers), 0), np.float32)
 
         def norms(part: str) -> Floats:
-            names = (self._of_layer(layer, part) for layer in self._layers)
+            names = (weight_of(layer, part) for layer in self._layers)
             return np.stack([_widened(self._numbers(name)) for name in names])
 
         return Weights(
             embedding=embedding,
-            attention_norm=norms(_FIRST_NORM),
-            qkv=stacked(_HEADS),
+            attention_norm=norms(ATTENTION_NORM),
+            qkv=stacked(QKV),
             qkv_bias=none,
             query_norm=none,
             key_norm=none,
-            output=stacked(_OUTPUT),
-            mlp_norm=norms(_SECOND_NORM),
-            gate_up=stacked(_GATED),
-            down=stacked(_DOWN),
+            output=stacked(OUTPUT),
+            mlp_norm=norms(MLP_NORM),
+            gate_up=stacked(GATE_UP),
+            down=stacked(DOWN),
             norm=_widened(self._numbers(_NORM)),
             head=head,
         )
@@ -208,7 +205,7 @@ class _SafetensorsLlama:
 def _as(wanted: str, numbers: NDArray[Any]) -> NDArray[Any]:
     if numbers.dtype == _TYPES[wanted]:
         return numbers
-    return _widened(numbers) if wanted == "F32" else _rounded(numbers)
+    return _widened(numbers) if wanted == "F32" else rounded_bits(numbers)
 
 
 def _widened(numbers: NDArray[Any]) -> Floats:
@@ -216,12 +213,6 @@ def _widened(numbers: NDArray[Any]) -> Floats:
     if numbers.dtype == np.float32:
         return np.array(numbers)
     return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-def _rounded(numbers: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Bits of the nearest numbers of bf16, of two as near the even one."""
-    bits: NDArray[np.uint32] = numbers.view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view(np.int16)
 
 
 __all__ = ["can_be_read", "read_decoder"]

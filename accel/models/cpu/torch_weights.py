@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.decoder import Decoder, places_of, rotation_table
+from accel.models.cpu.decoder import MOST_BYTES, Decoder, places_of, rotation_table
 from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
@@ -24,10 +24,6 @@ from accel.models.llama_torch import (
 from accel.models.torch_names import name_of
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
-
-MOST_BYTES = 3_500_000_000
-"""Larger weights are left to the lean forward: to find out which of the two is faster takes as much
-memory once more."""
 
 
 def can_be_compiled(module: Any, *, quantised: bool = False) -> bool:
