@@ -29,8 +29,9 @@ BETWEEN_S = 3e-4
 WARM_AFTER = 4
 """Forwards of several threads after which all have what they need in their caches."""
 
-FAR_FORWARDS = 3
-"""Forwards behind a long text, of which the fastest counts."""
+FAR_S = 0.2
+"""Time for forwards of a number of rows behind a long text, of which the fastest counts: one where
+it takes longer."""
 
 SHARED_GAIN = 0.9
 """Share of fewer threads' time that more may take at most."""
@@ -125,7 +126,9 @@ def behind_long_texts(model: Model, costs: ForwardCosts) -> ForwardCosts:
     for rows in ends:
         shares = 0 < costs.shared_from <= rows
         timer = _Timer(model, far, rows, time.perf_counter if shares else None)
-        found = min(timer.seconds(rows) for _ in range(FAR_FORWARDS))
+        found, end = timer.seconds(rows), time.perf_counter() + FAR_S
+        while time.perf_counter() < end:
+            found = min(found, timer.seconds(rows))
         added.append(max(found - near[costs.rows.index(rows)], *added[-1:], 0.0))
     seconds = np.stack([near, near + np.interp(costs.rows, ends, added)])
     return replace(costs, contexts=[*costs.contexts, far], seconds=seconds)
