@@ -101,9 +101,10 @@ def test_who_takes_types_of_ours_survives_their_end() -> None:
                 found.append(name_of(value))
                 index = value._cache._cache_file
                 assert isinstance(index, _Index) or value.targetoptions.get("inline"), found[-1]
-    assert {"accel.models.cpu.worker.side_of", "accel.drafting.retrieval.kernels.room_of"} <= set(
-        found
-    )
+    assert {
+        "accel.models.cpu.thread_state.thread_state_of",
+        "accel.drafting.retrieval.kernels.room_of",
+    } <= set(found)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

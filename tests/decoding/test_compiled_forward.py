@@ -176,18 +176,18 @@ def test_the_embedded_model_is_computed_so() -> None:
     assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.03
 
 
-@pytest.mark.parametrize("sides", [1, 2, 3, 8])
-def test_items_are_all_of_a_matrix_and_of_the_queries(sides: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_items_are_all_of_a_matrix_and_of_the_queries(threads: int) -> None:
     for blocks in (1, 7, 48, 1536):
         for products in (1, 1 << 16, 1 << 24):
-            cuts = cuts_of(blocks, products, sides)
+            cuts = cuts_of(blocks, products, threads)
             parts = [between(blocks, cuts, item) for item in range(cuts)]
             assert (parts[0][0], parts[-1][1]) == (0, blocks)
             assert all(first < last for first, last in parts)
             assert all(a[1] == b[0] for a, b in pairwise(parts))
     for kv_heads in (1, 2, 3, 8):
         for queries in (1, 3, 7, 200):
-            parts_of_head = query_parts(queries, kv_heads, sides)
+            parts_of_head = query_parts(queries, kv_heads, threads)
             assert 1 <= parts_of_head <= queries
             assert queries / parts_of_head <= QUERIES
 

@@ -52,10 +52,10 @@ def test_the_cache_holds_what_it_held(model: CompiledLlama) -> None:
 def test_it_ends_while_it_is_computed(model: CompiledLlama) -> None:
     """Another thread asks for that in the middle of a long forward; one that was over before is
     begun again."""
-    meeting = model._pool.meeting
+    barrier = model._pool.barrier
     long = chain_batch(TEXT, len(TEXT))
     for _ in range(TRIES):
-        cache, before = model.new_cache(len(TEXT)), meeting[0]
+        cache, before = model.new_cache(len(TEXT)), barrier[0]
         thread = threading.Thread(target=_interrupt_after, args=(model, before))
         thread.start()
         try:
@@ -72,7 +72,7 @@ def test_it_ends_while_it_is_computed(model: CompiledLlama) -> None:
 def _interrupt_after(model: CompiledLlama, before: int) -> None:
     """Interrupt a forward when its steps have begun."""
     ends = time.monotonic() + WAIT_S
-    while model._pool.meeting[0] == before and time.monotonic() < ends:
+    while model._pool.barrier[0] == before and time.monotonic() < ends:
         time.sleep(0)
     model.interrupt()
 

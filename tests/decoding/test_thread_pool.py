@@ -24,7 +24,7 @@ from accel.models.cpu.barrier import (
     begin,
     is_last_to_arrive,
     join,
-    new_meeting,
+    new_barrier,
     open_step,
     slept_s,
     take,
@@ -113,31 +113,31 @@ def test_a_forward_is_that_of_its_own_cache_and_rows(folder: Path) -> None:
 
 
 @njit(nogil=True)
-def count_items(counts: Any, items: int, steps: int, meeting: Any, side: int, first: int) -> int:
-    """Count for each step and item how often it is taken; returns how many this side took."""
-    taken, number = 0, first if side == 0 else join(meeting, first + steps)
+def count_items(counts: Any, items: int, steps: int, barrier: Any, thread: int, first: int) -> int:
+    """Count for each step and item how often it is taken; returns how many this thread took."""
+    taken, number = 0, first if thread == 0 else join(barrier, first + steps)
     while number < first + steps:
-        item = take(meeting)
+        item = take(barrier)
         while item < items:
             counts[number - first, item] += 1
             taken += 1
-            item = take(meeting)
-        if is_last_to_arrive(meeting):
-            open_step(meeting, number + 1)
-        number = await_after(meeting, number)
+            item = take(barrier)
+        if is_last_to_arrive(barrier):
+            open_step(barrier, number + 1)
+        number = await_after(barrier, number)
     return taken
 
 
 @njit(nogil=True)
-def waits_for_step(meeting: Any) -> int:
+def waits_for_step(barrier: Any) -> int:
     """Wait for the second step."""
-    return await_after(meeting, 0)
+    return await_after(barrier, 0)
 
 
 @njit(nogil=True)
-def opens_step(meeting: Any) -> None:
+def opens_step(barrier: Any) -> None:
     """Open the second step."""
-    open_step(meeting, 1)
+    open_step(barrier, 1)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
@@ -146,8 +146,8 @@ def test_every_item_is_taken_once_whoever_comes(threads: int) -> None:
     pool = ThreadPool()
     counts = [np.zeros((40, 7), np.int64) for _ in range(150)]
 
-    def call(number: int, _own: None, meeting: Any, side: int, first: int) -> int:
-        return int(count_items(counts[number], 7, 40, meeting, side, first))
+    def call(number: int, _own: None, barrier: Any, thread: int, first: int) -> int:
+        return int(count_items(counts[number], 7, 40, barrier, thread, first))
 
     for number in range(len(counts)):
         pool.run(call, (number,), [None] * threads, 40)
@@ -158,8 +158,8 @@ def test_fewer_threads_are_taken_for_longer_each_time_they_slept() -> None:
     pool = ThreadPool()
     naps = 1000
 
-    def call(_own: None, meeting: Any, side: int, _first: int) -> None:
-        meeting[_SLEPT] += naps if side == 0 else 0
+    def call(_own: None, barrier: Any, thread: int, _first: int) -> None:
+        barrier[_SLEPT] += naps if thread == 0 else 0
 
     for setback, waits in ((1, 2), (2, 4), (3, 8)):
         assert pool.count(4) == 4
@@ -173,22 +173,22 @@ def test_fewer_threads_are_taken_for_longer_each_time_they_slept() -> None:
 
 @pytest.mark.skipif(not _FUTEX, reason="threads of this system give their cores away instead")
 def test_who_waits_for_another_sleeps_and_is_woken() -> None:
-    meeting = new_meeting()
-    begin(meeting, 1)
-    assert waits_for_step(meeting) == 1, "which compiles it"
-    begin(meeting, 0)
+    barrier = new_barrier()
+    begin(barrier, 1)
+    assert waits_for_step(barrier) == 1, "which compiles it"
+    begin(barrier, 0)
     used = []
 
     def wait() -> None:
         before = time.thread_time()
-        waits_for_step(meeting)
+        waits_for_step(barrier)
         used.append(time.thread_time() - before)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    while slept_s(meeting) < 0.2:
+    while slept_s(barrier) < 0.2:
         time.sleep(0.001)
-    opens_step(meeting)
+    opens_step(barrier)
     thread.join(20)
     assert used[0] < 0.15
 
@@ -198,10 +198,10 @@ def test_a_failing_thread_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(threading, "excepthook", lambda _arguments: ended.set())
     counts = np.zeros((2, 3), np.int64)
 
-    def call(_own: None, meeting: Any, side: int, first: int) -> int:
-        if side == 1:
+    def call(_own: None, barrier: Any, thread: int, first: int) -> int:
+        if thread == 1:
             raise MemoryError
-        return int(count_items(counts, 3, 2, meeting, side, first))
+        return int(count_items(counts, 3, 2, barrier, thread, first))
 
     pool = ThreadPool()
     for _ in range(3):
@@ -214,8 +214,8 @@ def test_the_threads_end_with_their_owner() -> None:
     there = threading.Barrier(3, timeout=100)
     others: list[threading.Thread] = []
 
-    def call(_own: None, _meeting: Any, side: int, _first: int) -> None:
-        if side > 0:
+    def call(_own: None, _barrier: Any, thread: int, _first: int) -> None:
+        if thread > 0:
             others.append(threading.current_thread())
         there.wait()
 

@@ -28,7 +28,7 @@ from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
 
-Meeting = NDArray[np.int64]
+Barrier = NDArray[np.int64]
 """What all threads share: the word, the counter, how many sleep, how long they did, how long they
 do at most, whether somebody asked for the end of a forward, and whether one has ended for that."""
 
@@ -57,29 +57,29 @@ NAP_S = 1e-3
 
 
 @intrinsic
-def _look(_context: Any, meeting: Any, at: Any) -> Any:
+def _look(_context: Any, barrier: Any, at: Any) -> Any:
     """Read a number before everything that is read after."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
         return builder.load_atomic(place, "seq_cst", 8)
 
-    return types.int64(meeting, at), generate
+    return types.int64(barrier, at), generate
 
 
 @intrinsic
-def _added(_context: Any, meeting: Any, at: Any, value: Any) -> Any:
+def _added(_context: Any, barrier: Any, at: Any, value: Any) -> Any:
     """Add to a number at once; returns what it was before."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
         return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
 
-    return types.int64(meeting, at, types.int64), generate
+    return types.int64(barrier, at, types.int64), generate
 
 
 @intrinsic
-def _replaced(_context: Any, meeting: Any, at: Any, before: Any, after: Any) -> Any:
+def _replaced(_context: Any, barrier: Any, at: Any, before: Any, after: Any) -> Any:
     """Write a number where another stands; whether it stood there."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -87,7 +87,7 @@ def _replaced(_context: Any, meeting: Any, at: Any, before: Any, after: Any) -> 
         found = builder.cmpxchg(place, arguments[2], arguments[3], "seq_cst", "seq_cst")
         return builder.extract_value(found, 1)
 
-    return types.boolean(meeting, at, types.int64, types.int64), generate
+    return types.boolean(barrier, at, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -107,133 +107,133 @@ _give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == 
 
 
 @compiled_with(simd, borrows=True)
-def _sleep(meeting: Meeting, word: int) -> None:
+def _sleep(barrier: Barrier, word: int) -> None:
     """Sleep until another word stands there, or for some time."""
     if _FUTEX == 0:
         _give_away()
         return
-    _added(meeting, _ASLEEP, 1)
-    longest = meeting.ctypes.data + 8 * _LONGEST
-    _system_call(_FUTEX, meeting.ctypes.data, _SLEEP, word & 0xFFFFFFFF, longest, 0, 0)
-    _added(meeting, _ASLEEP, -1)
-    if _look(meeting, _WORD) == word:
-        _added(meeting, _SLEPT, 1)
+    _added(barrier, _ASLEEP, 1)
+    longest = barrier.ctypes.data + 8 * _LONGEST
+    _system_call(_FUTEX, barrier.ctypes.data, _SLEEP, word & 0xFFFFFFFF, longest, 0, 0)
+    _added(barrier, _ASLEEP, -1)
+    if _look(barrier, _WORD) == word:
+        _added(barrier, _SLEPT, 1)
 
 
 @compiled_with(simd, borrows=True)
-def _wake(meeting: Meeting) -> None:
+def _wake(barrier: Barrier) -> None:
     """Wake all who sleep."""
-    if _FUTEX != 0 and _look(meeting, _ASLEEP) > 0:
-        _system_call(_FUTEX, meeting.ctypes.data, _WAKE, _ALL, 0, 0, 0)
+    if _FUTEX != 0 and _look(barrier, _ASLEEP) > 0:
+        _system_call(_FUTEX, barrier.ctypes.data, _WAKE, _ALL, 0, 0, 0)
 
 
-def new_meeting() -> Meeting:
+def new_barrier() -> Barrier:
     """What the threads of a forward share."""
-    meeting = np.zeros(_ENDED + 16, np.int64)
+    barrier = np.zeros(_ENDED + 16, np.int64)
     # Whole seconds, and nanoseconds.
-    meeting[_LONGEST + 1] = int(NAP_S * 1e9)
-    return meeting
+    barrier[_LONGEST + 1] = int(NAP_S * 1e9)
+    return barrier
 
 
-def slept_s(meeting: Meeting) -> float:
-    """For how many seconds threads have slept since there is the meeting, all together, beside what
+def slept_s(barrier: Barrier) -> float:
+    """For how many seconds threads have slept since there is the barrier, all together, beside what
     they slept less than ``NAP_S`` at a time."""
-    return float(meeting[_SLEPT]) * NAP_S
+    return float(barrier[_SLEPT]) * NAP_S
 
 
-def begin(meeting: Meeting, step: int) -> None:
-    """Open the first step of a forward, larger than all before, to side 0 alone: others join."""
-    meeting[_NEXT] = 0
-    meeting[_WORD] = step << _STEP | 1 << _MEMBER
+def begin(barrier: Barrier, step: int) -> None:
+    """Open the first step of a forward, larger than all before, to thread 0 alone: others join."""
+    barrier[_NEXT] = 0
+    barrier[_WORD] = step << _STEP | 1 << _MEMBER
 
 
 @compiled_with(simd, borrows=True)
-def join(meeting: Meeting, last: int) -> int:
+def join(barrier: Barrier, last: int) -> int:
     """Take part in a forward that ends before step ``last``, from the step that is returned on: not
     at all from ``last`` on."""
     while True:
-        word = _look(meeting, _WORD)
+        word = _look(barrier, _WORD)
         step = word >> _STEP
         if step >= last:
             return last
-        if _replaced(meeting, _WORD, word, word + (1 << _COMES)):
-            return await_after(meeting, step)
+        if _replaced(barrier, _WORD, word, word + (1 << _COMES)):
+            return await_after(barrier, step)
 
 
 @compiled_with(simd, borrows=True)
-def take(meeting: Meeting) -> int:
+def take(barrier: Barrier) -> int:
     """The next item of a step."""
-    item: int = _added(meeting, _NEXT, 1)
+    item: int = _added(barrier, _NEXT, 1)
     return item
 
 
 @compiled_with(simd, borrows=True)
-def is_last_to_arrive(meeting: Meeting) -> bool:
+def is_last_to_arrive(barrier: Barrier) -> bool:
     """Say that nothing is left to take; whether all others have said so."""
-    word = _added(meeting, _WORD, 1) + 1
+    word = _added(barrier, _WORD, 1) + 1
     return bool(word & _MOST == word >> _MEMBER & _MOST)
 
 
 @compiled_with(simd, borrows=True)
-def open_step(meeting: Meeting, step: int) -> None:
+def open_step(barrier: Barrier, step: int) -> None:
     """Let all go on to a step, those who come among them; by the last to arrive."""
-    meeting[_NEXT] = 0
+    barrier[_NEXT] = 0
     while True:
-        word = _look(meeting, _WORD)
+        word = _look(barrier, _WORD)
         members = (word >> _MEMBER & _MOST) + (word >> _COMES & _MOST)
-        if _replaced(meeting, _WORD, word, step << _STEP | members << _MEMBER):
+        if _replaced(barrier, _WORD, word, step << _STEP | members << _MEMBER):
             break
-    _wake(meeting)
+    _wake(barrier)
 
 
 @compiled_with(simd, borrows=True)
-def await_after(meeting: Meeting, step: int) -> int:
+def await_after(barrier: Barrier, step: int) -> int:
     """Wait for the step after one; returns it."""
     looks = 0
     while True:
-        word = _look(meeting, _WORD)
+        word = _look(barrier, _WORD)
         if word >> _STEP > step:
             return word >> _STEP
         _pause()
         looks += 1
         if looks > _PATIENCE:
-            _sleep(meeting, word)
+            _sleep(barrier, word)
 
 
-def ask_to_end(meeting: Meeting) -> None:
+def ask_to_end(barrier: Barrier) -> None:
     """Have the forward that is computed now, or the next one, end after a step. For threads that
     take no part in it."""
-    meeting[_ASKED] = 1
+    barrier[_ASKED] = 1
 
 
 @compiled_with(simd, borrows=True)
-def is_to_end(meeting: Meeting) -> bool:
+def is_to_end(barrier: Barrier) -> bool:
     """Whether somebody asked for the end, which is noted; by the last to arrive."""
-    if _look(meeting, _ASKED) == 0:
+    if _look(barrier, _ASKED) == 0:
         return False
-    meeting[_ENDED] = 1
+    barrier[_ENDED] = 1
     return True
 
 
-def has_ended_early(meeting: Meeting) -> bool:
+def has_ended_early(barrier: Barrier) -> bool:
     """Whether the last forward ended because somebody asked for it; told once."""
-    if not meeting[_ENDED]:
+    if not barrier[_ENDED]:
         return False
-    meeting[_ASKED] = meeting[_ENDED] = 0
+    barrier[_ASKED] = barrier[_ENDED] = 0
     return True
 
 
 @compiled_with(simd, borrows=True)
-def linger(side: int) -> None:
-    """Let side 0 leave first: all want the interpreter's lock next, and whoever comes second
+def linger(thread: int) -> None:
+    """Let thread 0 leave first: all want the interpreter's lock next, and whoever comes second
     sleeps."""
-    for _ in range(min(side, 4) * 400):
+    for _ in range(min(thread, 4) * 400):
         _pause()
 
 
 __all__ = [
     "NAP_S",
-    "Meeting",
+    "Barrier",
     "ask_to_end",
     "await_after",
     "begin",
@@ -242,7 +242,7 @@ __all__ = [
     "is_to_end",
     "join",
     "linger",
-    "new_meeting",
+    "new_barrier",
     "open_step",
     "slept_s",
     "take",

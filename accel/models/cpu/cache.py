@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Kept, Shape, move
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.worker import Side
+from accel.models.cpu.thread_state import ThreadState
 from accel.models.row_cache import RowCache
 from accel.native.aligned_memory import zeros
 
@@ -80,9 +80,9 @@ class CompiledCache(RowCache):
         columns = blocks * BLOCK if self._has_scales else 0
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
         self.kept = Kept(keys, values, *scales)
-        self.sides: tuple[Side, ...] = ()
+        self.thread_states: tuple[ThreadState, ...] = ()
         """What computes with this cache, and the arrays of the model's that it was made for."""
-        self.sides_made_for: tuple[Any, ...] = ()
+        self.thread_states_made_for: tuple[Any, ...] = ()
         self.words = _words(keys), _words(values)
 
     def _move(self, rows: list[int], start: int) -> None:

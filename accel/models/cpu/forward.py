@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import barrier, layer_matrices
+from accel.models.cpu import barrier as barriers
+from accel.models.cpu import layer_matrices, thread_state
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
 from accel.models.cpu import parts as compiled_parts
 from accel.models.cpu import task as tasks
-from accel.models.cpu import worker as compiled_side
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.barrier import (
-    Meeting,
+    Barrier,
     await_after,
     is_last_to_arrive,
     is_to_end,
@@ -39,12 +39,12 @@ from accel.models.cpu.lm_head import begin_walk, is_over, look_at, walk_on
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import normalise
 from accel.models.cpu.task import Given, Wanted
-from accel.models.cpu.worker import OpenSide, opened
+from accel.models.cpu.thread_state import OpenThreadState, opened
 from accel.native.numba_cache import compiled_with
 
 _PARTS = (
-    *(compiled_head, compiled_layers, compiled_parts, compiled_side),
-    *(barrier, layer_matrices, tasks),
+    *(compiled_head, compiled_layers, compiled_parts, thread_state),
+    *(barriers, layer_matrices, tasks),
 )
 
 
@@ -71,34 +71,34 @@ def forward(
     parents: TokenArray,
     walks: bool,
     own: Any,
-    meeting: Meeting,
-    side: int,
+    barrier: Barrier,
+    thread: int,
     first: int,
 ) -> None:
     """Compute a forward with others, see ``Given`` and ``Wanted``, which Python would take as long
-    to hand over as all they hold. own: a ``Side``; first: the number of the first step.
+    to hand over as all they hold. own: a ``ThreadState``; first: the number of the first step.
 
-    A walk's tokens and path stand in the side's ``walk``. Keys and values are written behind those
-    of the committed rows.
+    A walk's tokens and path stand in the thread's ``walk``. Keys and values are written behind
+    those of the committed rows.
     """
     forward_at(
         Given(tokens, offsets, mask, past),
         Wanted(logits, parents, walks),
         opened(own),
-        meeting,
-        side,
+        barrier,
+        thread,
         first,
     )
 
 
 @compiled_with(*_PARTS, borrows=True, inner=True)
 def forward_at(
-    given: Given, wanted: Wanted, own: OpenSide, meeting: Meeting, side: int, first: int
+    given: Given, wanted: Wanted, own: OpenThreadState, barrier: Barrier, thread: int, first: int
 ) -> None:
-    """``forward``. Side 0 begins with the first step, others where they find it."""
+    """``forward``. Thread 0 begins with the first step, others where they find it."""
     layers = len(own.weights.qkv)
     last = first + steps_of(layers, len(wanted.logits), len(wanted.parents), wanted.walks)
-    number = first if side == 0 else join(meeting, last)
+    number = first if thread == 0 else join(barrier, last)
     while number < last:
         layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
         after = number - first - layers * LAYER_STEPS
@@ -106,23 +106,23 @@ def forward_at(
             items = items_of(kind, len(given.tokens), own)
         else:
             items = _items_after(after, wanted, own)
-        item = take(meeting)
+        item = take(barrier)
         while item < items:
             if after < 0:
                 compute(layer, kind, item, items, given, own)
             else:
                 _find(after, item, items, given, wanted, own)
-            item = take(meeting)
-        if is_last_to_arrive(meeting):
+            item = take(barrier)
+        if is_last_to_arrive(barrier):
             ends = wanted.walks and after > 0 and is_over(own.walk)
-            ends = ends or (number + 1 < last and is_to_end(meeting))
-            open_step(meeting, last if ends else number + 1)
-        number = await_after(meeting, number)
-    linger(side)
+            ends = ends or (number + 1 < last and is_to_end(barrier))
+            open_step(barrier, last if ends else number + 1)
+        number = await_after(barrier, number)
+    linger(thread)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _items_after(after: int, wanted: Wanted, own: OpenSide) -> int:
+def _items_after(after: int, wanted: Wanted, own: OpenThreadState) -> int:
     """Items of a step after the layers."""
     rows = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)
     if after == 0:
@@ -133,15 +133,17 @@ def _items_after(after: int, wanted: Wanted, own: OpenSide) -> int:
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _head_items(rows: int, own: OpenSide) -> int:
+def _head_items(rows: int, own: OpenThreadState) -> int:
     """Items of the head for so many rows."""
     rows = min(rows, own.walk.scores.shape[1])
     products = rows * own.scratch.x.shape[1] * BLOCK
-    return min(cuts_of(blocks_of(own.weights.head), products, own.sides), len(own.walk.scores))
+    return min(cuts_of(blocks_of(own.weights.head), products, own.threads), len(own.walk.scores))
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _find(after: int, item: int, items: int, given: Given, wanted: Wanted, own: OpenSide) -> None:
+def _find(
+    after: int, item: int, items: int, given: Given, wanted: Wanted, own: OpenThreadState
+) -> None:
     """Compute an item of a step after the layers."""
     weights, room, walk, rows = own.weights, own.scratch, own.walk, len(given.tokens)
     count = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)

@@ -8,17 +8,16 @@ gate, a sum, rounding to eight bits.
 from __future__ import annotations
 
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import layer_matrices
+from accel.models.cpu import layer_matrices, thread_state
 from accel.models.cpu import parts as compiled_parts
 from accel.models.cpu import task as tasks
-from accel.models.cpu import worker as compiled_side
 from accel.models.cpu.attention import QUERIES, attend
 from accel.models.cpu.layer_matrices import Matrices, Rows, blocks_of, embed, prepare, project
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import add, gate, normalise, place_head
 from accel.models.cpu.quantised.activations import Records
 from accel.models.cpu.task import Given
-from accel.models.cpu.worker import OpenSide
+from accel.models.cpu.thread_state import OpenThreadState
 from accel.native.numba_cache import compiled_with
 
 LAYER_STEPS = 7
@@ -33,13 +32,13 @@ _SHARE = 4
 _MOST_PRODUCTS = 1 << 22
 """Products of numbers in an item, about: some ten microseconds."""
 
-_PARTS = compiled_attention, compiled_parts, compiled_side, layer_matrices, tasks
+_PARTS = compiled_attention, compiled_parts, thread_state, layer_matrices, tasks
 
 
 @compiled_with(borrows=True)
-def cuts_of(blocks: int, products: int, sides: int) -> int:
+def cuts_of(blocks: int, products: int, threads: int) -> int:
     """Into how many items some blocks of columns are cut, of so many products each."""
-    return min(blocks, max(_SHARE * sides, blocks * products // _MOST_PRODUCTS))
+    return min(blocks, max(_SHARE * threads, blocks * products // _MOST_PRODUCTS))
 
 
 @compiled_with(borrows=True)
@@ -49,35 +48,37 @@ def between(blocks: int, cuts: int, item: int) -> tuple[int, int]:
 
 
 @compiled_with(borrows=True)
-def query_parts(queries: int, kv_heads: int, sides: int) -> int:
+def query_parts(queries: int, kv_heads: int, threads: int) -> int:
     """Into how many items the queries of a head of keys are cut: they read the same keys."""
-    least = 1 if kv_heads % sides == 0 else min(queries, sides)
+    least = 1 if kv_heads % threads == 0 else min(queries, threads)
     return max(least, (queries + QUERIES - 1) // QUERIES)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def items_of(kind: int, rows: int, own: OpenSide) -> int:
+def items_of(kind: int, rows: int, own: OpenThreadState) -> int:
     """How many items a step of a layer has."""
-    shape, weights, sides = own.shape, own.weights, own.sides
+    shape, weights, threads = own.shape, own.weights, own.threads
     if kind == HEADS:
         return shape.heads + 2 * shape.kv_heads
     if kind == ATTENTION:
         queries = rows * shape.heads // shape.kv_heads
-        return shape.kv_heads * query_parts(queries, shape.kv_heads, sides)
+        return shape.kv_heads * query_parts(queries, shape.kv_heads, threads)
     if kind == OUTPUT:
         depth = own.scratch.attended.shape[1]
-        return cuts_of(blocks_of(weights.output), rows * depth * BLOCK, sides)
+        return cuts_of(blocks_of(weights.output), rows * depth * BLOCK, threads)
     if kind == GATED_UNIT:
         depth = own.scratch.x.shape[1]
-        return cuts_of(blocks_of(weights.gate_up) // 2, 2 * rows * depth * BLOCK, sides)
+        return cuts_of(blocks_of(weights.gate_up) // 2, 2 * rows * depth * BLOCK, threads)
     if kind == DOWN:
         depth = own.scratch.gated.shape[1]
-        return cuts_of(blocks_of(weights.down), rows * depth * BLOCK, sides)
+        return cuts_of(blocks_of(weights.down), rows * depth * BLOCK, threads)
     return (rows + ROWS - 1) // ROWS
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def compute(layer: int, kind: int, item: int, items: int, given: Given, own: OpenSide) -> None:
+def compute(
+    layer: int, kind: int, item: int, items: int, given: Given, own: OpenThreadState
+) -> None:
     """Compute an item of a step of a layer."""
     room, weights = own.scratch, own.weights
     if kind == FIRST_NORM:
@@ -108,7 +109,7 @@ def _prepare(inputs: Rows, first: int, last: int, matrices: Matrices, records: R
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _begin_layer(layer: int, item: int, given: Given, own: OpenSide) -> None:
+def _begin_layer(layer: int, item: int, given: Given, own: OpenThreadState) -> None:
     room, weights = own.scratch, own.weights
     first, last = ROWS * item, min(ROWS * (item + 1), len(given.tokens))
     if layer == 0:
@@ -118,7 +119,7 @@ def _begin_layer(layer: int, item: int, given: Given, own: OpenSide) -> None:
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _project_head(layer: int, head: int, given: Given, own: OpenSide) -> None:
+def _project_head(layer: int, head: int, given: Given, own: OpenThreadState) -> None:
     """Of queries, keys or values."""
     room, weights, shape, rows = own.scratch, own.weights, own.shape, len(given.tokens)
     blocks = shape.depth // BLOCK
@@ -144,7 +145,7 @@ def _project_head(layer: int, head: int, given: Given, own: OpenSide) -> None:
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _attend(layer: int, item: int, items: int, given: Given, own: OpenSide) -> None:
+def _attend(layer: int, item: int, items: int, given: Given, own: OpenThreadState) -> None:
     """By some queries of a head of keys."""
     room, shape = own.scratch, own.shape
     group = shape.heads // shape.kv_heads
@@ -183,7 +184,7 @@ def _add_product(
     inputs: Rows,
     matrices: Matrices,
     records: Records,
-    own: OpenSide,
+    own: OpenThreadState,
 ) -> None:
     """Add a product to the residual stream: of what was attended, or of the gated unit."""
     room = own.scratch
@@ -194,7 +195,7 @@ def _add_product(
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _gate(layer: int, item: int, items: int, rows: int, own: OpenSide) -> None:
+def _gate(layer: int, item: int, items: int, rows: int, own: OpenThreadState) -> None:
     room, gate_up = own.scratch, own.weights.gate_up
     blocks = blocks_of(gate_up) // 2
     first, last = between(blocks, items, item)

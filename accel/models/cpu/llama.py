@@ -24,7 +24,7 @@ from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.parts import Scratch, kept_dtype
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
 from accel.models.cpu.thread_pool import ThreadPool
-from accel.models.cpu.worker import Side, side_of
+from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.native.aligned_memory import empty
 from accel.native.cpu_features import cores
 
@@ -138,21 +138,24 @@ class CompiledLlama(Model):
         shares = self.shared_from and self.shared_from <= len(batch)
         threads = self._pool.count(self.threads) if shares else 1
         steps = steps_of(len(self._weights.qkv), len(logits), len(parents), walks)
-        self._pool.run(forward, arguments, self._sides_for(cache, threads)[:threads], steps)
+        self._pool.run(forward, arguments, self._thread_states(cache, threads)[:threads], steps)
 
-    def _sides_for(self, cache: CompiledCache, threads: int) -> tuple[Side, ...]:
+    def _thread_states(self, cache: CompiledCache, threads: int) -> tuple[ThreadState, ...]:
         """What at least so many threads compute with, for a cache as it is."""
         while len(self._own) < threads:
             self._own = [*self._own, self._room_of_thread()]
         made_for = self._rotations, self._own, self._scratch
-        if not cache.sides or any(map(operator.is_not, made_for, cache.sides_made_for)):
+        if not cache.thread_states or any(
+            map(operator.is_not, made_for, cache.thread_states_made_for)
+        ):
             shared = (
                 *(self._weights, self._shape, self.vocabulary_size, self.threads),
                 *(self._rotations, cache.kept, *cache.words, self._scratch, self._walk),
             )
             held: list[tuple[Any, ...]] = [(*shared, *own) for own in self._own]
-            cache.sides, cache.sides_made_for = tuple(side_of(*each) for each in held), made_for
-        return cache.sides
+            cache.thread_states = tuple(thread_state_of(*each) for each in held)
+            cache.thread_states_made_for = made_for
+        return cache.thread_states
 
     def _room_of_thread(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most

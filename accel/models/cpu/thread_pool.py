@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from accel.errors import Interrupted
-from accel.models.cpu.barrier import ask_to_end, begin, has_ended_early, new_meeting, slept_s
+from accel.models.cpu.barrier import ask_to_end, begin, has_ended_early, new_barrier, slept_s
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,7 @@ class ThreadPool:
     """The calling thread, and as many others as a call has asked for."""
 
     def __init__(self) -> None:
-        self.meeting = new_meeting()
+        self.barrier = new_barrier()
         self._others: list[_Calls] = []
         self._step = 0
         self._setbacks = 0
@@ -54,37 +54,37 @@ class ThreadPool:
         own: Sequence[Any],
         steps: int,
     ) -> Result:
-        """Call ``function(*arguments, own[side], meeting, side, first)`` by as many threads as have
-        something of their ``own``: each joins the ``steps`` from ``first`` on. Returns what it
-        returned to the calling thread, side 0, without waiting for others to return. Raises
+        """Call ``function(*arguments, own[thread], barrier, thread, first)`` by as many threads as
+        have something of their ``own``: each joins the ``steps`` from ``first`` on. Returns what it
+        returned to the calling thread, the first, without waiting for others to return. Raises
         Interrupted.
         """
-        meeting, first = self.meeting, self._step
-        begin(meeting, first)
+        barrier, first = self.barrier, self._step
+        begin(barrier, first)
         self._step += steps
-        for side in range(1, len(own)):
-            call = partial(function, *arguments, own[side], meeting, side, first)
-            self._calls_of(side).put(call)
-        slept, started = slept_s(meeting), time.perf_counter()
-        result = function(*arguments, own[0], meeting, 0, first)
+        for thread in range(1, len(own)):
+            call = partial(function, *arguments, own[thread], barrier, thread, first)
+            self._calls_of(thread).put(call)
+        slept, started = slept_s(barrier), time.perf_counter()
+        result = function(*arguments, own[0], barrier, 0, first)
         if len(own) > 1:
-            self._note(slept_s(meeting) - slept, time.perf_counter() - started)
-        if has_ended_early(meeting):
+            self._note(slept_s(barrier) - slept, time.perf_counter() - started)
+        if has_ended_early(barrier):
             raise Interrupted("the forward was interrupted; start it again")
         return result
 
     def interrupt(self) -> None:
         """End the call that runs now, or else the next one, after a step. For other threads."""
-        ask_to_end(self.meeting)
+        ask_to_end(self.barrier)
 
-    def _calls_of(self, side: int) -> _Calls:
+    def _calls_of(self, thread: int) -> _Calls:
         """Where a thread takes its calls from, which begins where it has not."""
-        if len(self._others) < side:
+        if len(self._others) < thread:
             calls: _Calls = SimpleQueue()
             threading.Thread(target=_serve, args=(calls,), name="forward", daemon=True).start()
             weakref.finalize(self, calls.put, None)
             self._others.append(calls)
-        return self._others[side - 1]
+        return self._others[thread - 1]
 
     def _note(self, slept: float, elapsed: float) -> None:
         """Take fewer threads for some time where they had no cores."""

@@ -18,21 +18,21 @@ from accel.native.numba_cache import FieldsType, compiled_with
 
 
 @structref.register
-class _SideType(FieldsType):
-    """Compiled form of ``Side``."""
+class _ThreadStateType(FieldsType):
+    """Compiled form of ``ThreadState``."""
 
 
-class Side(structref.StructRefProxy):
-    """One of the threads of a forward: see ``side_of``."""
+class ThreadState(structref.StructRefProxy):
+    """What one thread of a forward has: see ``thread_state_of``."""
 
 
-class OpenSide(NamedTuple):
-    """What a side has: taken out once, it is not counted again in every forward."""
+class OpenThreadState(NamedTuple):
+    """What it has: taken out once, it is not counted again in every forward."""
 
     weights: Weights
     shape: Shape
     vocabulary: int
-    sides: int
+    threads: int
     rotations: Floats
     kept: Kept
     key_words: Packed
@@ -43,15 +43,15 @@ class OpenSide(NamedTuple):
     logits: Floats
 
 
-structref.define_proxy(Side, _SideType, list(OpenSide._fields))
+structref.define_proxy(ThreadState, _ThreadStateType, list(OpenThreadState._fields))
 
 
 @compiled_with()
-def side_of(
+def thread_state_of(
     weights: Weights,
     shape: Shape,
     vocabulary: int,
-    sides: int,
+    threads: int,
     rotations: Floats,
     kept: Kept,
     key_words: Packed,
@@ -60,16 +60,16 @@ def side_of(
     walk: Walk,
     room: AttentionBuffers,
     logits: Floats,
-) -> Side:
-    """One of ``sides`` with these: of the model, with ``rotations``, float32 [positions, 2,
+) -> ThreadState:
+    """One of ``threads`` with these: of the model, with ``rotations``, float32 [positions, 2,
     depth / 2], cosine and sine; of a cache, as it is kept and as ``multiply`` takes it; what all
-    sides share; and its own ``room`` for attention and ``logits`` for a walk, float32 [rows,
+    threads share; and its own ``room`` for attention and ``logits`` for a walk, float32 [rows,
     ``lm_head.COLUMNS``]."""
-    return Side(
+    return ThreadState(
         weights,
         shape,
         vocabulary,
-        sides,
+        threads,
         rotations,
         kept,
         key_words,
@@ -82,22 +82,22 @@ def side_of(
 
 
 @compiled_with(forceinline=True, inner=True)
-def opened(side: Any) -> OpenSide:
+def opened(state: Any) -> OpenThreadState:
     """What it has."""
-    return OpenSide(
-        side.weights,
-        side.shape,
-        side.vocabulary,
-        side.sides,
-        side.rotations,
-        side.kept,
-        side.key_words,
-        side.value_words,
-        side.scratch,
-        side.walk,
-        side.room,
-        side.logits,
+    return OpenThreadState(
+        state.weights,
+        state.shape,
+        state.vocabulary,
+        state.threads,
+        state.rotations,
+        state.kept,
+        state.key_words,
+        state.value_words,
+        state.scratch,
+        state.walk,
+        state.room,
+        state.logits,
     )
 
 
-__all__ = ["OpenSide", "Side", "opened", "side_of"]
+__all__ = ["OpenThreadState", "ThreadState", "opened", "thread_state_of"]
