@@ -30,6 +30,7 @@ ROUTES = [
     ("POST", "/redraft/v1/complete"),
     ("POST", "/redraft/v1/edit"),
     ("POST", "/redraft/v1/prefill"),
+    ("POST", "/redraft/v1/accepted"),
     ("GET", "/redraft/v1/repositories"),
     ("GET", "/metrics"),
     ("GET", "/"),
@@ -146,6 +147,7 @@ SEEDS: list[dict[str, Any]] = [
             "max_tokens": 9,
         },
     },
+    {"protocol": 1, "taken": {"path": "a.py", "before": "x", "text": " = 1"}},
 ]
 LENGTHS = {"max_tokens", "n_predict"}
 """They stay: long answers would take the test's time."""
@@ -166,8 +168,8 @@ def mutated(rng: random.Random, value: Any) -> Any:
         if kind == 0:
             del changed[name]
         elif kind == 1:
-            changed[rng.choice(["stop", "n", "job", "logprobs", "suffix", "xyz"])] = rng.choice(
-                WILD
+            changed[rng.choice(["stop", "n", "job", "taken", "logprobs", "suffix", "xyz"])] = (
+                rng.choice(WILD)
             )
         else:
             changed[name] = mutated(rng, value[name])

@@ -9,16 +9,18 @@ import re
 import shlex
 from pathlib import Path
 
-from lsp_server.cli import keys, serve_http
+from lsp_server.cli import deploy, keys, serve_http
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+SERVER_PAGE = ROOT / "lsp_server" / "http_server" / "README.md"
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
     """Options of a command line from ``redraft`` on; wrong ones end the test."""
     place = next(number for number, word in enumerate(words) if word.endswith("redraft"))
     command, *options = words[place + 1 :]
-    module = {"serve-http": serve_http, "keys": keys}[command]
+    module = {"serve-http": serve_http, "keys": keys, "deploy": deploy}[command]
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     return parser.parse_args(options)
@@ -33,6 +35,18 @@ def test_the_systemd_unit() -> None:
     assert args.admin.startswith("127.0.0.1:")
     (added,) = re.findall(r"/opt/redraft/bin/redraft keys .*", text)
     assert parsed(shlex.split(added)).keys == args.keys
+
+
+def test_the_pages_name_options_that_there_are() -> None:
+    lines: list[str] = []
+    for page in (DEPLOY / "README.md", SERVER_PAGE):
+        text = " ".join(page.read_text("utf-8").replace("…", "x").split("\n"))
+        lines += re.findall(
+            r"[` ](redraft (?:deploy|keys|serve-http) [^`#|&]*?)(?=`|#| redraft|$)", text
+        )
+    assert len(lines) > 8
+    for line in lines:
+        parsed(shlex.split(line))
 
 
 def test_the_container_file() -> None:
