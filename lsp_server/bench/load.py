@@ -119,18 +119,16 @@ async def _measured(args: argparse.Namespace, keys: list[str]) -> dict[str, Any]
             members = [
                 one._replace(repository=name) for one, name in zip(members, ids, strict=True)
             ]
-        watching = asyncio.ensure_future(memory.watch())
+        clients = [
+            LoadClient(http, one, texts, frozenset(marks), tally, rng.getrandbits(32))
+            for one in members
+        ]
         try:
-            await asyncio.gather(
-                *(
-                    LoadClient(http, one, texts, frozenset(marks), tally, rng.getrandbits(32)).work(
-                        shape, args.seconds
-                    )
-                    for one in members
-                )
-            )
-        finally:
+            await asyncio.gather(*(client.open(shape) for client in clients))
+            watching = asyncio.ensure_future(memory.watch())
+            await asyncio.gather(*(client.work(shape, args.seconds) for client in clients))
             watching.cancel()
+        finally:
             for one in members:
                 if one.repository:
                     await remove(http, one.key, one.repository)

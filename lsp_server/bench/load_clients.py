@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from lsp_server.engine.scheduler import COMPLETION, EDIT
+from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
+from lsp_server.errors import BenchError
 
 SELECTED_LINES = 4
 INSTRUCTION = "add type hints"
@@ -26,6 +27,8 @@ FILES = 3
 """That a client has open."""
 KEYS = 8
 """Typed between two requests, at most."""
+TYPED = 300
+"""Characters typed at one place, at most, before the client goes on elsewhere."""
 STAY = 40
 """Requests at one place, on average."""
 
@@ -96,7 +99,24 @@ class LoadClient:
         self._random = random.Random(seed)
         self._texts = self._random.sample(texts, min(FILES, len(texts)))
         self._file = 0
-        self._start = self._cursor = len(self._texts[0]) // 2
+        self._go_to(len(self._texts[0]) // 2)
+
+    async def open(self, shape: LoadShape) -> None:
+        """Open the files, as an editor does before the first key: their prompts are computed.
+
+        Raises BenchError where the server does not.
+        """
+        asked = [("edit", self._edit(shape)[1])]
+        for self._file in range(len(self._texts)):
+            self._go_to(len(self._text) // 2)
+            asked.append(("complete", self._completion(shape)[1]))
+        for operation, body in asked:
+            body |= {"operation": operation, "urgency": PREFILL}
+            answer = await self._http.post(
+                "/redraft/v1/prefill", json=body, headers=self._headers
+            )
+            if answer.status_code != 200:
+                raise BenchError(f"no file can be opened ({answer.status_code}): {answer.text}")
 
     async def work(self, shape: LoadShape, seconds: float) -> None:
         """Ask at chance times for so long."""
@@ -173,10 +193,14 @@ class LoadClient:
     def _type(self) -> None:
         """Type some keys, or go to another place."""
         self._cursor += self._random.randint(1, KEYS)
-        if self._cursor >= len(self._text) or self._random.random() < 1 / STAY:
+        if self._cursor >= self._end or self._random.random() < 1 / STAY:
             self._file = self._random.randrange(len(self._texts))
-            self._start = self._random.randrange(len(self._text) // 2)
-            self._cursor = self._start
+            self._go_to(self._random.randrange(len(self._text) // 2))
+
+    def _go_to(self, place: int) -> None:
+        """Have the text from ``place`` on yet to be typed. What comes behind it stands already."""
+        self._start = self._cursor = place
+        self._end = min(place + TYPED, len(self._text))
 
     @property
     def _text(self) -> str:
@@ -191,7 +215,7 @@ class LoadClient:
             "workspace": self._member.repository,
             "path": f"{self._file}.py",
             "prefix": before + self._text[self._start : self._cursor],
-            "suffix": self._text[self._cursor :],
+            "suffix": self._text[self._end :],
             "language": "python",
             "max_tokens": shape.max_tokens,
         }

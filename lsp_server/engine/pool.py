@@ -9,13 +9,15 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 Key = tuple[str, ...]
 
-KEPT_KEYS = 32
-
 
 class Spares(Generic[Thing]):
-    """Spare things by key; of the keys used longest ago they are let go."""
+    """Spare things by key; those of the keys used longest ago are let go where they take too much
+    together."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, size: Callable[[Thing], int] = lambda thing: 1) -> None:
+        """``most``: of the sizes of all spare things; the one used last is kept, whatever its
+        size."""
+        self._most, self._size = most, size
         self._things: dict[Key, list[Thing]] = {}
 
     def __iter__(self) -> Iterator[Thing]:
@@ -59,8 +61,10 @@ class Spares(Generic[Thing]):
     def give_back(self, key: Key, thing: Thing) -> None:
         """The thing is spare again."""
         self._things[key] = [*self._things.pop(key, []), thing]
-        while len(self._things) > KEPT_KEYS:
-            del self._things[next(iter(self._things))]
+        excess = sum(map(self._size, self)) - self._most
+        while excess > 0 and len(self._things) > 1:
+            oldest = self._things.pop(next(iter(self._things)))
+            excess -= sum(map(self._size, oldest))
 
 
 class Loan(Generic[Thing]):

@@ -56,6 +56,7 @@ from lsp_server.engine.jobs import (
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
+from lsp_server.engine.memory import most_kv_bytes
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
@@ -85,6 +86,8 @@ TYPICAL_CONTEXT = 512
 SWITCH_S = 0.001
 LATER = ("edits", "sampling")
 """Parts that the first completions do without."""
+KEPT_DRAFTERS = 64
+"""Each knows what its workspace wrote of late."""
 
 
 def _never() -> bool:
@@ -154,8 +157,8 @@ class EngineService:
         }
         self._model = model or None
         self._engine: Engine | None = None
-        self._sessions: Spares[Session] = Spares()
-        self._drafters: Spares[Drafter] = Spares()
+        self._sessions: Spares[Session] = Spares(most_kv_bytes(), lambda session: session.nbytes)
+        self._drafters: Spares[Drafter] = Spares(KEPT_DRAFTERS)
         self._learnt: Learnt | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
