@@ -98,8 +98,7 @@ class LoadClient:
         self._tally = tally
         self._random = random.Random(seed)
         self._texts = self._random.sample(texts, min(FILES, len(texts)))
-        self._file = 0
-        self._go_to(len(self._texts[0]) // 2)
+        self._go_to(0, len(self._texts[0]) // 2)
 
     async def open(self, shape: LoadShape) -> None:
         """Open the files, as an editor does before the first key: their prompts are computed.
@@ -107,14 +106,12 @@ class LoadClient:
         Raises BenchError where the server does not.
         """
         asked = [("edit", self._edit(shape)[1])]
-        for self._file in range(len(self._texts)):
-            self._go_to(len(self._text) // 2)
+        for file, text in enumerate(self._texts):
+            self._go_to(file, len(text) // 2)
             asked.append(("complete", self._completion(shape)[1]))
         for operation, body in asked:
             body |= {"operation": operation, "urgency": PREFILL}
-            answer = await self._http.post(
-                "/redraft/v1/prefill", json=body, headers=self._headers
-            )
+            answer = await self._http.post("/redraft/v1/prefill", json=body, headers=self._headers)
             if answer.status_code != 200:
                 raise BenchError(f"no file can be opened ({answer.status_code}): {answer.text}")
 
@@ -194,11 +191,12 @@ class LoadClient:
         """Type some keys, or go to another place."""
         self._cursor += self._random.randint(1, KEYS)
         if self._cursor >= self._end or self._random.random() < 1 / STAY:
-            self._file = self._random.randrange(len(self._texts))
-            self._go_to(self._random.randrange(len(self._text) // 2))
+            file = self._random.randrange(len(self._texts))
+            self._go_to(file, self._random.randrange(len(self._texts[file]) // 2))
 
-    def _go_to(self, place: int) -> None:
+    def _go_to(self, file: int, place: int) -> None:
         """Have the text from ``place`` on yet to be typed. What comes behind it stands already."""
+        self._file = file
         self._start = self._cursor = place
         self._end = min(place + TYPED, len(self._text))
 

@@ -114,6 +114,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
     import ray
     from ray import serve
 
+    from lsp_server.http_server.limits import KEEP_ALIVE_S
     from lsp_server.ray_serve.application import application
 
     is_own = args.address is None
@@ -129,6 +130,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
                 "port": args.port,
                 "ssl_certfile": args.certificate,
                 "ssl_keyfile": args.private_key,
+                "keep_alive_timeout_s": KEEP_ALIVE_S,
             },
         )
         # A second deployment replaces the first, replica by replica, while requests go on.

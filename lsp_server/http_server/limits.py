@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from lsp_server.http_server.errors import RequestRefused
 
+KEEP_ALIVE_S = 75
+"""A connection without a request stays open for so long: longer than clients keep theirs, since a
+request that meets the end of its connection fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:

@@ -14,6 +14,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from lsp_server.http_server.limits import KEEP_ALIVE_S
+
 DRAIN_S = 30
 """Requests under way when the end is asked for may take so long."""
 HEADER_BYTES = 32 << 10
@@ -52,6 +54,7 @@ class Listening:
             server_header=False,
             h11_max_incomplete_event_size=HEADER_BYTES,
             limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_S,
             ssl_certfile=self.certificate,
             ssl_keyfile=self.private_key,
             **options,

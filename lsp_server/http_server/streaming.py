@@ -58,9 +58,11 @@ class StreamedCall:
         call = self._begin(news.put_nowait)
         call.future.add_done_callback(lambda _: news.put_nowait(None))
         async with cancelled_by_leaving(call, receive):
-            spans = await news.get() if self._events.fails_by_status else []
-            if spans is None and (error := call.future.exception()) is not None:
+            spans = await news.get()
+            fails = spans is None and self._events.fails_by_status
+            if fails and (error := call.future.exception()) is not None:
                 raise refusal_of(error)
+            # With the first news: on Ray every message by itself costs as much as a forward.
             await send({"type": "http.response.start", "status": 200, "headers": HEAD})
             while spans is not None:
                 if data := self._events.spans(spans):

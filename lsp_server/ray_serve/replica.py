@@ -107,9 +107,9 @@ class EngineReplica:
 
 
 async def gathered(frames: asyncio.Queue[Frame]) -> AsyncIterator[list[Frame]]:
-    """Frames until the end of a request: the first text at once, what follows every
-    :data:`TICK_S`, and the end with what came before it. Each item costs as much as some forwards
-    of a small model, and a fixed beat does not tell how well drafts were accepted."""
+    """Frames until the end of a request: text every :data:`TICK_S`, the last with the end. Each
+    item costs as much as some forwards of a small model, and a fixed beat does not tell how well
+    drafts were accepted."""
     clock = asyncio.get_running_loop().time
     spans: list[Any] = []
     due = 0.0
@@ -119,9 +119,10 @@ async def gathered(frames: asyncio.Queue[Frame]) -> AsyncIterator[list[Frame]]:
             frame = await asyncio.wait_for(frames.get(), wait_s)
         except asyncio.TimeoutError:
             yield [{"event": "spans", "spans": spans}]
-            spans, due = [], clock() + TICK_S
+            spans = []
             continue
         if frame["event"] == "spans":
+            due = due if spans else clock() + TICK_S
             spans += frame["spans"]
             continue
         yield [*([{"event": "spans", "spans": spans}] if spans else []), frame]

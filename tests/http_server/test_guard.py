@@ -20,6 +20,10 @@ from served import (
     stream,
     wait_until_free,
 )
+from starlette.types import Receive, Scope, Send
+
+from lsp_server.http_server.serving import Listening
+from lsp_server.remote.connection import KEPT_S
 
 ROUTES = [
     ("GET", "/v1/models"),
@@ -212,3 +216,12 @@ def test_mutated_requests_crash_nothing(server: Served) -> None:
 @pytest.mark.long
 def test_many_mutated_requests_crash_nothing(server: Served) -> None:
     check_mutated_requests(server, 5000, random.randrange(1 << 30))
+
+
+def test_a_connection_stays_open_longer_than_an_editor_keeps_it() -> None:
+    """A request that meets the end of its connection fails."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    assert Listening("127.0.0.1", 0).config(application).timeout_keep_alive > KEPT_S

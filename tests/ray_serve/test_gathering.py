@@ -22,18 +22,15 @@ def long_beat(monkeypatch):
     monkeypatch.setattr(replica, "TICK_S", 600.0)
 
 
-def test_the_first_text_comes_at_once_and_the_end_brings_the_rest():
+def test_what_comes_within_a_beat_comes_with_the_end():
     async def scene() -> list:
         frames: asyncio.Queue = asyncio.Queue()
-        items = gathered(frames)
-        frames.put_nowait(spans("a"))
-        first = await anext(items)
-        for name in "bc":
+        for name in "abc":
             frames.put_nowait(spans(name))
         frames.put_nowait(END)
-        return [first, *[item async for item in items]]
+        return [item async for item in gathered(frames)]
 
-    assert asyncio.run(scene()) == [[spans("a")], [spans("b", "c"), END]]
+    assert asyncio.run(scene()) == [[spans("a", "b", "c"), END]]
 
 
 def test_a_request_without_text_has_its_end_alone():
@@ -45,7 +42,7 @@ def test_a_request_without_text_has_its_end_alone():
     assert asyncio.run(scene()) == [[END]]
 
 
-def test_what_follows_comes_with_the_beat(monkeypatch):
+def test_text_comes_with_the_beat(monkeypatch):
     monkeypatch.setattr(replica, "TICK_S", 0.01)
 
     async def scene() -> list:
