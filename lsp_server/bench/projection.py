@@ -121,7 +121,7 @@ def _projected(
     chains: dict[int, Counter[int]],
     fixed_at: int | None,
 ) -> dict[str, Any]:
-    from accel.models.llama_cpp.context import LEAVES
+    from accel.models.llama_cpp.tree_context import LEAVES
     from accel.planning.fixed_width import fixed_widths
     from accel.planning.planner import Planner
 

@@ -244,9 +244,10 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
         return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
         return Finding("model", str(error), "choose another with the setting redraft.model", True)
-    told = [f"{engine.name}, {engine.formats}, {engine.form}"]
+    how = f"{engine.formats}, {engine.form}"
     if engine.model.computed_by:
-        told.append(f"computed by {engine.model.computed_by}")
+        how = f"{engine.dtype}, computed by {engine.model.computed_by}"
+    told = [f"{engine.name}, {how}"]
     if engine.model.measured:
         told.append(f"forwards by rows: {engine.model.measured}")
     return Finding("model", "; ".join([*told, *filter(None, [engine.model.notice])]))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from accel.models.llama_cpp import worker
-from accel.models.llama_cpp.context import LEAVES, Context
+from accel.models.llama_cpp.tree_context import LEAVES, TreeContext
 
 TESTED = sys.executable, str(Path(__file__)), "--"
 FREES_REJECTED = *TESTED, "--free-rejected-rows"
@@ -38,7 +38,7 @@ def main() -> None:
     worker.Worker = TestedWorker  # type: ignore[misc]
     worker.CALLS |= {"ends", "held", "abort"}
     if "--free-rejected-rows" in sys.argv:
-        Context._reject = Context._remove  # type: ignore[assignment, method-assign]
+        TreeContext._reject = TreeContext._remove  # type: ignore[assignment, method-assign]
     worker.main()
 
 

@@ -16,11 +16,11 @@ from quantised_by_llama_cpp import saved
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
-from accel.models.llama_cpp import context
-from accel.models.llama_cpp.context import LEAVES
+from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
+from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import fixed_widths
 from accel.planning.planner import Planner
@@ -187,10 +187,10 @@ def test_without_the_library_it_says_how_to_install_it(
 
 def test_leaves_are_those_below_a_row() -> None:
     parents = np.array([-1, 0, 0, 1, 1, 2], np.int32)
-    found = context._leaves(parents)
+    found = tree_context._leaves(parents)
     spare = list(range(3, LEAVES))
     assert found == [[0, 1, 2, *spare], [0, 1, *spare], [2], [0, *spare], [1], [2]]
-    assert context._depths(parents) == [0, 1, 1, 2, 2, 2]
+    assert tree_context._depths(parents) == [0, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from accel.engine import Engine
 from accel.errors import BackendDied
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import row_costs
-from accel.models.llama_cpp.context import REWOUND
+from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> LlamaCppModel:
 
 def test_a_hybrid_takes_chains_of_as_many_rows_as_are_taken_back(model: LlamaCppModel) -> None:
     assert kind_of(model) == BatchKind.CHAIN
-    assert model.capability.widths == (1, 4, REWOUND + 1)
+    assert model.capability.widths == (1, 4, LineContext.earlier_states + 1)
     for check in ("chains", "trims", "memory"):
         getattr(conformance, f"check_{check}")(model, 1)
     costs = row_costs.RowCosts(model)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from accel.batch import ForwardBatch
 from accel.errors import BackendDied, UnsupportedModel
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
-from accel.models.llama_cpp.context import LEAVES, PIECE
+from accel.models.llama_cpp.context import PIECE
 from accel.models.llama_cpp.options import FlashAttention, LlamaCppOptions
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import WIDTHS
+from accel.models.llama_cpp.tree_context import LEAVES
 
 
 class LlamaCppModel(Model):
@@ -44,7 +45,7 @@ class LlamaCppModel(Model):
         self.device = "llama.cpp"
         kind = BatchKind.TREE
         widths: tuple[int, ...] = WIDTHS
-        if about["leaves"] == 1:
+        if about["is_recurrent"]:
             kind = BatchKind.CHAIN if about["rewinds"] else BatchKind.PLAIN
             # One row at the least is committed.
             widths = tuple(width for width in WIDTHS if width <= about["rewinds"] + 1)
@@ -84,7 +85,10 @@ def described(about: dict[str, Any], options: LlamaCppOptions) -> str:
     else:
         where = "on the CPU" + (", as the library has no GPU" if options.gpu_layers else "")
     told: FlashAttention = options.flash_attention
-    if told == "auto" and about["flash_attention"] is not None:
+    if options.kv_type == "int8":
+        # The library needs it for that.
+        told = "on"
+    elif told == "auto" and about["flash_attention"] is not None:
         told = "on" if about["flash_attention"] else "off"
     return f"llama.cpp, {where}; flash attention {told}; keys and values in {options.kv_type}"
 

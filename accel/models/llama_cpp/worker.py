@@ -16,10 +16,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from accel.models.llama_cpp.context import KV_BYTES, LEAVES, Context, LibraryFailed
+from accel.models.llama_cpp.context import KV_BYTES, Context, LibraryFailed
 from accel.models.llama_cpp.devices import Device, layers_with_room, used_gpus
 from accel.models.llama_cpp.library import last_complaints, load_library, told_flash_attention
+from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.options import LlamaCppOptions
+from accel.models.llama_cpp.tree_context import TreeContext
 
 _LENGTH = struct.Struct("<I")
 
@@ -60,9 +62,8 @@ class Worker:
         for name, what in _REFUSED.items():
             if getattr(self._library, name)(self._model):
                 raise LibraryFailed(f"{path} is {what}; use a causal language model")
-        # A state that runs over the text is one for each line of it.
         goes_on = self._library.llama_model_is_recurrent, self._library.llama_model_is_hybrid
-        self._leaves = 1 if any(each(self._model) for each in goes_on) else LEAVES
+        self._is_recurrent = any(each(self._model) for each in goes_on)
         self._contexts: dict[int, Context] = {}
         self._try_options()
 
@@ -82,7 +83,8 @@ class Worker:
             ) from error
 
     def _new_context(self, capacity: int, options: LlamaCppOptions) -> Context:
-        return Context(self._library, self._model, capacity, options, self._leaves)
+        kind = LineContext if self._is_recurrent else TreeContext
+        return kind(self._library, self._model, capacity, options)
 
     def about(self) -> dict[str, Any]:
         """What the library says of the model and of itself."""
@@ -96,7 +98,7 @@ class Worker:
                 for token in range(library.llama_vocab_n_tokens(vocabulary))
                 if library.llama_vocab_is_eog(vocabulary, token)
             ],
-            "leaves": self._leaves,
+            "is_recurrent": self._is_recurrent,
             "rewinds": self._rewinds,
             "layers": library.llama_model_n_layer(self._model),
             "gpu_layers": self._gpu_layers,

@@ -1,0 +1,138 @@
+"""A line of text whose sequences are the leaves of a draft tree.
+
+Every row of committed text belongs to all leaves; a node belongs to the leaves below it, so that a
+row attends what stands on its own path. Accepting a path moves no row: sequences are renamed. Rows
+that were rejected go to a sequence of their own: were they freed, later rows would fill their
+places, attention would add values in another order, and the same text would not get the same
+numbers to the last bit. Where their places are needed, the text is moved together in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.models.llama_cpp.context import SLACK, Context, Placed
+from accel.models.llama_cpp.library import Library
+from accel.models.llama_cpp.options import LlamaCppOptions
+
+LEAVES = 8
+_REJECTED, _PADDING = LEAVES, LEAVES + 1
+"""Sequences beside those of the leaves."""
+
+
+class TreeContext(Context):
+    """See the module."""
+
+    sequences: ClassVar[int] = LEAVES + 2
+
+    def __init__(
+        self, library: Library, model: int, capacity: int, options: LlamaCppOptions
+    ) -> None:
+        super().__init__(library, model, capacity, options)
+        self._last: list[list[int]] = []
+        """Of every row of the last forward that means something: its leaves."""
+        self._rejected = self._first_rejected = 0
+        """Rows that hold places, and the length of the text that the first of them stood behind."""
+
+    def _hold(self, state: Any) -> None:
+        super()._hold(state)
+        self._rejected = 0
+        for leaf in range(1, LEAVES):
+            self._library.llama_memory_seq_cp(self._memory, 0, leaf, -1, -1)
+
+    def _place(self, parents: NDArray[np.int32], meant: int) -> list[Placed]:
+        if self._last:
+            self._forget_forward()
+        if self.length + self._rejected + len(parents) > self._capacity + SLACK:
+            self._move_together()
+        self._last, depths = _leaves(parents[:meant]), _depths(parents[:meant])
+        placed: list[Placed] = [
+            (leaves, self.length + depth) for leaves, depth in zip(self._last, depths, strict=True)
+        ]
+        return placed + [([_PADDING], row) for row in range(len(parents) - meant)]
+
+    def _decode(
+        self, tokens: NDArray[np.int32], placed: list[Placed], rows: range, first: int
+    ) -> int:
+        code = super()._decode(tokens, placed, rows, first)
+        if rows[-1] >= len(self._last):
+            self._remove(_PADDING, 0)
+        return code
+
+    def commit(self, path: Sequence[int]) -> None:
+        """See ``base.Cache.commit``."""
+        past, rows = self.length, self._last
+        keep = past + len(path)
+        if len(path) < len(rows):
+            shared = [sum(leaf in rows[row] for row in path) for leaf in range(LEAVES)]
+            for leaf in range(LEAVES):
+                self._reject(leaf, past + shared[leaf])
+            kept = shared.index(len(path))
+            for leaf in range(LEAVES):
+                if shared[leaf] < len(path):
+                    behind = past + shared[leaf]
+                    self._library.llama_memory_seq_cp(self._memory, kept, leaf, behind, keep)
+            if not self._rejected:
+                self._first_rejected = past
+            self._rejected += len(rows) - len(path)
+        self.length, self._last = keep, []
+
+    def _reject(self, leaf: int, first: int) -> None:
+        """Take rows from a leaf, which keep their places."""
+        self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, first, -1)
+        self._remove(leaf, first)
+
+    def trim(self, length: int) -> int:
+        """See ``Context.trim``."""
+        self._last = []
+        if self._rejected and length <= self._first_rejected:
+            # All of the text that is left stands before them.
+            self._remove(_REJECTED, -1)
+            self._rejected = 0
+        for leaf in range(LEAVES):
+            if not self._remove(leaf, length):
+                self._forget_all()
+                self._rejected = 0
+                return 0
+        self.length = length
+        return length
+
+    def _forget_forward(self) -> None:
+        for leaf in range(LEAVES):
+            self._remove(leaf, self.length)
+        self._last = []
+
+    def _move_together(self) -> None:
+        """Free the places of rejected rows, without a change of the order of the others."""
+        if self._rejected:
+            state = self._text()
+            self._library.llama_memory_clear(self._memory, False)
+            self._hold(state)
+
+
+def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
+    """The leaves below every row, ascending. The first leaf has the numbers that are left."""
+    count = len(parents)
+    found: list[list[int]] = [[] for _ in range(count)]
+    inner = set(parents.tolist())
+    ends = [row for row in range(count) if row not in inner]
+    assert len(ends) <= LEAVES, "a tree with more leaves than there are sequences"
+    for number, end in enumerate(ends):
+        own = [number, *(range(len(ends), LEAVES) if not number else ())]
+        row = end
+        while row >= 0:
+            found[row] += own
+            row = int(parents[row])
+    return [sorted(each) for each in found]
+
+
+def _depths(parents: NDArray[np.int32]) -> list[int]:
+    """Rows above every row."""
+    found: list[int] = []
+    for parent in parents.tolist():
+        found.append(found[parent] + 1 if parent >= 0 else 0)
+    return found
