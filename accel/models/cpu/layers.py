@@ -127,6 +127,7 @@ def _project_head(layer: int, head: int, given: Given, own: OpenThreadState) -> 
     column = head * shape.depth
     project(room.normed, 0, rows, weights.qkv, layer, cut, room.qkv, column, room.records)
     place_head(
+        layer,
         head,
         room.qkv,
         weights.qkv_bias[layer],
@@ -136,10 +137,7 @@ def _project_head(layer: int, head: int, given: Given, own: OpenThreadState) -> 
         given.past,
         shape,
         own.rotations,
-        own.kept.keys[layer],
-        own.kept.values[layer],
-        own.kept.key_scales[layer],
-        own.kept.value_scales[layer],
+        own.kept,
         room.queries,
     )
 

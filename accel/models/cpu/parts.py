@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accel.models.base import KvType
 from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import kv_scales, matmul
-from accel.models.cpu.attention import Floats, Shape, Stored, keep_key, keep_value, rotate
+from accel.models.cpu.attention import Floats, Kept, Shape, Stored, keep_key, keep_value, rotate
 from accel.models.cpu.kv_scales import scale_down
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
 from accel.models.cpu.matmul import BLOCK, row_dtype
@@ -164,6 +164,7 @@ def gate(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> No
 
 @compiled_with(simd, matmul, compiled_attention, kv_scales, borrows=True)
 def place_head(
+    layer: int,
     head: int,
     qkv: Floats,
     bias: Floats,
@@ -173,14 +174,11 @@ def place_head(
     past: int,
     shape: Shape,
     rotations: Floats,
-    keys: Stored,
-    values: Stored,
-    key_scales: Floats,
-    value_scales: Floats,
+    kept: Kept,
     queries: Stored,
 ) -> None:
     """Add the bias to one head of projected rows; normalise and turn it by the rows' positions
-    where it is one of queries or keys. Write it as ``attend`` takes it, a key or a value of one
+    where it is one of queries or keys. Write it as ``attend`` takes it, a key or a value of the
     layer behind those of ``past`` rows. Heads of queries stand first, then of keys, then of values.
     """
     heads, kv_heads, depth = shape.heads, shape.kv_heads, shape.depth
@@ -198,15 +196,15 @@ def place_head(
         elif head < heads + kv_heads:
             normalise_head(qkv, at, key_norm, shape.eps)
             rotate(qkv, at, rotations, position, qkv, at)
-            if key_scales.shape[1] > 0:
-                key_scales[head - heads, past + row] = scale_down(qkv, at, depth)
-            keep_key(keys[head - heads], past + row, qkv[row, start : start + depth])
+            kv_head = head - heads
+            if kept.key_scales.shape[2] > 0:
+                kept.key_scales[layer, kv_head, past + row] = scale_down(qkv, at, depth)
+            keep_key(kept.keys[layer, kv_head], past + row, qkv[row, start : start + depth])
         else:
-            if value_scales.shape[1] > 0:
-                scale = scale_down(qkv, at, depth)
-                value_scales[head - heads - kv_heads, past + row] = scale
-            vector = qkv[row, start : start + depth]
-            keep_value(values[head - heads - kv_heads], past + row, vector)
+            kv_head = head - heads - kv_heads
+            if kept.value_scales.shape[2] > 0:
+                kept.value_scales[layer, kv_head, past + row] = scale_down(qkv, at, depth)
+            keep_value(kept.values[layer, kv_head], past + row, qkv[row, start : start + depth])
 
 
 __all__ = [
