@@ -11,6 +11,7 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import Interrupted
 from accel.output import OutputBuffer
+from accel.planning.draft_log import DraftLog
 from accel.planning.drafting import Drafting
 from accel.planning.planner import Planner
 from accel.request import Chunk, GenerationRequest, StoppedBy
@@ -38,6 +39,7 @@ class Generation:
         planner: Planner,
         request: GenerationRequest,
         session: Session,
+        log: DraftLog | None = None,
     ) -> None:
         request.check(runner.max_positions)
         self.request = request
@@ -49,6 +51,7 @@ class Generation:
             *(request.drafter, planner, runner.model.capability, tokenizer),
             self.statistics,
             plans=request.plan,
+            log=log,
         )
         self._verifying = Verifying(
             runner, tokenizer, planner, request, self._output, self.statistics
@@ -84,6 +87,7 @@ class Generation:
         pending = self._prefill()
         if pending is not None:
             yield from self.statistics.decoding(self._decode(pending))
+            self._drafting.end(self.tokens)
 
     def _decode(self, pending: TokenArray) -> Iterator[Chunk]:
         """Chunk after chunk behind ``pending``, the last tokens of the prompt."""

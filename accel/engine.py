@@ -49,16 +49,13 @@ class Engine(ModelRunner):
         *,
         name: str,
         threads: int,
-        edit_planner: Planner | None = None,
         kv_budget: int = 1 << 31,
     ) -> None:
-        """``edit_planner``: of requests that change a text, where they have another."""
         super().__init__(model, kv_budget=kv_budget)
         fitting = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
         self.prefill_rows = next(fitting, PREFILL_ROWS[-1])
         self.tokenizer = tokenizer
         self.planner = planner
-        self._edit_planner = edit_planner or planner
         self.name = name
         self.threads = threads
         self._later: LaterCosts | None = None
@@ -102,12 +99,10 @@ class Engine(ModelRunner):
             measures_later=measures_later,
             download=download,
         )
-        planner, edit_planner = _planners(opened.model, opened.costs)
         engine = cls(
             opened.model,
             opened.tokenizer,
-            planner,
-            edit_planner=edit_planner,
+            _planner(opened.model, opened.costs),
             name="embedded" if model is None else str(model),
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
@@ -139,8 +134,10 @@ class Engine(ModelRunner):
         """Start a generation; it runs as it is iterated over. Raises InvalidRequest."""
         told = request.draft_request
         is_edit = told is not None and told.original is not None
-        planner = self._edit_planner if is_edit else self.planner
-        return Generation(self, self.tokenizer, planner, request, session or self.session())
+        planner, log = self.planner, None
+        if self.model.fixed_widths is not None:
+            planner, log = self.model.fixed_widths.begin(is_edit=is_edit)
+        return Generation(self, self.tokenizer, planner, request, session or self.session(), log)
 
     def fim_prompt(
         self,
@@ -188,8 +185,7 @@ class Engine(ModelRunner):
         if costs is None:
             return False
         self._later = None
-        self.planner, edit_planner = _planners(self.model, costs)
-        self._edit_planner = edit_planner or self.planner
+        self.planner = _planner(self.model, costs)
         return True
 
     def preload(self) -> None:
@@ -206,12 +202,12 @@ class Engine(ModelRunner):
         self.planner.prices(1, 0, 1.0, 0.0)
 
 
-def _planners(model: Model, costs: ForwardCosts) -> tuple[Planner, Planner | None]:
-    """Of completions, and of edits where that is another."""
+def _planner(model: Model, costs: ForwardCosts) -> Planner:
     if model.fixed_widths is None:
-        return Planner(costs, widths=model.capability.widths), None
-    completions, edits = (Planner(costs, width, widths=(width,)) for width in model.fixed_widths)
-    return completions, edits
+        return Planner(costs, widths=model.capability.widths)
+    # Each request gets its own; this one tells what else takes how long.
+    planner, _ = model.fixed_widths.begin(is_edit=False)
+    return planner
 
 
 def _with_room(kv_budget: int) -> int:

@@ -130,7 +130,8 @@ class ModelRunner:
 
     def _prefill_batch(self, chunk: TokenArray) -> ForwardBatch:
         """Rows whose logits nobody wants, their number one that the model computes fast."""
-        widths = self.model.capability.widths or ()
+        # Where requests have one width each, prompts go by none: padding would only cost.
+        widths = () if self.model.fixed_widths else self.model.capability.widths or ()
         target = next((width for width in widths if width >= len(chunk)), len(chunk))
         if target == len(chunk) or not self.takes_trees:
             return chain_batch(chunk, len(chunk))

@@ -10,12 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
+
+if TYPE_CHECKING:
+    from accel.planning.fixed_width import FixedWidths
 
 KvType = Literal["f16", "int8"]
 """How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
@@ -122,17 +125,22 @@ class Model(ABC):
     """Tokens that end its texts."""
     fingerprint: str = ""
     """Names model, machine and library versions, for what is kept about it."""
-    fixed_widths: tuple[int, int] | None = None
-    """Rows of every forward of a completion and of an edit, with drafts or without, where the
-    numbers depend on how many a forward has; None for any number."""
-    notice: str = ""
-    """What its user should know of how it is computed; empty where there is nothing to say."""
+    fixed_widths: FixedWidths | None = None
+    """Chooses the rows of every forward of a request, with drafts or without, where the numbers
+    depend on how many a forward has; None for any number."""
     computed_by: str = ""
     """What computes it and how, in words, where that is told."""
+    notices: tuple[str, ...] = ()
+    """What ``notice`` tells, found out when it was opened."""
     measured: str = ""
     """What forwards of it were measured to take, in words, where that is told."""
     adaptive_tokens: tuple[int, ...] = ()
     """Tokens behind the vocabulary that stand for text to come (SDSAT), where it learnt such."""
+
+    @property
+    def notice(self) -> str:
+        """What its user should know of how it is computed; empty where there is nothing to say."""
+        return "; ".join(self.notices)
 
     @abstractmethod
     def new_cache(self, capacity: int) -> Cache:

@@ -93,8 +93,9 @@ def open_backend(
     asked = dtype, threads, device, backend, kv_type, by_llama_cpp, measures_later
     found = _open(folder, path is not None, *asked)
     if found.model.kv_type != kv_type:
-        notice = f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}"
-        found.model.notice = "; ".join(filter(None, [found.model.notice, notice]))
+        found.model.notices += (
+            f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}",
+        )
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest, PlanningDrafter
 from accel.models.base import BatchKind, Capability
+from accel.planning.draft_log import DraftLog
 from accel.planning.feedback import AcceptanceTracker
 from accel.planning.overheads import STEP_S
 from accel.planning.planner import Planner
@@ -24,7 +25,8 @@ class Drafting:
 
     With ``plans``, a draft is made where it is expected to save time, and as large as pays;
     without, every draft is verified as its drafter makes it, which is what rules without calibrated
-    probabilities mean.
+    probabilities mean. In a ``log`` drafts that are planned are noted in the size that it wants, of
+    which no more than ever is verified.
     """
 
     def __init__(
@@ -36,12 +38,18 @@ class Drafting:
         statistics: Statistics,
         *,
         plans: bool,
+        log: DraftLog | None = None,
     ) -> None:
-        drafts = capability.kind > BatchKind.PLAIN and planner.width != 1
+        drafts = capability.kind > BatchKind.PLAIN
+        # Others need not grow trees best first, or ask a model for every node.
+        is_best_first = plans and isinstance(drafter, PlanningDrafter)
+        self._log = log if drafts and is_best_first else None
+        drafts = drafts and (planner.width != 1 or self._log is not None)
         self._drafter = drafter if drafts else None
         self._planner, self._capability, self._tokenizer = planner, capability, tokenizer
         self._statistics = statistics
         self._plans = plans
+        self._written = 0
         grows = plans and capability.kind == BatchKind.TREE and capability.leaves is None
         can_plan = grows and isinstance(drafter, PlanningDrafter)
         self._planning: PlanningDrafter | None = drafter if can_plan else None  # type: ignore[assignment]
@@ -57,18 +65,25 @@ class Drafting:
         """The draft that pays behind ``pending`` rows and ``context`` tokens, of ``room`` nodes at
         most, empty where none does. ``required``: bytes that the text goes on with."""
         plain_s = self._planner.seconds(pending, context)
-        if self._planner.width:
-            room = min(room, self._planner.width - pending)
-        if self._drafter is None or room < 1:
-            return DraftTree.empty()
-        if self._plans and not self._tracker.wants_draft(plain_s):
-            return DraftTree.empty()
+        width, most = self._planner.width, room
+        if width:
+            room = min(room, width - pending)
+        # Nothing is drafted behind several rows in forwards of any width; in those of one row all
+        # that is drafted is for the log.
+        most = min(most, self._log.most_nodes) if self._log is not None and pending == 1 else room
+        if self._drafter is None or most < 1:
+            return self._noted(DraftTree.empty())
+        if self._plans and width != 1 and not self._tracker.wants_draft(plain_s):
+            return self._noted(DraftTree.empty())
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
         if self._planning is not None and not required:
             tree, gain_s = self._grown(self._planning, pending, context, room)
         else:
-            tree, gain_s = self._cut(self._drafter, pending, context, room, required)
+            tree = self._noted(self._made(self._drafter, most, required))
+            if len(tree) > room:
+                tree = tree.prefix(max(room, 0))
+            tree, gain_s = self._fitted(tree, pending, context)
         own_s = time.thread_time() - started_cpu
         self._statistics.draft_s.append(time.perf_counter() - started)
         self._tracker.note_draft(own_s, taken=len(tree) > 0, gain_s=gain_s)
@@ -85,16 +100,22 @@ class Drafting:
         accepted = factor * float(tree.probabilities.sum())
         return tree, drafter.saved_s - accepted * (self._step_s - STEP_S)
 
-    def _cut(
-        self, drafter: Drafter, pending: int, context: int, room: int, required: bytes
-    ) -> tuple[DraftTree, float]:
-        """A tree as its drafter makes it, cut to what the model takes and to what pays, and the
-        seconds it saves."""
+    def _noted(self, tree: DraftTree) -> DraftTree:
+        if self._log is not None:
+            self._log.note(self._written, tree)
+        return tree
+
+    def _made(self, drafter: Drafter, room: int, required: bytes) -> DraftTree:
+        """A tree as its drafter makes it, cut to what the model takes."""
         tree = self._healing(drafter, room, required) if required else drafter.draft(room)
         if self._capability.kind == BatchKind.CHAIN:
             tree = tree.main_branch()
         if self._capability.leaves is not None:
             tree = tree.with_leaves(self._capability.leaves)
+        return tree
+
+    def _fitted(self, tree: DraftTree, pending: int, context: int) -> tuple[DraftTree, float]:
+        """A tree cut to what pays, and the seconds it saves."""
         factor = self._tracker.factor
         if self._plans:
             tree = self._planner.fit(tree, pending, context, factor, STEP_S)
@@ -121,7 +142,13 @@ class Drafting:
         if len(tree):
             plain_s = self._planner.seconds(pending, context) + STEP_S
             self._tracker.learn(expected_hits(tree, path), len(path), plain_s)
+        self._written += len(tokens)
         if self._drafter is not None and len(tokens):
             started = time.perf_counter()
             self._drafter.commit(tree, path, tokens)
             self._statistics.learn_s += time.perf_counter() - started
+
+    def end(self, text: TokenArray) -> None:
+        """The text, int32 [n], is whole, or nobody wants more of it."""
+        if self._log is not None:
+            self._log.end(text)

@@ -21,6 +21,7 @@ from accel.verification.sampling import Sampling
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.completion_replay import PROMPT_TOKENS
 from lsp_server.bench.datastores import CaseDatastores, TokenFiles
+from lsp_server.bench.fixed_widths import held
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, MakeDrafter, tell_files
 from lsp_server.bench.tolerance import Tolerance
@@ -157,13 +158,16 @@ def decode_cases(
         names = tolerance.left(decoders)
         turn = number % len(names)
         measured: dict[str, Measurement] = {}
-        for name in [*names[turn:], *names[:turn]]:
-            with tolerance.of(name):
-                decoders[name](_shortened(task))
-                started = time.perf_counter()
-                decoded = decoders[name](task)
-                wall_s = time.perf_counter() - started
-                measured[name] = _measurement(name, case, task, decoded, wall_s, engine.tokenizer)
+        with held(engine):
+            for name in [*names[turn:], *names[:turn]]:
+                with tolerance.of(name):
+                    decoders[name](_shortened(task))
+                    started = time.perf_counter()
+                    decoded = decoders[name](task)
+                    wall_s = time.perf_counter() - started
+                    measured[name] = _measurement(
+                        name, case, task, decoded, wall_s, engine.tokenizer
+                    )
         texts = {name: each.tokens for name, each in measured.items()}
         for name, measurement in measured.items():
             measurement.identical = same_text(texts, name, checks.get(name, PLAIN))

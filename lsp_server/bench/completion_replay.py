@@ -12,6 +12,7 @@ import numpy as np
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
 from accel.models.base import BatchKind, Capability
+from accel.planning.draft_log import DraftLog
 from accel.planning.drafting import Drafting
 from accel.planning.planner import Planner
 from accel.replay import replay
@@ -88,12 +89,13 @@ class Planned:
         planner: Planner,
         tokenizer: Tokenizer,
         leaves: int | None = None,
+        log: DraftLog | None = None,
     ) -> None:
         self.name = drafter.name
         self._context = 0
         capability = Capability(BatchKind.TREE, leaves)
         self._drafting = Drafting(
-            *(drafter, planner, capability, tokenizer, Statistics()), plans=True
+            *(drafter, planner, capability, tokenizer, Statistics()), plans=True, log=log
         )
 
     def begin(self, request: DraftRequest) -> None:
@@ -109,6 +111,10 @@ class Planned:
         """Commit within and note how far the probabilities were right."""
         self._context += len(tokens)
         self._drafting.learn(tree, path, tokens, 1, self._context)
+
+    def end(self, text: TokenArray) -> None:
+        """The text is whole."""
+        self._drafting.end(text)
 
 
 def in_tokens(

@@ -72,6 +72,7 @@ def measure_model(
     from accel.native.cpu_features import cores
     from lsp_server.bench import report
     from lsp_server.bench.completion_decoders import make_decoders
+    from lsp_server.bench.fixed_widths import begin_anew
     from lsp_server.bench.hf_peers import HF_GENERATE
     from lsp_server.bench.llama_cpp_decoders import add_chains, with_best_chain
     from lsp_server.bench.methods import (
@@ -95,6 +96,7 @@ def measure_model(
         backend=getattr(args, "backend", "own"),
         kv_type=getattr(args, "kv_type", "f16"),
     )
+    begin_anew(engine)
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
     sampling = sampling_of(args)

@@ -217,6 +217,7 @@ def _decoded(
     from lsp_server.bench.edit_ablation import ABLATION
     from lsp_server.bench.edit_decoders import make_decoders
     from lsp_server.bench.edit_model import decode_edits
+    from lsp_server.bench.fixed_widths import begin_anew
     from lsp_server.bench.hf_peers import HF_GENERATE
     from lsp_server.bench.methods import PLAIN, find_draft_model, without_hf
     from lsp_server.bench.tolerance import Tolerance
@@ -230,6 +231,7 @@ def _decoded(
         backend=args.backend,
         kv_type=args.kv_type,
     )
+    begin_anew(engine)
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS

@@ -21,6 +21,7 @@ from lsp_server.bench.cases import EditCase
 from lsp_server.bench.completion_model import same_text
 from lsp_server.bench.edit_cases import reuse_bin, reuse_rate
 from lsp_server.bench.edit_methods import EditMethod
+from lsp_server.bench.fixed_widths import held
 from lsp_server.bench.measurement import Measurement, similarity
 from lsp_server.bench.methods import PLAIN, tell_files
 from lsp_server.bench.tolerance import Tolerance
@@ -153,11 +154,12 @@ def decode_edits(
         names = tolerance.left(decoders)
         turn = number % len(names)
         edited: dict[str, tuple[Edited, float]] = {}
-        for name in [*names[turn:], *names[:turn]]:
-            with tolerance.of(name):
-                decoders[name](_shortened(task))
-                started = time.perf_counter()
-                edited[name] = decoders[name](task), time.perf_counter() - started
+        with held(engine):
+            for name in [*names[turn:], *names[:turn]]:
+                with tolerance.of(name):
+                    decoders[name](_shortened(task))
+                    started = time.perf_counter()
+                    edited[name] = decoders[name](task), time.perf_counter() - started
         in_order = {name: edited[name] for name in names if name in edited}
         for measurement, text in _measured(case, task, in_order, group_of):
             texts = {name: each.tokens.tolist() for name, (each, _) in edited.items()}

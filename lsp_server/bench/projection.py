@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
                 texts,
                 forwards,
                 lambda task=task: progress.advance(task),
-                fixed_at=None if args.backend == "own" else int(is_edit),
+                edits=is_edit,
+                has_fixed_widths=args.backend == "llama-cpp",
             )
     tables = [report.table(name, fields["forwards"], COLUMNS) for name, fields in projected.items()]
     circumstances = {"machine": report.machine(), "versions": report.versions()}
@@ -89,11 +90,13 @@ def projections(
     forwards: dict[str, Any],
     done: Any = lambda: None,
     *,
-    fixed_at: int | None = None,
+    edits: bool = False,
+    has_fixed_widths: bool = False,
 ) -> dict[str, Any]:
     """``tokens_per_forward`` by width, and what that comes to by each document of ``forwards``.
 
-    ``fixed_at``: forwards have the one of ``fixed_widths`` at this place, where they have one.
+    ``has_fixed_widths``: all forwards of a text have one number of rows, which earlier texts
+    decide, from what is typical on.
     """
     from accel.peers.llama_cpp import CHAINS
 
@@ -104,7 +107,8 @@ def projections(
     chains = {count: texts.looked_up_rows(count) for count in (0, *CHAINS)}
     found = {}
     for name, document in forwards.items():
-        found[name] = _projected(texts, document, by_width, chains, fixed_at)
+        fixed_for = edits if has_fixed_widths else None
+        found[name] = _projected(texts, document, by_width, chains, fixed_for)
         done()
     return {
         "texts": len(texts.texts),
@@ -119,10 +123,10 @@ def _projected(
     document: Any,
     by_width: dict[int, float],
     chains: dict[int, Counter[int]],
-    fixed_at: int | None,
+    fixed_for: bool | None,
 ) -> dict[str, Any]:
     from accel.models.llama_cpp.tree_context import LEAVES
-    from accel.planning.fixed_width import fixed_widths
+    from accel.planning.fixed_width import FixedWidths
     from accel.planning.planner import Planner
 
     ours, theirs = (costs_of(document, name) for name in (OURS, PEER))
@@ -130,11 +134,11 @@ def _projected(
     ms, peer_ms = (1e3 * each.by_rows(context, max(WIDTHS)) for each in (ours, theirs))
     gains = {rows: by_width[rows] * float(peer_ms[1] / ms[rows]) for rows in WIDTHS}
     best_rows = max(gains, key=gains.__getitem__)
-    if fixed_at is None:
-        ran = texts.planned(Planner(ours), max(WIDTHS))
+    if fixed_for is None:
+        ran = texts.planned(lambda: (Planner(ours), None), max(WIDTHS))
     else:
-        width = fixed_widths(ours)[fixed_at]
-        ran = texts.planned(Planner(ours, width, widths=(width,)), width, LEAVES)
+        fixed = FixedWidths(ours)
+        ran = texts.planned(lambda: fixed.begin(is_edit=fixed_for), max(WIDTHS), LEAVES)
     speed = texts.tokens / (ran.forwards_s + ran.drafting_s)
     speeds = {
         count: texts.tokens
@@ -157,6 +161,7 @@ def _projected(
         "over_llama_cpp": speed / plain,
         "over_best_peer": speed / max(plain, speeds[best_chain]),
         "share_of_bound": speed / plain / gains[best_rows],
+        "fixed_rows": {str(rows): texts for rows, texts in sorted(ran.widths.items()) if rows},
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
 from accel.peers.prompt_lookup import PromptLookupDrafter
+from accel.planning.draft_log import DraftLog
 from accel.planning.planner import Planner
 from accel.replay import replay
 from lsp_server.bench import completion_replay, edit_cases
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer
     from lsp_server.bench.cases import CompletionCase, EditCase
     from lsp_server.bench.datastores import CaseDatastores
+
+BeginText = Callable[[], tuple[Planner, DraftLog | None]]
 
 LOOKUP_LONGEST = 2
 """Of the n-grams of llama-cpp-python's lookup."""
@@ -63,29 +66,36 @@ class ProjectedTexts:
             found.update(size + 1 for size in recorder.sizes)
         return found
 
-    def planned(self, planner: Planner, most_rows: int, leaves: int | None = None) -> PlannedRun:
-        """With trees of so many leaves at most that a planner cuts to what pays."""
-        forwards = 0
+    def planned(self, begin: BeginText, most_rows: int, leaves: int | None = None) -> PlannedRun:
+        """With trees of so many leaves at most that a planner cuts to what pays. ``begin`` gives
+        the planner of the next text, and where its drafts are noted."""
+        forwards, widths = 0, Counter[int]()
         forwards_s = drafting_s = 0.0
         for text in self.texts:
-            recorder = Recorder(Planned(self.make(), planner, self.tokenizer, leaves))
+            planner, log = begin()
+            widths[planner.width] += 1
+            planned = Planned(self.make(), planner, self.tokenizer, leaves, log)
+            recorder = Recorder(planned)
             ran = replay(recorder, text.request, text.target, most_rows - 1)
+            planned.end(text.target)
             drafting_s += sum(ran.draft_s) + recorder.learn_s
             context = ran.prompt_tokens
             for size, accepted in zip(recorder.sizes, ran.accepted, strict=True):
                 forwards_s += planner.seconds(size + 1, context)
                 context += accepted + 1
             forwards += ran.forwards
-        return PlannedRun(forwards, forwards_s, drafting_s)
+        return PlannedRun(forwards, forwards_s, drafting_s, widths)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """Forwards, the seconds they would take, and the seconds that drafting took."""
+    """Forwards, the seconds they would take, and the seconds that drafting took; of how many texts
+    the forwards had how many rows, 0 for any number."""
 
     forwards: int
     forwards_s: float
     drafting_s: float
+    widths: Counter[int]
 
 
 def completions(

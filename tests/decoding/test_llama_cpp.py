@@ -22,7 +22,7 @@ from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import fixed_widths
+from accel.planning.fixed_width import FixedWidths
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
@@ -38,9 +38,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(file: Path) -> LlamaCppModel:
-    model = LlamaCppModel(file, LlamaCppOptions(1))
-    model.computes_rows_of(WIDTH, WIDTH)
-    return model
+    return LlamaCppModel(file, LlamaCppOptions(1))
 
 
 @pytest.fixture(scope="module")
@@ -205,4 +203,4 @@ def test_the_width_is_what_brings_most_tokens_a_second(
     seconds: list[float], widths: tuple[int, int]
 ) -> None:
     costs = ForwardCosts([256], [1, 4, 8, 12, 16, 32], np.array([seconds]) * 1e-3)
-    assert fixed_widths(costs) == widths
+    assert tuple(FixedWidths(costs).chosen.values()) == widths

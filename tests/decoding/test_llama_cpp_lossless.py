@@ -49,12 +49,6 @@ def waits_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
 
 
-def opened(file: Path, threads: int, width: int) -> LlamaCppModel:
-    model = LlamaCppModel(file, LlamaCppOptions(threads))
-    model.computes_rows_of(width, width)
-    return model
-
-
 def step(model: LlamaCppModel, cache: Cache, token: int, tree: DraftTree, width: int) -> Any:
     """Logits of a forward of ``width`` rows, float32 [1 + nodes, vocabulary]."""
     batch = tree_batch(np.array([token], np.int32), tree, width - 1 - len(tree))
@@ -97,7 +91,7 @@ def largest_difference(file: Path, threads: int, trees: int, seed: int, rounds: 
     that draft nothing. Between rounds both texts are trimmed and go on otherwise."""
     draw = np.random.default_rng(seed)
     width = int(draw.choice([4, 8]))
-    model = opened(file, threads, width)
+    model = LlamaCppModel(file, LlamaCppOptions(threads))
     plain, drafted = model.new_cache(64), model.new_cache(64)
     text = draw.integers(0, 256, 90).astype(np.int32)
     for cache in (plain, drafted):
@@ -130,7 +124,7 @@ def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     session: the texts are equal, and drafts were accepted."""
     width = 8
     engine = Engine(
-        opened(file, threads, width),
+        LlamaCppModel(file, LlamaCppOptions(threads)),
         Tokenizer.from_folder(file),
         Planner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
         name=file.name,

@@ -59,6 +59,11 @@ def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
     return measured
 
 
+def widths_of(engine: Engine) -> tuple[int, ...]:
+    assert engine.model.fixed_widths is not None
+    return tuple(engine.model.fixed_widths.chosen.values())
+
+
 def written(engine: Engine, drafter: Any) -> Any:
     request = GenerationRequest(np.arange(30, dtype=np.int32), 30, drafter, ignore_end=True)
     return engine.generate(request).finish()
@@ -70,7 +75,7 @@ def test_drafts_that_lose_against_plain_decoding_are_off_and_it_is_said(
 ) -> None:
     measured = costing(monkeypatch, 10, 40, 80, 120, 160, 320)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
-    assert engine.model.capability.widths == (1,)
+    assert widths_of(engine) == (1, 1)
     assert (
         "completions and edits without drafts: forwards of several rows take too long"
         in engine.model.notice
@@ -82,7 +87,7 @@ def test_drafts_that_lose_against_plain_decoding_are_off_and_it_is_said(
     assert not sum(drafted.statistics.accepted)
     # It is known from now on.
     again = Engine.load(tmp_path / "m.gguf", backend="llama-cpp", threads=1)
-    assert again.model.capability.widths == (1,)
+    assert widths_of(again) == (1, 1)
     assert len(measured) == 1
 
 
@@ -92,7 +97,7 @@ def test_drafts_that_pay_are_made_and_nothing_is_said(
 ) -> None:
     costing(monkeypatch, 10, 11, 12, 20, 30, 60)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
-    assert engine.model.capability.widths == (8,)
+    assert widths_of(engine) == (8, 8)
     assert engine.model.notice == ""
     assert "8: 12.0 ms" in engine.model.measured
     plain = written(engine, None).tokens
@@ -105,7 +110,7 @@ def test_completions_and_edits_have_widths_of_their_own(
 ) -> None:
     costing(monkeypatch, 10, 28, 40, 60, 80, 160)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
-    assert engine.model.fixed_widths == (1, 8)
+    assert widths_of(engine) == (1, 8)
     assert "completions without drafts" in engine.model.notice
     prompt = np.arange(30, dtype=np.int32)
     for told in (DraftRequest(prompt), DraftRequest(prompt, original=prompt)):

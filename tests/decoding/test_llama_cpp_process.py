@@ -50,9 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
     monkeypatch.setattr(process, "COMMAND", TESTED)
-    model = LlamaCppModel(file, LlamaCppOptions(1))
-    model.computes_rows_of(WIDTH, WIDTH)
-    return model
+    return LlamaCppModel(file, LlamaCppOptions(1))
 
 
 def engine_of(model: LlamaCppModel, file: Path) -> Engine:

@@ -61,11 +61,23 @@ class LlamaCppModel(Model):
         """End its process."""
         self._worker.end()
 
-    def computes_rows_of(self, completions: int, edits: int) -> None:
-        """Decode by forwards of so many rows from now on: kernels for other numbers round
-        otherwise, and the text of a request must not depend on its drafts."""
-        self.fixed_widths = completions, edits
-        self.capability = replace(self.capability, widths=tuple(sorted({completions, edits})))
+    @property
+    def notice(self) -> str:
+        """See ``base.Model.notice``."""
+        kind = self.capability.kind
+        if kind == BatchKind.PLAIN:
+            return "llama.cpp computes it without drafts: what it computes cannot be taken back"
+        chosen = self.fixed_widths.chosen if self.fixed_widths is not None else {}
+        undrafted = [name for name, width in chosen.items() if width == 1]
+        # Before forwards of several rows are measured, nobody can tell.
+        if undrafted and self.fixed_widths is not None and self.fixed_widths.has_choice:
+            return (
+                f"llama.cpp computes {' and '.join(undrafted)} without drafts: forwards of several "
+                f"rows take too long here (by rows, {self.measured})"
+            )
+        if kind == BatchKind.CHAIN:
+            return "llama.cpp computes it with drafts in one line alone"
+        return ""
 
     def new_cache(self, capacity: int) -> Cache:
         return LlamaCppCache(self._worker, next(self._numbers), capacity)

@@ -18,7 +18,7 @@ from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.row_costs import RowCosts
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import fixed_widths, typical_rate
+from accel.planning.fixed_width import FixedWidths, typical_rate
 from accel.planning.profile_store import ProfileStore
 
 FORM = "llama.cpp"
@@ -81,7 +81,7 @@ def open_by_llama_cpp(
             begun.go_on()
             costs = begun.costs
             use(costs)
-    _use(model, costs, is_whole=later is None)
+    _use(model, store, costs)
     return Opened(model, costs, store, options.threads, later)
 
 
@@ -124,29 +124,13 @@ def _use_measured(
 ) -> None:
     if can_be_kept(threads):
         store.put(f"rows/{threads}", costs.to_json())
-    _use(model, costs, is_whole=True)
+    _use(model, store, costs)
 
 
-def _use(model: LlamaCppModel, costs: ForwardCosts, *, is_whole: bool) -> None:
+def _use(model: LlamaCppModel, store: ProfileStore, costs: ForwardCosts) -> None:
     """Compute requests that begin from now on by what forwards cost."""
-    model.computes_rows_of(*fixed_widths(costs))
+    model.fixed_widths = FixedWidths(costs, store)
     model.measured = ", ".join(
         f"{rows}: {1e3 * seconds:.1f} ms"
         for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
     )
-    model.notice = _notice(model) if is_whole else ""
-
-
-def _notice(model: LlamaCppModel) -> str:
-    assert model.fixed_widths is not None
-    kind = model.capability.kind
-    if kind == BatchKind.PLAIN:
-        return "llama.cpp computes it without drafts: what it computes cannot be taken back"
-    lines = "" if kind == BatchKind.TREE else "llama.cpp computes it with drafts in one line alone"
-    kinds = zip(("completions", "edits"), model.fixed_widths, strict=True)
-    if undrafted := [name for name, width in kinds if width == 1]:
-        return (
-            f"llama.cpp computes {' and '.join(undrafted)} without drafts: forwards of several "
-            f"rows take too long here (by rows, {model.measured})"
-        )
-    return lines
