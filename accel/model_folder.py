@@ -82,10 +82,12 @@ def _check_gguf(file: Path, backend: str) -> None:
     """Raises for a file that neither our forward nor llama.cpp, where it may, computes."""
     try:
         check_file(file)
-    except UnsupportedModel:
-        if backend == "own" or not is_installed():
+    except UnsupportedModel as error:
+        if backend == "own":
             raise
         check_file_for_llama_cpp(file)
+        if not is_installed():
+            raise UnsupportedModel(error.cause, f"llama.cpp may know it; {INSTALL}") from error
     if backend == "llama-cpp" and not is_installed():
         raise UnsupportedModel("llama.cpp is not installed", INSTALL)
 

@@ -12,7 +12,7 @@ from accel.models.gguf.file import is_gguf, parts_of
 
 DEFAULT_MODEL = Path(__file__).parent / "default_model"
 
-CHECK_PATH = "check the setting redraft.model.path"
+CHECK_PATH = "give a GGUF file, or a folder with config.json and *.safetensors"
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".xz", ".bz2", ".7z", ".zst")
@@ -82,7 +82,7 @@ def _check_writing(written: str) -> None:
     """What is neither a path nor an id can be told from its spelling."""
     stripped = written.strip()
     if not stripped:
-        raise ModelNotFound("the model's path is blank", f"{CHECK_PATH}, or leave it empty")
+        raise ModelNotFound("the model's path is blank", "give one, or leave it empty")
     if stripped[0] in "\"'" and stripped[-1] == stripped[0]:
         raise ModelNotFound(
             f"the model's path {written} has quotation marks around it", f"write {stripped[1:-1]}"
@@ -162,8 +162,8 @@ def _about_missing(written: str, path: Path) -> ModelError:
         )
     parent = next(one for one in path.parents if one.exists())
     return ModelNotFound(
-        f"no model folder {written}: there is nothing of that name in {parent}",
-        "give a folder with config.json and weights",
+        f"no model at {written}: there is nothing of that name in {parent}",
+        CHECK_PATH,
     )
 
 

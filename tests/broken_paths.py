@@ -13,7 +13,7 @@ PATHS = Kinds()
 # Paths
 
 
-@PATHS.add("nothing of that name", "config.json and weights")
+@PATHS.add("nothing of that name", "config.json and *.safetensors")
 def missing_folder(folder: Path) -> str:
     return str(folder / "nothing")
 
@@ -78,7 +78,7 @@ def blank_path(folder: Path) -> str:
     return "  "
 
 
-@PATHS.add("cannot be opened", "redraft.model.path")
+@PATHS.add("cannot be opened", "give a GGUF file, or a folder")
 def endless_name(folder: Path) -> str:
     return "/" + "x" * 5000
 
@@ -89,13 +89,13 @@ def link_to_nothing(folder: Path) -> str:
     return str(folder / "link")
 
 
-@PATHS.add("cannot be opened (Too many levels", "redraft.model.path")
+@PATHS.add("cannot be opened (Too many levels", "give a GGUF file, or a folder")
 def link_to_itself(folder: Path) -> str:
     (folder / "link").symlink_to(folder / "link")
     return str(folder / "link")
 
 
-@PATHS.add("a device", "redraft.model.path")
+@PATHS.add("a device", "give a GGUF file, or a folder")
 def device(folder: Path) -> str:
     return "/dev/null"
 
@@ -144,7 +144,7 @@ def config_file(folder: Path) -> str:
     return sound(folder / "model") + "/config.json"
 
 
-@PATHS.add("a file, not the folder", "redraft.model.path")
+@PATHS.add("a file, not the folder", "give a GGUF file, or a folder")
 def text_file(folder: Path) -> str:
     (folder / "notes.txt").write_text("a model\n")
     return str(folder / "notes.txt")

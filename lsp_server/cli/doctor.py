@@ -17,8 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
+from lsp_server.models.choices import choices_file, read_choices
+from lsp_server.models.used import used_models
+from lsp_server.settings import Settings
 
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
 ENGINE_OPTIONS = ("backend", "kv_type", "gpu_layers", "flash_attention")
@@ -40,7 +44,7 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft doctor``."""
     parser.add_argument(
-        "--model", help="folder, GGUF file or id of the model to check, else the embedded one"
+        "--model", help="folder, GGUF file or id of the model to check, else the chosen one"
     )
     parser.add_argument(
         "--backend",
@@ -64,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
     options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
-    findings = list(examine(args.model, args.server, options))
+    model = args.model or used_models(Settings(), read_choices()).completion.path
+    findings = list(examine(model or None, args.server, options))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -98,14 +103,14 @@ def examine(
 
 
 def _show(findings: list[Finding]) -> None:
-    console = Console()
+    console = Console(soft_wrap=True)
     for finding in findings:
         mark = (
             "[red]x[/]" if finding.fatal else "[yellow]![/]" if finding.remedy else "[green]ok[/]"
         )
-        console.print(f"{mark:>14} {finding.what}: {finding.found}")
+        console.print(f"{mark:>14} {finding.what}: {escape(finding.found)}")
         if finding.remedy:
-            console.print(f"      [bold]{finding.remedy}[/]")
+            console.print(f"      [bold]{escape(finding.remedy)}[/]")
 
 
 def _python() -> Finding:
@@ -186,16 +191,15 @@ def _llama_cpp() -> Finding:
 
 
 def _chosen() -> Finding:
-    from lsp_server.models.choices import choices_file, read_choices
-    from lsp_server.models.used import used_models
-    from lsp_server.settings import Settings
+    from lsp_server.models.catalogue import known_models
 
     used = used_models(Settings(), read_choices())
     purposes = {"suggestions": used.completion, "edits": used.edits}
     if not any(model.path for model in purposes.values()):
         return Finding("chosen model", "none: see redraft models; the embedded one answers")
+    names = {str(path): f"{one.name}, {path}" for one in known_models() for path in one.paths}
     found = "; ".join(
-        f"{purpose}: {model.path or 'the embedded one'}, {model.reason}"
+        f"{purpose}: {names.get(model.path, model.path) or 'the embedded one'}, {model.reason}"
         for purpose, model in purposes.items()
     )
     paths = [model.path for model in (*purposes.values(), used.drafts) if model.path]
@@ -243,7 +247,7 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
     except ModelUnavailable as error:
         return Finding("model", error.cause, error.remedy, True)
     except AccelError as error:
-        return Finding("model", str(error), "choose another with the setting redraft.model", True)
+        return Finding("model", str(error), "choose another one: redraft models", True)
     how = f"{engine.formats}, {engine.form}"
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -91,7 +90,7 @@ def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:
     lines = [
         f"{about.family}, {about.bits:g} bits a weight, {about.context_tokens} tokens of context, "
         f"in {model.source}{more}",
-        model_facts(about.licence, about.nbytes, model.speed, about.does),
+        *model_facts(about.licence, about.nbytes, model.speed, about.does),
     ]
     if purposes := [purpose for purpose, path in chosen.items() if path in places]:
         lines.append(f"chosen for {', '.join(purposes)}")
@@ -102,31 +101,22 @@ def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:
 
 def _use(args: argparse.Namespace) -> int:
     """Write the user's file, and have a running server take it up."""
-    console = Console()
-    if args.name == EMBEDDED:
-        path = ""
-    else:
-        model = find_model(known_models([*args.folder, *_named(args.name)]), args.name)
+    console = Console(soft_wrap=True)
+    path, shown = "", _WITHOUT[args.purpose]
+    if args.name != EMBEDDED:
+        model = find_model(known_models(args.folder), args.name)
         if model.about.problem:
             raise RedraftError(model.about.problem)
         path = str(model.paths[0])
+        shown = f"{model.name}, {path}"
     write_choice(args.purpose, path)
-    console.print(
-        f"{args.purpose}: {path or _WITHOUT[args.purpose]} (kept in {choices_file()})",
-        soft_wrap=True,
-    )
+    console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", markup=False)
     told = ask_daemon("models")
     if told is not None:
         console.print(
             f"{told['clients']} editor window(s) use it now, unless their settings name another"
         )
     return 0
-
-
-def _named(name: str) -> list[Path]:
-    """The folder of a path that was given."""
-    path = Path(os.path.expanduser(name))
-    return [path if path.is_dir() else path.parent] if path.exists() else []
 
 
 def _get(args: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ class Option:
     """A line of the list. ``path`` is empty for the embedded model and for one to be fetched."""
 
     name: str
-    facts: str
+    facts: Sequence[str]
     path: str = ""
     offer: OfferedModel | None = None
 
@@ -119,13 +119,17 @@ def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> l
     there = [
         Option(
             model.name,
-            "to be fetched: "
-            + model_facts(model.licence, model.nbytes, estimated_speed(model.nbytes), model.does),
+            (
+                "to be fetched",
+                *model_facts(
+                    model.licence, model.nbytes, estimated_speed(model.nbytes), model.does
+                ),
+            ),
             offer=model,
         )
         for model in offered
     ]
-    embedded = Option("embedded", "needs no download; fills in the middle, knows common edits")
+    embedded = Option("embedded", ["needs no download; fills in the middle, knows common edits"])
     return [*here, *there, embedded]
 
 
@@ -154,7 +158,8 @@ def _show(
     for number, option in enumerate(options, 1):
         mark = " (recommended)" if number == place + 1 else ""
         console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
-        console.print(f"    {option.facts}", style="dim", markup=False, highlight=False)
+        for line in option.facts:
+            console.print(f"    {line}", style="dim", markup=False, highlight=False)
     console.print(f"\nRecommended: {best.name}, for {best.reason}.", markup=False, highlight=False)
 
 

