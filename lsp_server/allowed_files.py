@@ -10,6 +10,8 @@ from pathlib import Path
 from platformdirs import user_state_dir
 from pygls.uris import to_fs_path
 
+from lsp_server.private_files import write_private
+
 logger = logging.getLogger(__name__)
 
 
@@ -42,12 +44,7 @@ class AllowedFiles:
     def _save(self) -> None:
         if self._file is None:
             return
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = self._file.with_suffix(".new")
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as out:
-            json.dump(sorted(self._names), out)
-        os.replace(unfinished, self._file)
+        write_private(self._file, json.dumps(sorted(self._names)))
 
 
 def _name(uri: str) -> str:

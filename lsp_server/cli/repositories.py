@@ -17,8 +17,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.answers import SharingAnswers, answers_file
-
-PATH = "/redraft/v1/repositories"
+from lsp_server.server_protocol import REPOSITORIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,14 +58,14 @@ async def _asked(address: ServerAddress, args: argparse.Namespace) -> dict[str, 
     connection = ServerConnection(address, os.environ.get(VARIABLES["key"], ""))
     try:
         if args.action == "delete":
-            told = await _answer(connection, "DELETE", f"{PATH}/{args.id}")
+            told = await _answer(connection, "DELETE", f"{REPOSITORIES}/{args.id}")
             # Its workspace is not sent again: a daemon that runs finds the repository gone.
             SharingAnswers(answers_file()).refuse_repository(address.url, args.id)
             return told
         if args.action == "grant":
             body = {"readers": args.names}
-            return await _answer(connection, "PUT", f"{PATH}/{args.id}/grants", body)
-        return await _answer(connection, "GET", PATH)
+            return await _answer(connection, "PUT", f"{REPOSITORIES}/{args.id}/grants", body)
+        return await _answer(connection, "GET", REPOSITORIES)
     finally:
         await connection.close()
 

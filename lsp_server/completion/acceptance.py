@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_state_dir
+
+from lsp_server.private_files import write_private
 
 logger = logging.getLogger(__name__)
 
@@ -90,14 +91,8 @@ class AcceptanceRates:
             {"language": language, "several": several, "rate": one.rate, "count": one.count}
             for (language, several), one in self._rates.items()
         ]
-        unfinished = self._file.with_suffix(".new")
         try:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(
-                os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
-            ) as out:
-                json.dump(rows, out)
-            os.replace(unfinished, self._file)
+            write_private(self._file, json.dumps(rows))
         except OSError as error:
             logger.warning("acceptance rates cannot be saved: %s", error)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
+from lsp_server.private_files import write_private
 
 logger = logging.getLogger(__name__)
 
@@ -137,11 +138,7 @@ def read_keys(file: Path) -> list[HashedKey]:
 
 def write_keys(file: Path, keys: list[HashedKey]) -> None:
     """Replace the file, readable for its owner alone. Raises OSError."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = file.with_name(f"{file.name}.new")
-    new.unlink(missing_ok=True)
-    _write_private(new, "".join(f"{key.line}\n" for key in keys))
-    os.replace(new, file)
+    write_private(file, "".join(f"{key.line}\n" for key in keys))
 
 
 def new_key() -> str:
@@ -155,14 +152,11 @@ def own_keys_file(file: Path, name: str = "local") -> str | None:
         return None
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = new_key()
-    _write_private(file, f"{name} {key}\n")
-    return key
-
-
-def _write_private(file: Path, text: str) -> None:
+    # Of two servers that start at once one keeps its key, and the other ends.
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
+        stream.write(f"{name} {key}\n")
+    return key
 
 
 def _state(file: Path) -> tuple[int, ...] | None:

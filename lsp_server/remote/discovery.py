@@ -6,8 +6,9 @@ from typing import Any
 
 from lsp_server.errors import ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.remote.redraft_server import PROTOCOL, RedraftServerModel
+from lsp_server.remote.redraft_server import RedraftServerModel
 from lsp_server.remote.served_model import ServedModel
+from lsp_server.server_protocol import PROTOCOL
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"

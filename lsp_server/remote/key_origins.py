@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from platformdirs import user_state_dir
 
 from lsp_server.errors import ServerUnavailable
+from lsp_server.private_files import write_private
 from lsp_server.remote.address import ServerAddress
 
 logger = logging.getLogger(__name__)
@@ -63,13 +63,7 @@ def _read() -> dict[str, Any]:
 
 
 def _write(kept: dict[str, Any]) -> None:
-    file = origins_file()
-    unfinished = file.with_suffix(".new")
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as out:
-            json.dump(kept, out)
-        os.replace(unfinished, file)
+        write_private(origins_file(), json.dumps(kept))
     except OSError as error:
-        logger.warning("%s cannot be written (%s)", file, error)
+        logger.warning("%s cannot be written (%s)", origins_file(), error)

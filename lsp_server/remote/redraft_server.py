@@ -12,8 +12,8 @@ from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.served_model import Operation
+from lsp_server.server_protocol import PROTOCOL
 
-PROTOCOL = 1
 NOT_TOLD = ("secret", "owner")
 """No secret job comes so far, and the server knows by the key whose job it is."""
 ENGINE_LOST = ("unavailable", "server_error")

@@ -10,6 +10,8 @@ from typing import Any
 
 from platformdirs import user_state_dir
 
+from lsp_server.private_files import write_private
+
 logger = logging.getLogger(__name__)
 
 
@@ -77,12 +79,7 @@ class SharingAnswers:
         if self._file is None:
             return
         try:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            unfinished = self._file.with_suffix(".new")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            with open(os.open(unfinished, flags, 0o600), "w", encoding="utf-8") as out:
-                json.dump(self._answers, out, indent=1, sort_keys=True)
-            os.replace(unfinished, self._file)
+            write_private(self._file, json.dumps(self._answers, indent=1, sort_keys=True))
             self._state = _state(self._file)
         except OSError as error:
             logger.warning("%s cannot be written (%s)", self._file, error.strerror)

@@ -21,8 +21,8 @@ from lsp_server.repositories.catalogue import RepositoryRecord
 from lsp_server.repositories.errors import RepositoryError
 from lsp_server.repositories.hosting import HostedRepositories
 from lsp_server.repositories.store import UploadState
+from lsp_server.server_protocol import REPOSITORIES
 
-PATH = "/redraft/v1/repositories"
 SMALL_BODY_BYTES = 256 << 10
 BATCH_BODY_BYTES = 16 << 20
 BUFFERS_BODY_BYTES = 16 << 20
@@ -40,10 +40,10 @@ class RepositoryRoutes:
     @property
     def routes(self) -> list[BaseRoute]:
         """All of them."""
-        one = f"{PATH}/{{repository}}"
+        one = f"{REPOSITORIES}/{{repository}}"
         table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("POST", PATH, self.register),
-            ("GET", PATH, self.readable),
+            ("POST", REPOSITORIES, self.register),
+            ("GET", REPOSITORIES, self.readable),
             ("GET", one, self.show),
             ("DELETE", one, self.delete),
             ("PUT", f"{one}/grants", self.grant),

@@ -15,6 +15,7 @@ from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.workspace_files import WorkspaceFiles
 from lsp_server.repositories.workspace_sync import WorkspaceSync
+from lsp_server.server_protocol import REPOSITORIES
 from lsp_server.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ class SharedWorkspaces:
         if sync is not None:
             await sync.delete()
         elif repository:
-            await self._connected().ask("DELETE", f"/redraft/v1/repositories/{repository}")
+            await self._connected().ask("DELETE", f"{REPOSITORIES}/{repository}")
         return bool(repository)
 
     # Open documents

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from lsp_server.private_files import write_private
 from lsp_server.repositories.audit import AuditLog
 from lsp_server.repositories.catalogue import Catalogue, RepositoryAccess, RepositoryRecord
 from lsp_server.repositories.errors import (
@@ -241,7 +242,7 @@ class RepositoryStore:
             wanted = set(self._catalogue.missing(repository)) - refused.keys()
             taken = {digest: one for digest, one in contents.items() if digest in wanted}
             for digest, data in taken.items():
-                _write(self._blob(repository, digest), data)
+                write_private(self._blob(repository, digest), data)
             sizes = {digest: len(data) for digest, data in taken.items()}
             if sizes and not self._catalogue.add_blobs(repository, sizes, self.limits.bytes):
                 for digest in taken:
@@ -360,11 +361,3 @@ def _linked(blob: Path, root: Path, path: str) -> bool:
         shutil.copyfile(blob, unfinished)
     os.replace(unfinished, place)
     return True
-
-
-def _write(place: Path, data: bytes) -> None:
-    unfinished = place.with_suffix(".new")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as out:
-        out.write(data)
-    os.replace(unfinished, place)

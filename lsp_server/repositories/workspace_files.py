@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lsp_server.repositories.paths import path_problem
 from repo_index.files import Fingerprint, Limits
-from repo_index.reading import read_content
+from repo_index.reading import Content, read_content
 from repo_index.source_tree import IGNORE_FILES, FolderTree
 
 MOST_BYTES = 1 << 20
@@ -74,34 +74,33 @@ class WorkspaceFiles:
 
     def text(self, path: str, digest: str) -> str | None:
         """What is sent of a file; None when it holds something else now."""
-        text = self._sent(path)
+        content = self._content(path)
+        text = _as_sent(path, content) if content is not None else None
         return text if text is not None and _digest(text) == digest else None
 
     def _looked_at(self, path: str) -> _KnownFile | None:
-        try:
-            content = read_content(
-                self.tree.root, path, self.tree.rules.limits.bytes, compiled=False
-            )
-        except OSError:
+        content = self._content(path)
+        if content is None:
             return None
-        text = None if content.reason else _as_sent(path, content.text)
+        text = _as_sent(path, content)
         return _KnownFile(content.fingerprint, "" if text is None else _digest(text))
 
-    def _sent(self, path: str) -> str | None:
+    def _content(self, path: str) -> Content | None:
         try:
-            content = read_content(
-                self.tree.root, path, self.tree.rules.limits.bytes, compiled=False
-            )
+            return read_content(self.tree.root, path, self.tree.rules.limits.bytes, compiled=False)
         except OSError:
             return None
-        return None if content.reason else _as_sent(path, content.text)
 
 
-def _as_sent(path: str, text: str) -> str | None:
-    """The text as it is indexed, in a form that is read as this text; None when it is too long.
+def _as_sent(path: str, content: Content) -> str | None:
+    """The text as it is indexed, in a form that is read as this text; None where it may not be
+    sent or is too long.
 
     A notebook is sent without its outputs: the index does not read them either.
     """
+    if content.reason:
+        return None
+    text = content.text
     if path.casefold().endswith(".ipynb"):
         text = json.dumps({"cells": [{"source": text}]})
     return text if len(text.encode()) <= MOST_BYTES else None

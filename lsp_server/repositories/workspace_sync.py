@@ -21,13 +21,13 @@ from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.buffers import BufferEdit, edit_between
 from lsp_server.repositories.paths import path_problem
 from lsp_server.repositories.workspace_files import WorkspaceFiles
+from lsp_server.server_protocol import REPOSITORIES
 
 if TYPE_CHECKING:
     from repo_index.watcher import Watcher
 
 logger = logging.getLogger(__name__)
 
-PATH = "/redraft/v1/repositories"
 GATHER_S = 1.0
 """Changes are sent together that come within so long."""
 BATCH_CHARACTERS = 1 << 20
@@ -126,7 +126,7 @@ class WorkspaceSync:
         """End the work and delete the repository. Raises ServerUnavailable, NotTaken."""
         await self.stop()
         if self.repository:
-            status, told = await self._connection.ask("DELETE", f"{PATH}/{self.repository}")
+            status, told = await self._connection.ask("DELETE", f"{REPOSITORIES}/{self.repository}")
             if status not in (204, 404):
                 raise NotTaken(_reason(status, told))
 
@@ -191,7 +191,7 @@ class WorkspaceSync:
                 letter if letter.isalnum() or letter in " .+@-_" else "_"
                 for letter in os.path.basename(self.folder)[:100]
             ).strip(" .")
-            told = await self._ask("POST", PATH, {"name": name or "workspace"})
+            told = await self._ask("POST", REPOSITORIES, {"name": name or "workspace"})
             self.repository = str(told["id"])
             self._registered(self.repository)
         self._paths = set()
@@ -316,7 +316,7 @@ class WorkspaceSync:
     # The server
 
     def _at(self, part: str) -> str:
-        return f"{PATH}/{self.repository}/{part}"
+        return f"{REPOSITORIES}/{self.repository}/{part}"
 
     async def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
         """Raises ServerUnavailable, RepositoryGone and NotTaken."""

@@ -1,0 +1,7 @@
+"""What editors' daemons and the team's server have to agree on."""
+
+from __future__ import annotations
+
+PROTOCOL = 1
+"""The version of all below ``/redraft/v1``."""
+REPOSITORIES = "/redraft/v1/repositories"
