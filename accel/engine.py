@@ -30,7 +30,7 @@ from accel.text.tokenizer import Tokenizer
 from accel.verification.verifier import expected_hits
 
 if TYPE_CHECKING:
-    from accel.models.llama_cpp.opening import LaterCosts
+    from accel.models.llama_cpp.opening import Later
 
 PRELOAD_ROWS = 32
 
@@ -58,7 +58,7 @@ class Engine(ModelRunner):
         self.planner = planner
         self.name = name
         self.threads = threads
-        self._later: LaterCosts | None = None
+        self._later: Later | None = None
         self.form = ""
         """How forwards are computed: compiled, static, lean, tree, chain or plain."""
         self.fim_order: Order | None = None

@@ -27,7 +27,7 @@ from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from accel.models.llama_cpp.opening import LaterCosts, Opened
+    from accel.models.llama_cpp.opening import Later, Opened
 
 DType = Literal["auto", "fp32", "bf16", "int8"]
 BackendName = Literal["auto", "own", "llama-cpp"]
@@ -44,8 +44,8 @@ class Backend:
     form: str
     """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
     store: ProfileStore
-    later: LaterCosts | None = None
-    """Measures ``costs``, where that was left for later."""
+    later: Later | None = None
+    """Measures what was left for later."""
 
 
 def open_backend(
@@ -111,7 +111,7 @@ def _open(
     measures_later: bool,
 ) -> Backend:
     """``open_backend`` of what ``check_folder`` has passed."""
-    tokenizer = Tokenizer.from_folder(folder)
+    tokenizer, later = Tokenizer.from_folder(folder), None
     on_cpu = is_on_cpu(device)
     is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
     if is_gguf(folder) and _is_for_llama_cpp(folder, backend, dtype):
@@ -127,11 +127,14 @@ def _open(
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
         costs = profile(model, settings, store)
         if backend == "auto" and dtype == "auto" and is_installed():
-            from accel.models.llama_cpp.opening import open_where_faster
+            from accel.models.llama_cpp.opening import Opened, open_where_faster
 
-            found = open_where_faster(folder, costs, store, by_llama_cpp)
-            if found is not None:
+            found = open_where_faster(
+                folder, costs, store, by_llama_cpp, measures_later=measures_later
+            )
+            if isinstance(found, Opened):
                 return _by_llama_cpp(found, tokenizer)
+            later = found
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
         model, settings, costs, store = known
         form = "compiled"
@@ -141,7 +144,7 @@ def _open(
         model, form, settings, costs, store = open_by_torch(
             folder, dtype=dtype, threads=threads, device=device, kv_type=kv_type
         )
-    return Backend(model, tokenizer, costs, settings.threads, form, store)
+    return Backend(model, tokenizer, costs, settings.threads, form, store, later)
 
 
 def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:

@@ -198,9 +198,14 @@ def test_a_model_whose_state_runs_over_the_text_is_computed_plainly(tmp_path: Pa
     assert written(engine, Oracle(plain)).tokens.tolist() == plain.tolist()
 
 
+@pytest.mark.parametrize("is_left_for_later", [False, True])
 @pytest.mark.parametrize(("theirs_ms", "is_faster"), [(1.0, True), (50.0, False)])
 def test_the_faster_computes_where_both_can(
-    theirs_ms: float, is_faster: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    theirs_ms: float,
+    is_faster: bool,
+    is_left_for_later: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Theirs:
         closed = False
@@ -208,12 +213,18 @@ def test_the_faster_computes_where_both_can(
         def close(self) -> None:
             self.closed = True
 
+    class Later:
+        def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
+            costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
+            return None if interrupted() else costs
+
     opened: list[Theirs] = []
 
-    def open_theirs(*_: Any, **__: Any) -> Any:
+    def open_theirs(*_: Any, measures_later: bool = False) -> Any:
+        later = Later() if measures_later else None
         opened.append(Theirs())
         costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
-        return opening.Opened(opened[-1], costs, store, 1)  # type: ignore[arg-type]
+        return opening.Opened(opened[-1], costs, store, 1, later)  # type: ignore[arg-type]
 
     file = tmp_path / "m.gguf"
     file.write_bytes(b"GGUF")
@@ -221,12 +232,25 @@ def test_the_faster_computes_where_both_can(
     monkeypatch.setattr(opening, "find_library", lambda: LibraryPlace(file, "a test"))
     monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
     own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
-    store = ProfileStore("m")
+    store, options = ProfileStore("m"), LlamaCppOptions(1)
+    if is_left_for_later:
+        later = opening.open_where_faster(file, own, store, options, measures_later=True)
+        assert isinstance(later, opening.LaterComparison)
+        later.go_on(lambda: True)
+        assert not opened
+        # Something comes once it is open.
+        answers = iter([False, True])
+        later.go_on(lambda: next(answers))
+        assert not opened[0].closed
+        for _ in range(2):
+            later.go_on(lambda: False)
+        assert opened.pop().closed
+        assert not opened
     for _ in range(2):
-        found = opening.open_where_faster(file, own, store, LlamaCppOptions(1))
+        found = opening.open_where_faster(file, own, store, options)
         assert (found is not None) == is_faster
     # What was slower is not opened again.
-    assert len(opened) == (2 if is_faster else 1)
+    assert len(opened) == (2 if is_faster else int(not is_left_for_later))
     assert all(each.closed != is_faster for each in opened)
 
 

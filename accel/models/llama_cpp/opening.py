@@ -85,11 +85,49 @@ def open_by_llama_cpp(
     return Opened(model, costs, store, options.threads, later)
 
 
+class LaterComparison:
+    """Whether llama.cpp writes faster than our own forward, found out behind the first answers, for
+    the next start."""
+
+    def __init__(
+        self, path: Path, own: ForwardCosts, options: LlamaCppOptions, keep: Callable[[bool], None]
+    ) -> None:
+        """``own``: costs of our own forward; ``keep`` is given the answer."""
+        self._path, self._own, self._options, self._keep = path, own, options, keep
+        self._opened: Opened | None = None
+        self._is_over = False
+
+    def go_on(self, interrupted: Callable[[], bool]) -> None:
+        """Compare them, unless something comes. Raises AccelError where llama.cpp cannot."""
+        if self._is_over or interrupted():
+            return
+        if self._opened is None:
+            if free_bytes() < self._path.stat().st_size:
+                return
+            self._opened = open_by_llama_cpp(self._path, self._options, measures_later=True)
+        costs: ForwardCosts | None = self._opened.costs
+        if self._opened.later is not None:
+            costs = self._opened.later.go_on(interrupted)
+        if costs is not None:
+            self._keep(typical_rate(costs) > typical_rate(self._own))
+            self._opened.model.close()
+            self._opened, self._is_over = None, True
+
+
+Later = LaterCosts | LaterComparison
+
+
 def open_where_faster(
-    path: Path, own: ForwardCosts, own_store: ProfileStore, options: LlamaCppOptions
-) -> Opened | None:
+    path: Path,
+    own: ForwardCosts,
+    own_store: ProfileStore,
+    options: LlamaCppOptions,
+    *,
+    measures_later: bool = False,
+) -> Opened | LaterComparison | None:
     """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
-    costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``."""
+    costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``; where it
+    is not known, it is found out now, or else later."""
     try:
         place = find_library()
         size = path.stat().st_size
@@ -100,16 +138,24 @@ def open_where_faster(
         # Both hold the model for a while.
         if kept is False or (kept is None and free_bytes() < 2 * size):
             return None
+        keep = partial(_keep_answer, own_store, key, options.threads)
+        if kept is None and measures_later:
+            return LaterComparison(path, own, options, keep)
         opened = open_by_llama_cpp(path, options)
     except (AccelError, OSError):
         return None
     is_faster = bool(kept) or typical_rate(opened.costs) > typical_rate(own)
-    if kept is None and can_be_kept(options.threads):
-        own_store.put(key, is_faster)
+    if kept is None:
+        keep(is_faster)
     if is_faster:
         return opened
     opened.model.close()
     return None
+
+
+def _keep_answer(own_store: ProfileStore, key: str, threads: int, is_faster: bool) -> None:
+    if can_be_kept(threads):
+        own_store.put(key, is_faster)
 
 
 def _kept_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
