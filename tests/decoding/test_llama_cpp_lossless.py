@@ -86,12 +86,14 @@ def right_path(tree: DraftTree, tokens: list[int]) -> list[int]:
     return path
 
 
-def largest_difference(file: Path, threads: int, trees: int, seed: int, rounds: int = 4) -> float:
+def largest_difference(
+    file: Path, threads: int, trees: int, seed: int, rounds: int = 4, **options: Any
+) -> float:
     """Of logits along the paths of that many adversarial trees, against forwards of as many rows
     that draft nothing. Between rounds both texts are trimmed and go on otherwise."""
     draw = np.random.default_rng(seed)
     width = int(draw.choice([4, 8]))
-    model = LlamaCppModel(file, LlamaCppOptions(threads))
+    model = LlamaCppModel(file, LlamaCppOptions(threads, **options))
     plain, drafted = model.new_cache(64), model.new_cache(64)
     text = draw.integers(0, 256, 90).astype(np.int32)
     for cache in (plain, drafted):
@@ -165,6 +167,13 @@ def seed_of_a_test() -> int:
 @pytest.mark.parametrize("kind", TYPES)
 def test_trees_change_no_bit(files: dict[str, Path], kind: str) -> None:
     assert largest_difference(files[kind], 1, 24, seed_of_a_test()) == 0
+
+
+@pytest.mark.parametrize("options", [{"kv_type": "int8"}, {"flash_attention": "off"}])
+def test_trees_change_no_bit_whatever_is_set(
+    files: dict[str, Path], options: dict[str, Any]
+) -> None:
+    assert largest_difference(files["Q4_0"], 1, 24, seed_of_a_test(), **options) == 0
 
 
 def test_drafts_change_no_text(files: dict[str, Path]) -> None:
