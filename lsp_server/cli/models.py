@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
-from lsp_server.models.catalogue import KnownModel, find_model, known_models
-from lsp_server.models.choices import PURPOSES, choices_file, read_choices, write_choice
+from lsp_server.models.catalogue import KnownModel, find_model, known_models, model_at
+from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.document import WORDS, chosen_models, models_document
 from lsp_server.models.fetched import remove_fetched
 from lsp_server.models.fetching import fetch
@@ -66,19 +68,30 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    models = known_models(args.folder)
     choices = read_choices()
+    models = [*known_models(args.folder)]
+    models += _chosen_elsewhere(models, choices)
     if args.json:
         write_json(args.json, models_document(models, choices, read_manifest()))
         return 0
     if not models:
         print("no models found; `redraft models get` lists those that can be fetched")
+    for purpose, path in asdict(choices).items():
+        if path and not os.path.exists(path):
+            print(f"{purpose}: {path} is not there; choose another: redraft models use NAME")
     console, chosen, free = Console(soft_wrap=True), chosen_models(choices), free_bytes()
     for model in models:
         console.print(model.name, style="bold", markup=False, highlight=False)
         for line in _about(model, chosen, free):
             console.print(f"    {line}", markup=False, highlight=False)
     return 0
+
+
+def _chosen_elsewhere(models: Sequence[KnownModel], choices: Choices) -> list[KnownModel]:
+    """Chosen models that lie in no store."""
+    listed = {str(path) for model in models for path in model.paths}
+    paths = dict.fromkeys(asdict(choices).values())
+    return [model_at(path) for path in paths if os.path.exists(path) and path not in listed]
 
 
 def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:

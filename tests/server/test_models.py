@@ -270,6 +270,20 @@ def test_a_model_outside_of_all_stores_is_chosen_by_its_path(
     assert read_choices().completion == str(path)
 
 
+def test_a_chosen_model_is_listed_wherever_it_lies_and_missed_once_it_is_gone(
+    weights: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = placed(weights, home / "mine.gguf")
+    write_choice("completion", str(path))
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert (shown[0], shown[-1]) == ("mine", "    chosen for completion, edits")
+    path.unlink()
+    assert main(["models"]) == 0
+    told = capsys.readouterr().out
+    assert f"completion: {path} is not there; choose another: redraft models use NAME" in told
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -378,7 +392,8 @@ def test_people_read_what_a_model_is_and_what_it_is_chosen_for(
     write_choice("edits", "/another.gguf")
     measured(path)
     assert main(["models"]) == 0
-    shown = capsys.readouterr().out.splitlines()
+    missed, *shown = capsys.readouterr().out.splitlines()
+    assert missed.startswith("edits: /another.gguf is not there")
     assert shown[2].endswith("; 50 tokens/s, first text after 4.8 s"), "measured, not estimated"
     assert shown[4:] == ["    chosen for completion"]
 
