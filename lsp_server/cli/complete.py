@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.documents import Document
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
-from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
 from lsp_server.models.choices import read_choices
@@ -41,16 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "own", "llama-cpp"),
-        default="auto",
-        help="what computes a GGUF file",
-    )
-    parser.add_argument(
-        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
-    )
-    add_llama_cpp_arguments(parser)
+    add_backend_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -84,10 +75,7 @@ def run(args: argparse.Namespace) -> int:
         model=args.model,
         dtype=args.dtype,
         threads=args.threads,
-        backend=args.backend,
-        kv_type=args.kv_type,
-        gpu_layers=args.gpu_layers,
-        flash_attention=args.flash_attention,
+        **backend_options(args),
     )
     try:
         with console.status("loading the model and the index") as shown:

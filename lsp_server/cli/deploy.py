@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from lsp_server.cli.serve_http import add_engine_arguments
+from lsp_server.engine.backend_arguments import backend_options
 from lsp_server.errors import DeployError
 from lsp_server.ray_serve.options import DeployOptions
 
@@ -91,10 +92,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             "model": str(Path(args.model).resolve()) if args.model else "",
             "dtype": args.dtype,
             "device": args.device,
-            "backend": args.backend,
-            "kv_type": args.kv_type,
-            "gpu_layers": args.gpu_layers,
-            "flash_attention": args.flash_attention,
+            **backend_options(args),
             "threads": args.threads,
             "replicas": args.replicas,
             "surge_percent": args.surge_percent,

@@ -19,13 +19,12 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import used_models
 from lsp_server.settings import Settings
 
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
-ENGINE_OPTIONS = ("backend", "kv_type", "gpu_layers", "flash_attention")
 LOW_DISK_BYTES = 1 << 30
 LOW_MEMORY_BYTES = 1 << 30
 LOW_WATCHES = 65_536
@@ -46,16 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", help="folder, GGUF file or id of the model to check, else the chosen one"
     )
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "own", "llama-cpp"),
-        default="auto",
-        help="what computes a GGUF file",
-    )
-    parser.add_argument(
-        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
-    )
-    add_llama_cpp_arguments(parser)
+    add_backend_arguments(parser)
     parser.add_argument(
         "--server",
         default="",
@@ -67,9 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
-    options = {name: getattr(args, name) for name in ENGINE_OPTIONS}
     model = args.model or used_models(Settings(), read_choices()).completion.path
-    findings = list(examine(model or None, args.server, options))
+    findings = list(examine(model or None, args.server, backend_options(args)))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

@@ -17,8 +17,8 @@ from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import EditedPart, rename_changes
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.jobs import EditJob, JobResult, kept
-from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
@@ -67,16 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="with entropy: of so many likeliest tokens at most",
     )
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "own", "llama-cpp"),
-        default="auto",
-        help="what computes a GGUF file",
-    )
-    parser.add_argument(
-        "--kv-type", choices=("f16", "int8"), default="f16", help="keys' and values' numbers"
-    )
-    add_llama_cpp_arguments(parser)
+    add_backend_arguments(parser)
     parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -143,10 +134,7 @@ def _generated(
         model=args.model,
         dtype=args.dtype,
         threads=args.threads,
-        backend=args.backend,
-        kv_type=args.kv_type,
-        gpu_layers=args.gpu_layers,
-        flash_attention=args.flash_attention,
+        **backend_options(args),
         draft_model=args.draft_model,
     )
     try:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from platformdirs import user_state_path
 
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.key import EngineKey
-from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.errors import RedraftError
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
-    parser.add_argument("--backend", default="auto", help="auto, own or llama-cpp")
-    parser.add_argument("--kv-type", default="f16", help="f16 or int8, of keys and values")
-    add_llama_cpp_arguments(parser)
+    add_backend_arguments(parser)
 
 
 def engine_key(args: argparse.Namespace) -> EngineKey:
@@ -92,10 +90,7 @@ def engine_key(args: argparse.Namespace) -> EngineKey:
         args.device,
         args.threads,
         common=True,
-        backend=args.backend,
-        kv_type=args.kv_type,
-        gpu_layers=args.gpu_layers,
-        flash_attention=args.flash_attention,
+        **backend_options(args),
     )
 
 

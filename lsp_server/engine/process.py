@@ -17,6 +17,7 @@ from lsp_server.completion.cross_file import CrossFile
 from lsp_server.completion.fitting import LineFitter
 from lsp_server.editing.loops import LoopWatch
 from lsp_server.engine import warming
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.calibration_file import Learnt
 from lsp_server.engine.compiling import CompilingBehind, compile_at_once
 from lsp_server.engine.garbage import settle
@@ -55,7 +56,6 @@ from lsp_server.engine.jobs import (
 )
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
-from lsp_server.engine.llama_cpp_arguments import add_llama_cpp_arguments
 from lsp_server.engine.memory import most_kv_bytes
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
@@ -628,9 +628,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--backend", default="auto")
-    parser.add_argument("--kv-type", default="f16")
-    add_llama_cpp_arguments(parser)
+    add_backend_arguments(parser)
     parser.add_argument("--no-common", action="store_true")
     parser.add_argument("--adaptive-tokens", action="store_true")
     parser.add_argument("--draft-model", default="")
@@ -640,10 +638,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
         args.model,
         dtype=args.dtype,
         device=args.device,
-        backend=args.backend,
-        kv_type=args.kv_type,
-        gpu_layers=args.gpu_layers,
-        flash_attention=args.flash_attention,
+        **backend_options(args),
         threads=args.threads or None,
         common=not args.no_common,
         adaptive_tokens=args.adaptive_tokens,

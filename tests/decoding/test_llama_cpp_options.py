@@ -6,6 +6,7 @@ without it.
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from accel.models.llama_cpp.model import LlamaCppModel, described
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from lsp_server.cli import doctor
+from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.process import EngineService
 from lsp_server.settings import read_settings
@@ -181,8 +183,20 @@ def test_a_changed_setting_is_another_engine() -> None:
     keys = [key(), key(gpuLayers=3), key(gpuLayers=0), key(flashAttention="off")]
     assert len({*keys, key(kvType="int8")}) == 5
     assert key(gpuLayers="auto") == key()
-    assert "--gpu-layers 3 --flash-attention auto" in " ".join(keys[1].arguments())
-    assert "--gpu-layers auto --flash-attention off" in " ".join(keys[3].arguments())
+    parser = argparse.ArgumentParser()
+    add_backend_arguments(parser)
+    for asked, layers, flash_attention in zip(
+        keys, (None, 3, 0, None), ("auto", "auto", "auto", "off"), strict=True
+    ):
+        found = backend_options(parser.parse_known_args(asked.arguments())[0])
+        assert found == {
+            "backend": "auto",
+            "kv_type": "f16",
+            "gpu_layers": layers,
+            "flash_attention": flash_attention,
+        }
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--gpu-layers", "all"])
 
 
 @installed

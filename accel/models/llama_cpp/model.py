@@ -76,7 +76,7 @@ class LlamaCppModel(Model):
                 f"rows take too long here (by rows, {self.measured})"
             )
         if kind == BatchKind.CHAIN:
-            return "llama.cpp computes it with drafts in one line alone"
+            return "llama.cpp verifies drafts of it as chains, not as trees"
         return ""
 
     def new_cache(self, capacity: int) -> Cache:
