@@ -6,7 +6,7 @@ from typing import Any
 
 HALF_LIFE = 4000
 """Tokens after which what was learnt counts half, so that a changing task is followed."""
-TYPICAL_TOKENS = 150.0
+TYPICAL_TOKENS = 80.0
 """What is typical counts as much as so many tokens of a user's own."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lsp_server.bench.projection_texts import ProjectedTexts
 
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+WIDTHS = (1, 2, 4, 8, 12, 16, 32, 64)
 OURS, PEER = "redraft", "llama-cpp"
 COLUMNS = {
     "bound": "bound",

@@ -98,7 +98,7 @@ def test_another_document_is_told_from_forwards_beside_a_peer(tmp_path: Path) ->
 
 
 def test_completions_and_edits_in_one_run(cases: Path, tmp_path: Path) -> None:
-    rows = (1, 2, 4, 8, 16, 32, 64)
+    rows = (1, 2, 4, 8, 12, 16, 32, 64)
     forwards = tmp_path / "shape-Q8_0.json"
     ours, theirs = ({count: scale * (4 + count) for count in rows} for scale in (1.0, 2.0))
     forwards.write_text(json.dumps(document(ours, theirs)), "utf-8")
