@@ -58,6 +58,9 @@ class LibraryWithGpus:
         self.context = params
         return int(not (self._refuses and params.type_k == context._KV_TYPES["int8"]))
 
+    def llama_n_ctx(self, _context: int) -> int:
+        return int(self.context.n_ctx)
+
     def llama_n_batch(self, _context: int) -> int:
         return context.MOST_ROWS
 
@@ -161,6 +164,16 @@ def test_a_kv_type_that_the_library_refuses_is_said_in_one_line(
     with pytest.raises(context.LibraryFailed, match=r"redraft\.model\.kvType to f16") as raised:
         opened(file, library, monkeypatch, kv_type="int8")
     assert "\n" not in str(raised.value)
+
+
+def test_a_library_that_reads_other_numbers_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("llama_n_ctx", "llama_n_batch", "llama_n_seq_max"):
+        library = LibraryWithGpus([CPU])
+        monkeypatch.setattr(library, name, lambda _: 7)
+        with pytest.raises(context.LibraryFailed, match="other numbers than it is given"):
+            opened(file, library, monkeypatch)
 
 
 def test_keys_in_int8_without_flash_attention_are_refused_before_anything_is_loaded(

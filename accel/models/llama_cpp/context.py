@@ -71,7 +71,8 @@ class Context(ABC):
             why = last_complaints()
             raise MemoryError(f"llama.cpp has no room for {capacity} tokens: {why}")
         read = library.llama_n_batch(context), library.llama_n_seq_max(context)
-        if read != (MOST_ROWS, self.sequences):
+        has_room = library.llama_n_ctx(context) >= capacity + SLACK
+        if read != (MOST_ROWS, self.sequences) or not has_room:
             raise LibraryFailed("llama.cpp reads other numbers than it is given; use another one")
         self._context, self._capacity = context, capacity
         self._memory = library.llama_get_memory(context)

@@ -21,7 +21,6 @@ from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import FixedWidths, typical_rate
 from accel.planning.profile_store import ProfileStore
 
-FORM = "llama.cpp"
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""
 
@@ -65,7 +64,7 @@ def open_by_llama_cpp(
     """
     model = LlamaCppModel(path, options)
     # What forwards cost, and which rows they take, goes by all of that.
-    model.fingerprint = fingerprint(path, f"{FORM} {model.system} {model.computed_by}")
+    model.fingerprint = fingerprint(path, f"{model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
     kind = store.get("kind")
     if kind not in [int(each) for each in BatchKind]:
