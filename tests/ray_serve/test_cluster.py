@@ -135,6 +135,23 @@ async def test_a_client_that_leaves_frees_the_engine(server, client):
     await until(is_free, "the end of the forward", 5.0)
 
 
+async def test_an_accepted_suggestion_reaches_the_replica_that_drafts_from_it(server, client):
+    headers = {"authorization": f"Bearer {KEY}"}
+    for number in range(4):
+        prefix = f"def kumquat_jam_{number}(kumquats, sugar):\n    kettle = "
+        job = CompletionJob("", f"jam{number}.py", prefix, "\n", max_tokens=24)
+        alone = (await ask(client, server.url, KEY, replace(job, plain=True))).result
+        taken = {"path": job.path, "before": prefix, "text": alone["text"]}
+        body = {"protocol": 1, "taken": taken}
+        told = await client.post(f"{server.url}/redraft/v1/accepted", json=body, headers=headers)
+        assert told.status_code == 200, told.text
+        # What the replicas are asked now stands behind it.
+        await states(server)
+        result = (await ask(client, server.url, KEY, job)).result
+        assert result["text"] == alone["text"]
+        assert "history" in result["sources"], result["sources"]
+
+
 async def test_an_error_of_the_engine_is_told_and_the_replica_goes_on(server, client):
     before = await states(server)
     answer = await ask(client, server.url, KEY, replace(SIMPLE, prefix="", suffix=""))
