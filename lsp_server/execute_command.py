@@ -97,7 +97,8 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
-    """``redraft.accepted``: counted and learnt from here, told to nobody."""
+    """``redraft.accepted``: counted here and told to nobody. The text is told to the engine, which
+    drafts from it."""
     ls.performance.accepted += 1
     taken = ls.offers.accepted(told)
     document = ls.documents.find(taken[0].document) if taken is not None else None
