@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -77,12 +76,17 @@ class MemoryBudget:
                     # Whether it is idle shows afterwards, and a first load compiles for long.
                     await self._changed.wait()
                     until = time.monotonic() + WAIT_S
-                elif (left_s := until - time.monotonic()) > 0:
-                    with contextlib.suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), left_s)
-                else:
+                elif not await self._change_before(until):
                     raise self._taken(engine, need, budget)
             engine.memory_bytes = need.nbytes
+
+    async def _change_before(self, until: float) -> bool:
+        """Whether an engine began or ended to load or to work by then."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), until - time.monotonic())
+        except asyncio.TimeoutError:
+            return False
+        return True
 
     def _others_load(self, wanted: EngineClient) -> bool:
         return any(one.state == "loading" for one in self._engines() if one is not wanted)

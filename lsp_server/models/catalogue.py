@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -19,6 +18,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.models.description import Description, describe
 from lsp_server.models.speed import Speed, speed_of
 from lsp_server.models.stores import Candidate, candidates
+from lsp_server.private_files import write_private
 
 VERSION = 2
 """Of what is kept."""
@@ -43,7 +43,7 @@ def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
     for folder in folders:
         if not folder.expanduser().is_dir():
             raise RedraftError(f"{folder} is no folder; give one with models")
-    kept = _Kept()
+    kept = _KeptDescriptions()
     found: dict[str, KnownModel] = {}
     for candidate in candidates(folders):
         about = kept.description(candidate)
@@ -87,7 +87,7 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     raise RedraftError(f"no model here is called {wanted}; `redraft models` lists those there are")
 
 
-class _Kept:
+class _KeptDescriptions:
     """Descriptions by path, each with the size and time of the files that it was read from."""
 
     def __init__(self) -> None:
@@ -114,11 +114,8 @@ class _Kept:
         if self._new == self._old:
             return
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump({"judged_by": self._judged_by, "models": self._new}, stream)
-            os.replace(temporary, self._file)
+            kept = {"judged_by": self._judged_by, "models": self._new}
+            write_private(self._file, json.dumps(kept))
 
     def _read(self) -> dict[str, Any]:
         try:

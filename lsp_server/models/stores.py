@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
+from lsp_server.models.fetched import models_folder
 
 FOLDERS = "REDRAFT_MODELS"
 """Environment variable: further folders with models, separated as in PATH."""
@@ -32,7 +32,7 @@ class Candidate:
 def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
     """Everything that may be a model, store after store; ``folders`` are further places."""
     # Unfinished downloads lie deeper.
-    yield from _below(user_cache_path("redraft") / "models", "redraft", depth=0)
+    yield from _below(models_folder(), "redraft", depth=0)
     yield from _in_hub_cache(_hub_cache())
     yield from _below(_llama_cpp_cache(), "llama.cpp")
     for folder in _lm_studio_folders():

@@ -26,8 +26,8 @@ from lsp_server.cli.demo import shown_model
 from lsp_server.errors import RedraftError
 from lsp_server.models import fetching
 from lsp_server.models.catalogue import known_models
-from lsp_server.models.fetched import fetched_models, remove_fetched
-from lsp_server.models.fetching import FetchFailed, fetch, fetch_smollm2, models_folder
+from lsp_server.models.fetched import fetched_models, models_folder, remove_fetched
+from lsp_server.models.fetching import FetchFailed, fetch, fetch_smollm2
 from lsp_server.models.manifest import (
     HubSource,
     OfferedModel,
