@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.base import DraftRequest, Prices
+from accel.model_path import DEFAULT_MODEL
+from accel.models.base import BatchKind, Capability
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.draft_log import DraftLog
+from accel.planning.drafting import Drafting
 from accel.planning.fixed_width import FixedWidths
+from accel.planning.planner import Planner
 from accel.planning.profile_store import ProfileStore
 from accel.planning.tokens_per_forward import HALF_LIFE, TokensPerForward
+from accel.statistics import Statistics
+from accel.text.tokenizer import Tokenizer
 
 WIDTHS = (1, 4, 8, 16, 32)
 DEAR = [10.0, 20.0, 26.0, 30.0, 34.0, 75.0]
@@ -183,3 +190,48 @@ def test_what_is_kept_in_another_form_is_left(kept: object) -> None:
     store = ProfileStore("m")
     store.put("tokens per forward", json.loads(json.dumps(kept)))
     assert FixedWidths(costs_of(DEAR), store).chosen == FixedWidths(costs_of(DEAR)).chosen
+
+
+class Foreseeing:
+    """A drafter that plans, and knows all of a text."""
+
+    name = "redraft"
+    step_s = saved_s = 0.0
+
+    def begin(self, request: DraftRequest) -> None:
+        self._next = 0
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        tokens = np.arange(self._next, self._next + max_nodes, dtype=np.int32)
+        return DraftTree.chain(tokens, Source.PROMPT, 0.99)
+
+    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+        return self.draft(max_nodes)
+
+    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
+        self._next += len(tokens)
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_more_is_drafted_for_the_log_than_is_verified(width: int) -> None:
+    found: dict[int, float] = {}
+    log = DraftLog(WIDTHS, lambda _tokens, forwards: found.update(forwards))
+    planner = Planner(costs_of(DEAR), width, widths=(width,))
+    drafting = Drafting(
+        *(Foreseeing(), planner, Capability(BatchKind.TREE, 8)),
+        *(Tokenizer.from_folder(DEFAULT_MODEL), Statistics()),
+        plans=True,
+        log=log,
+    )
+    drafting.begin(DraftRequest(np.full(1, 99, np.int32)))
+    text = np.arange(96, dtype=np.int32)
+    at = 0
+    while at < len(text):
+        tree = drafting.tree(1, at + 1, 100, b"")
+        assert len(tree) == width - 1
+        tokens = text[at : at + width]
+        path = list(range(min(width - 1, len(tokens))))
+        drafting.learn(tree, path, tokens, 1, at + width)
+        at += len(tokens)
+    drafting.end(text)
+    assert found == {rows: pytest.approx(96 / rows, rel=0.05) for rows in WIDTHS}
