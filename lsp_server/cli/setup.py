@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
     }
     options = _options(models, offered)
-    place = next(n for n, option in enumerate(options) if option.name == best.name)
+    wanted = best.name, best.path
+    place = next(n for n, option in enumerate(options) if (option.name, option.path) == wanted)
     if not args.json:
         _show(console, report["machine"], options, place, best)
     option = options[place] if args.yes else None if args.json else _asked(options, place, _input)

@@ -74,8 +74,14 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     """The model of this name or path, or the only one whose name holds it. Raises RedraftError."""
     place = os.path.expanduser(wanted)
     for model in models:
-        if wanted == model.name or os.path.realpath(place) in map(os.path.realpath, model.paths):
+        if os.path.realpath(place) in map(os.path.realpath, model.paths):
             return model
+    named = [model for model in models if model.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        paths = ", ".join(str(model.paths[0]) for model in named)
+        raise RedraftError(f"{len(named)} models here are called {wanted}; give a path of {paths}")
     if os.path.exists(place) or place.startswith((os.sep, ".")) or place.endswith(".gguf"):
         return model_at(wanted)
     similar = [model for model in models if wanted.lower() in model.name.lower()]

@@ -247,6 +247,16 @@ def test_a_name_may_be_short_where_it_is_clear(weights: Path, home: Path) -> Non
         find_model(models, "mistral")
 
 
+def test_of_two_models_with_one_name_the_path_is_wanted(weights: Path, home: Path) -> None:
+    first = placed(weights, home / "models" / "a" / "small.gguf")
+    (home / "models" / "b").mkdir()
+    other = saved(home / "models" / "b" / "small.gguf", "mit")
+    models = known_models([home / "models"])
+    with pytest.raises(RedraftError, match=f"2 models here are called small; give .*{first}"):
+        find_model(models, "small")
+    assert find_model(models, str(other)).paths == (other,)
+
+
 def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     path = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
     assert main(["models", "use", "small"]) == 0
