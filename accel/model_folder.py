@@ -272,8 +272,8 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
         )
     if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
         return UnsupportedModel(
-            f"{folder} is a store of Ollama, whose models are not read",
-            "give the folder of a model with config.json and *.safetensors",
+            f"{folder} is a store of Ollama, not a model",
+            "choose one of those in it: redraft models",
         )
     if unfinished := _unfinished(folder):
         return BrokenModel(f"{folder} was not fetched to its end: {unfinished} is left", WHOLE)

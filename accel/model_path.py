@@ -141,8 +141,8 @@ def _from_hub(written: str, path: Path) -> Path:
 def _about_missing(written: str, path: Path) -> ModelError:
     if re.fullmatch(r"[\w.-]+:[\w.-]+", written) and not written[1:].startswith(":\\"):
         return UnsupportedModel(
-            f"{written} is a name of Ollama, whose models are not read",
-            "give the folder of a model with config.json and *.safetensors",
+            f"{written} is a name of Ollama, not a path",
+            f"give the path of its file: redraft models use {written}",
         )
     if re.match(r"[A-Za-z]:[\\/]", written) and os.name != "nt":
         return ModelNotFound(

@@ -48,7 +48,7 @@ def offline_id(folder: Path) -> str:
     return "someone/some-model"
 
 
-@PATHS.add("a name of Ollama", "config.json and *.safetensors")
+@PATHS.add("a name of Ollama", "redraft models use qwen2.5-coder:0.5b")
 def ollama_name(folder: Path) -> str:
     return "qwen2.5-coder:0.5b"
 
@@ -195,7 +195,7 @@ def picture_model(folder: Path) -> str:
     return str(folder)
 
 
-@PATHS.add("a store of Ollama", "config.json and *.safetensors")
+@PATHS.add("a store of Ollama", "redraft models")
 def ollama_store(folder: Path) -> str:
     (folder / "manifests").mkdir()
     (folder / "blobs").mkdir()
