@@ -142,7 +142,7 @@ def _about_missing(written: str, path: Path) -> ModelError:
     if re.fullmatch(r"[\w.-]+:[\w.-]+", written) and not written[1:].startswith(":\\"):
         return UnsupportedModel(
             f"{written} is a name of Ollama, not a path",
-            f"give the path of its file: redraft models use {written}",
+            f"choose it with: redraft models use {written}",
         )
     if re.match(r"[A-Za-z]:[\\/]", written) and os.name != "nt":
         return ModelNotFound(
