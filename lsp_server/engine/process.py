@@ -84,8 +84,6 @@ PIECE_TOKENS = 512
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
-LATER = ("edits", "sampling")
-"""Parts that the first completions do without."""
 KEPT_DRAFTERS = 64
 """Each knows what its workspace wrote of late."""
 
@@ -137,7 +135,7 @@ class EngineService:
         what samples is compiled, and edits are not drafted until then.
         ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
         self._defers = defer
-        self._behind = CompilingBehind([])
+        self._edits_behind = self._sampling_behind = CompilingBehind([])
         self._disk_cache_megabytes = disk_cache_megabytes
         self._disk_cache_folder = disk_cache_folder
         self._begun: set[tuple[str, str]] = set()
@@ -187,15 +185,17 @@ class EngineService:
 
             parts = warming.parts_to_compile(self._model, **self._options)
             parts += self.indexes.parts_to_compile()
-            later = [part for part in parts if part.name in LATER and self._defers]
-            compile_at_once([part for part in parts if part not in later], told)
+            edits = [part for part in parts if part.name == "edits" and self._defers]
+            sampling = [part for part in parts if part.name == "sampling" and self._defers]
+            compile_at_once([part for part in parts if part not in edits + sampling], told)
             self._engine = Engine.load(self._model, **self._options)
             if self._draft_model is not None:
                 self._draft_engine = Engine.load(self._draft_model, **self._options)
                 self._reuse()
             self._fitter = LineFitter(self._engine)
             self._prompt_length = prompt_length(self._engine)
-            self._behind = CompilingBehind(later)
+            self._edits_behind = CompilingBehind(edits)
+            self._sampling_behind = CompilingBehind(sampling)
             self._warm_up()
             settle()
 
@@ -205,7 +205,7 @@ class EngineService:
 
         warming.warm_up_drafting()
         self.indexes.warm_up()
-        warming.warm_up_requests(self.complete, self.edit if self._behind.is_over else None)
+        warming.warm_up_requests(self.complete, self.edit if self._edits_behind.is_over else None)
         self._sessions.clear()
         self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
@@ -388,9 +388,9 @@ class EngineService:
 
     def _drafts_edits(self) -> bool:
         """Whether what drafts edits is compiled."""
-        if self._behind.is_over:
+        if self._edits_behind.is_over:
             warming.warm_up_edits()
-        return self._behind.is_over
+        return self._edits_behind.is_over
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
@@ -609,7 +609,8 @@ class EngineService:
         """Let go of the model and the indexes."""
         if self._learnt is not None:
             self._learnt.save()
-        self._behind.close()
+        self._edits_behind.close()
+        self._sampling_behind.close()
         self._sessions.clear()
         self._drafters.clear()
         self.indexes.clear()

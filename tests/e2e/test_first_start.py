@@ -59,5 +59,5 @@ def test_all_that_takes_long_is_compiled_at_once(tmp_path: Path) -> None:
 
     names, told = start()
     assert names == []
-    assert told[0].endswith("0 of 5 parts")
+    assert told[0].endswith("0 of 6 parts")
     assert start() == ([], [])

@@ -38,10 +38,10 @@ def test_drafts_change_nothing_but_the_number_of_forwards(service):
 
 def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch):
     plain = service.edit(replace(JOB, plain=True))
-    monkeypatch.setattr(service, "_behind", SimpleNamespace(is_over=False))
+    monkeypatch.setattr(service, "_edits_behind", SimpleNamespace(is_over=False))
     meanwhile = service.edit(JOB)
     assert (meanwhile.text, meanwhile.forwards) == (plain.text, plain.forwards)
-    monkeypatch.setattr(service, "_behind", SimpleNamespace(is_over=True))
+    monkeypatch.setattr(service, "_edits_behind", SimpleNamespace(is_over=True))
     assert service.edit(JOB).forwards < plain.forwards
 
 
