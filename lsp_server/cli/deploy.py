@@ -21,6 +21,15 @@ LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 200_000_000
 """Requests are small, and none is kept."""
 
+ENVIRONMENT = {
+    # Nothing is reported to anybody.
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # One event loop a process: to hand each message from loop to loop costs more than to answer it.
+    "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
+    "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
+}
+"""Of a cluster that is made here; ``deploy/README.md`` has it for others."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
@@ -75,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
         raise DeployError("--down needs --address; a cluster of this machine ends with its command")
     if bool(args.certificate) != bool(args.private_key):
         raise DeployError("--certificate and --private-key go together; give both")
-    # Nothing is reported to anybody.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     if args.down:
         return _end(args.address)
     if args.keys is None or not args.keys.is_file():

@@ -13,16 +13,6 @@ from lsp_server.errors import ModelUnavailable
 _EIGHT_BITS = ("x86_64", "AMD64")
 """Machines that compute eight bits quickly, which ``auto`` means there."""
 
-_KV_SHARE = 16
-_FEWEST_KV_BYTES = 256 << 20
-
-
-def most_kv_bytes() -> int:
-    """What the KV caches of documents used of late may hold together."""
-    from accel.free_memory import free_bytes
-
-    return max(free_bytes() // _KV_SHARE, _FEWEST_KV_BYTES)
-
 
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -11,13 +11,11 @@ Key = tuple[str, ...]
 
 
 class Spares(Generic[Thing]):
-    """Spare things by key; those of the keys used longest ago are let go where they take too much
-    together."""
+    """Spare things by key; of the keys used longest ago they are let go."""
 
-    def __init__(self, most: int, size: Callable[[Thing], int] = lambda thing: 1) -> None:
-        """``most``: of the sizes of all spare things; the one used last is kept, whatever its
-        size."""
-        self._most, self._size = most, size
+    def __init__(self, most: int) -> None:
+        """``most``: keys whose things are kept."""
+        self._most = most
         self._things: dict[Key, list[Thing]] = {}
 
     def __iter__(self) -> Iterator[Thing]:
@@ -61,10 +59,8 @@ class Spares(Generic[Thing]):
     def give_back(self, key: Key, thing: Thing) -> None:
         """The thing is spare again."""
         self._things[key] = [*self._things.pop(key, []), thing]
-        excess = sum(map(self._size, self)) - self._most
-        while excess > 0 and len(self._things) > 1:
-            oldest = self._things.pop(next(iter(self._things)))
-            excess -= sum(map(self._size, oldest))
+        while len(self._things) > self._most:
+            del self._things[next(iter(self._things))]
 
 
 class Loan(Generic[Thing]):

@@ -56,7 +56,6 @@ from lsp_server.engine.jobs import (
 )
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
-from lsp_server.engine.memory import most_kv_bytes
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.spans import SpanBuilder
@@ -84,6 +83,8 @@ PIECE_TOKENS = 512
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
+KEPT_SESSIONS = 1024
+"""A team's documents. The engine has a budget for what their KV caches hold together."""
 KEPT_DRAFTERS = 64
 """Each knows what its workspace wrote of late."""
 
@@ -155,7 +156,7 @@ class EngineService:
         }
         self._model = model or None
         self._engine: Engine | None = None
-        self._sessions: Spares[Session] = Spares(most_kv_bytes(), lambda session: session.nbytes)
+        self._sessions: Spares[Session] = Spares(KEPT_SESSIONS)
         self._drafters: Spares[Drafter] = Spares(KEPT_DRAFTERS)
         self._learnt: Learnt | None = None
         self._history: History | None = None
