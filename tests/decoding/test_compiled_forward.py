@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bit_by_bit import check_nodes
 from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
 
 from accel.batch import BLOCKED, chain_batch, tree_batch
@@ -123,23 +124,7 @@ def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> No
         )
         tree = DraftTree.chain(random.integers(0, 8192, count).astype(np.int32), Source.PROMPT)
         tree.parents = np.maximum(parents, -1)
-        path, node = [], count - 1
-        while node >= 0:
-            path.insert(0, node)
-            node = int(parents[node])
-        caches = [model.new_cache(len(text) + count + 2) for _ in range(2)]
-        for cache in caches:
-            model.forward(chain_batch(text[:-1], 1), [cache])
-            cache.commit(list(range(len(text) - 1)))
-        drafted = numbers(model, tree_batch(text[-1:], tree), caches[0])
-        caches[0].commit([0, *(1 + node for node in path)])
-        branch = [int(text[-1]), *tree.tokens[path].tolist()]
-        for node, token in zip([-1, *path], branch, strict=True):
-            plain = numbers(model, chain_batch(np.array([token], np.int32), 0), caches[1])
-            caches[1].commit([0])
-            assert np.array_equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
-        last = chain_batch(np.array([7], np.int32), 0)
-        assert np.array_equal(*(numbers(model, last, cache) for cache in caches)), f"seed {seed}"
+        check_nodes(model, text, tree, len(text) + count + 2, seed)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bit_by_bit import check_nodes, computed
 from gguf_models import random_module, save_gguf
 from numpy.typing import NDArray
 from tiny_models import FLAT, Oracle, numbers, save
 
-from accel.batch import BLOCKED, ForwardBatch, chain_batch, tree_batch
+from accel.batch import BLOCKED, chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
 from accel.models.cpu.attention import (
@@ -25,7 +26,6 @@ from accel.models.cpu.attention import (
     keep_value,
     move,
 )
-from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.kv_scales import scale_down
 from accel.models.cpu.llama import CompiledLlama
@@ -197,16 +197,6 @@ def test_logits_are_near_those_of_16_bits(file: Path, model: CompiledLlama) -> N
     assert (model.kv_type, wide.kv_type) == ("int8", "f16")
 
 
-def computed(
-    model: CompiledLlama, text: ForwardBatch, rows: ForwardBatch
-) -> tuple[NDArray[np.float32], CompiledCache]:
-    cache = model.new_cache(128)
-    assert isinstance(cache, CompiledCache)
-    model.forward(text, [cache])
-    cache.commit(list(range(len(text))))
-    return numbers(model, rows, cache), cache
-
-
 @pytest.mark.parametrize(
     "counts", [(1, 2, 7, 16, 33, 65), pytest.param(range(1, 66), marks=pytest.mark.long)]
 )
@@ -227,36 +217,18 @@ def test_threads_compute_what_one_does(model: CompiledLlama, counts: Sequence[in
     model.shared_from = 0
 
 
-def check_nodes(model: CompiledLlama, seed: int) -> None:
-    """Nodes of a tree have the logits of plain decoding to the last bit, and so has the row behind
-    a branch that is kept."""
+def check_random_tree(model: CompiledLlama, seed: int) -> None:
     random = np.random.default_rng(seed)
     text = random.integers(0, 256, 20 + 31 * seed).astype(np.int32)
     count = int(random.integers(2, 60))
     tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
     tree.parents = np.array([random.integers(-1, node) for node in range(count)], np.int32)
-    path, node = [], count - 1
-    while node >= 0:
-        path.insert(0, node)
-        node = int(tree.parents[node])
-    caches = [model.new_cache(8) for _ in range(2)]
-    for cache in caches:
-        model.forward(chain_batch(text[:-1], 1), [cache])
-        cache.commit(list(range(len(text) - 1)))
-    drafted = numbers(model, tree_batch(text[-1:], tree), caches[0])
-    caches[0].commit([0, *(1 + node for node in path)])
-    branch = [int(text[-1]), *tree.tokens[path].tolist()]
-    for node, token in zip([-1, *path], branch, strict=True):
-        plain = numbers(model, chain_batch(np.array([token], np.int32), 0), caches[1])
-        caches[1].commit([0])
-        assert np.array_equal(drafted[node + 1], plain[0]), f"seed {seed}, node {node}"
-    last = chain_batch(np.array([7], np.int32), 0)
-    assert np.array_equal(*(numbers(model, last, cache) for cache in caches)), f"seed {seed}"
+    check_nodes(model, text, tree, 8, seed)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nodes_have_the_logits_of_text_to_the_last_bit(model: CompiledLlama, seed: int) -> None:
-    check_nodes(model, seed)
+    check_random_tree(model, seed)
 
 
 @pytest.mark.long
@@ -266,7 +238,7 @@ def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path, dtype: torch
     model = CompiledLlama.from_module(module, kv_type="int8")
     assert model is not None
     for seed in range(6):
-        check_nodes(model, seed)
+        check_random_tree(model, seed)
 
 
 def test_drafts_change_no_text(file: Path, model: CompiledLlama) -> None:

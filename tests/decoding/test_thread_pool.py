@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bit_by_bit import computed
 from numba import njit
-from numpy.typing import NDArray
 from tiny_models import numbers, save
 
-from accel.batch import ForwardBatch, chain_batch, tree_batch
+from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.cpu.barrier import (
     _FUTEX,
@@ -29,7 +29,6 @@ from accel.models.cpu.barrier import (
     slept_s,
     take,
 )
-from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.hf_loading import load_module
@@ -44,16 +43,6 @@ WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
-
-
-def computed(
-    model: CompiledLlama, text: ForwardBatch, rows: ForwardBatch
-) -> tuple[NDArray[np.float32], CompiledCache]:
-    cache = model.new_cache(128)
-    assert isinstance(cache, CompiledCache)
-    model.forward(text, [cache])
-    cache.commit(list(range(len(text))))
-    return numbers(model, rows, cache), cache
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
