@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from accel.free_memory import free_bytes
 from accel.models.room import has_room
@@ -81,9 +82,8 @@ def _list(args: argparse.Namespace) -> int:
             print(f"{purpose}: {path} is not there; choose another: redraft models use NAME")
     console, chosen, free = Console(soft_wrap=True), chosen_models(choices), free_bytes()
     for model in models:
-        console.print(model.name, style="bold", markup=False, highlight=False)
-        for line in _about(model, chosen, free):
-            console.print(f"    {line}", markup=False, highlight=False)
+        lines = [f"\n    {line}" for line in _about(model, chosen, free)]
+        console.print(Text.assemble((model.name, "bold"), *lines))
     return 0
 
 

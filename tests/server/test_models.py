@@ -199,25 +199,32 @@ def measured(path: Path) -> None:
     ProfileStore(fingerprint(path, "cpu")).put("costs", costs.to_json())
 
 
-def test_three_hundred_files_are_listed_within_a_second_once_they_are_known(
+def test_three_hundred_files_are_listed_almost_as_soon_as_none_once_they_are_known(
     weights: Path, home: Path
 ) -> None:
+    none = {form: seconds_to_list(*form) for form in FORMS}
     folder = home / ".cache" / "llama.cpp"
     for number in range(300):
         path = placed(weights, folder / f"{number}.gguf")
         with path.open("ab") as stream:
             stream.write(bytes(str(number), "ascii"))
         measured(path)
-    command = [sys.executable, "-m", "lsp_server", "models"]
+    for form in FORMS:
+        seconds_to_list(*form)
+        seconds = [seconds_to_list(*form) for _ in range(3)]
+        print("seconds of processor time:", *form, none[form], *seconds)
+        assert min(seconds) < 3 * none[form]
+
+
+FORMS: list[tuple[str, ...]] = [(), ("--json",)]
+
+
+def seconds_to_list(*form: str) -> float:
+    """Processor time of the command."""
+    command = [sys.executable, "-m", "lsp_server", "models", *form]
+    before = children_seconds()
     subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
-    for form in ([], ["--json"]):
-        seconds = []
-        for _ in range(3):
-            before = children_seconds()
-            subprocess.run([*command, *form], check=True, timeout=120, stdout=subprocess.DEVNULL)
-            seconds.append(round(children_seconds() - before, 2))
-        print("seconds of processor time:", *form, *seconds)
-        assert min(seconds) < 1
+    return round(children_seconds() - before, 2)
 
 
 def children_seconds() -> float:

@@ -48,18 +48,19 @@ def service() -> EngineService:
     return loaded
 
 
-def test_the_prompt_of_a_long_file_has_the_length_that_was_set(service: EngineService) -> None:
-    engine = service.engine
-    length = prompt_length(engine)
+def test_the_prompt_of_a_long_file_has_the_length_that_was_set(
+    service: EngineService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "".join(f"value_{number} = compute({number})\n" for number in range(4000))
     middle = len(text) // 2
-    lengths = []
-    for seconds in (0.05, 60.0):
+    length = measured(1000, most=1152)
+    monkeypatch.setattr(service, "_prompt_length", length)
+    for asked in range(FEWEST_TOKENS, 1152 + STEP, STEP):
+        seconds = asked / 1000 + 0.001
         job = CompletionJob("", "a.py", text[:middle], text[middle:], prompt_seconds=seconds)
-        budget = completion_budget(engine, job, length)
-        lengths.append(len(service._completion_prompt(job).tokens))
-        assert 0.8 * budget.prompt < lengths[-1] <= budget.prompt
-    assert lengths[0] < lengths[1]
+        assert completion_budget(service.engine, job, length).prompt == asked
+        # Its start moves in steps, so that the KV cache stays while the user types.
+        assert asked / 2 < len(service._completion_prompt(job).tokens) <= asked
 
 
 def test_other_files_have_a_quarter_of_a_short_prompt(service: EngineService) -> None:
