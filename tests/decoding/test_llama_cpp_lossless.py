@@ -135,17 +135,19 @@ def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     draw, accepted = np.random.default_rng(seed), 0
     source = engine.tokenizer.encode(Path(__file__).read_text("utf-8"))
     sessions = engine.session(), engine.session()
+    start = 0
     for number in range(count):
-        start = int(draw.integers(0, len(source) - 400))
-        prompt = source[start : start + int(draw.integers(20, 300))]
-        is_edit = number % 2 == 1
-        told = DraftRequest(prompt, original=prompt if is_edit else None)
         if number % 5 == 0:
             sessions = engine.session(), engine.session()
+            start = int(draw.integers(0, len(source) - 400))
+        # Most of a prompt is what the last one was, as it is while somebody types.
+        prompt = source[start : start + int(draw.integers(20, 150))]
+        is_edit = number % 2 == 1
+        told = DraftRequest(prompt, original=prompt if is_edit else None)
 
         def written(drafter: Any, session: Any, prompt: Any = prompt, told: Any = told) -> Any:
             request = GenerationRequest(
-                prompt, 48, drafter, told, ignore_end=True, plan=False, max_nodes=64
+                prompt, 24, drafter, told, ignore_end=True, plan=False, max_nodes=64
             )
             return engine.generate(request, session).finish()
 

@@ -5,20 +5,24 @@ What needs llama-cpp-python is skipped without it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import conformance
 import numpy as np
+import psutil
 import pytest
+from llama_cpp_worker import silent_worker
 from quantised_by_llama_cpp import recurrent, saved
 from tiny_models import Oracle
 
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
+from accel.errors import Interrupted
 from accel.models.base import BatchKind
-from accel.models.llama_cpp import opening, row_costs
+from accel.models.llama_cpp import opening, process, row_costs
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import LibraryPlace, has_package
@@ -213,18 +217,12 @@ def test_the_faster_computes_where_both_can(
         def close(self) -> None:
             self.closed = True
 
-    class Later:
-        def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
-            costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
-            return None if interrupted() else costs
-
     opened: list[Theirs] = []
 
-    def open_theirs(*_: Any, measures_later: bool = False) -> Any:
-        later = Later() if measures_later else None
+    def open_theirs(*_: Any) -> Any:
         opened.append(Theirs())
         costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
-        return opening.Opened(opened[-1], costs, store, 1, later)  # type: ignore[arg-type]
+        return opening.Opened(opened[-1], costs, store, 1)  # type: ignore[arg-type]
 
     file = tmp_path / "m.gguf"
     file.write_bytes(b"GGUF")
@@ -238,13 +236,9 @@ def test_the_faster_computes_where_both_can(
         assert isinstance(later, opening.LaterComparison)
         later.go_on(lambda: True)
         assert not opened
-        # Something comes once it is open.
-        answers = iter([False, True])
-        later.go_on(lambda: next(answers))
-        assert not opened[0].closed
         for _ in range(2):
             later.go_on(lambda: False)
-        assert opened.pop().closed
+        opened.pop()
         assert not opened
     for _ in range(2):
         found = opening.open_where_faster(file, own, store, options)
@@ -252,6 +246,52 @@ def test_the_faster_computes_where_both_can(
     # What was slower is not opened again.
     assert len(opened) == (2 if is_faster else int(not is_left_for_later))
     assert all(each.closed != is_faster for each in opened)
+
+
+def test_a_request_ends_a_comparison_whatever_the_library_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process says that it has begun, and never answers."""
+    began, kept = tmp_path / "began", list[bool]()
+    monkeypatch.setattr(process, "COMMAND", silent_worker(began))
+    monkeypatch.setattr(process, "is_installed", lambda: True)
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    own = ForwardCosts([256], [1], np.array([[8e-3]]))
+    later = opening.LaterComparison(tmp_path / "m.gguf", own, LlamaCppOptions(1), kept.append)
+    later.go_on(began.exists)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(began.read_text())).wait(30)
+    began.unlink()
+    # It begins again when nothing came for a while.
+    later.go_on(iter([False, False, True]).__next__)
+    assert not began.exists()
+    later.go_on(began.exists)
+    assert began.exists()
+    assert not kept
+
+
+@installed
+def test_a_comparison_that_is_ended_at_any_moment_leaves_nothing_wrong(tmp_path: Path) -> None:
+    file, options = saved(tmp_path / "m.gguf"), LlamaCppOptions(1)
+
+    class Ended(process.WorkerProcess):
+        left = 0
+
+        def call(self, name: str, *arguments: object) -> Any:
+            if not self.left:
+                self.abandon()
+            self.left -= 1
+            return super().call(name, *arguments)
+
+    for calls in (0, 1, 2, 4, 8, 16):
+        worker = Ended(file, options)
+        worker.left = calls
+        with pytest.raises(Interrupted):
+            opening.open_by_llama_cpp(file, options, worker)
+        with pytest.raises(Interrupted):
+            worker.start()
+    opened = opening.open_by_llama_cpp(file, options)
+    assert opened.model.capability.kind == BatchKind.TREE
 
 
 def test_the_rate_is_that_of_the_best_width() -> None:

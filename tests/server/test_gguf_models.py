@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
+from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
 from lsp_server.engine.prompt_length import PromptLength
@@ -24,6 +28,9 @@ from repo_index.tokens import TextTokenizer
 
 COMPUTED: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
 """Sizes of which the compiled forward has all parts."""
+
+ENGINE = "-m", "lsp_server.engine.process"
+BESIDE_SILENT_LIBRARY = Path(__file__).parent / "engine_beside_silent_library.py"
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +69,8 @@ def test_a_folder_with_the_file_says_which_it_is(model: Path) -> None:
 class EngineProcess:
     """An engine process of its own, and the frames to and from it."""
 
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "lsp_server.engine.process", "--no-common", *arguments]
+    def __init__(self, *arguments: str, program: tuple[str, ...] = ENGINE) -> None:
+        command = [sys.executable, *program, "--no-common", *arguments]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -129,6 +136,31 @@ def test_the_engine_process_of_a_file_never_loads_torch(
     assert process.ask("edit", edit)["event"] == "result"
     assert "numba" in process.libraries() or "llvmlite" in process.libraries()
     assert "torch" not in process.libraries()
+
+
+@pytest.mark.skipif(not is_fast(), reason="our own forward computes no such file here")
+def test_a_request_does_not_wait_while_llama_cpp_is_compared(
+    tmp_path: Path, processes: list[EngineProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library would load for ever: every answer comes before it has."""
+    library, began = tmp_path / "libllama.so", tmp_path / "began"
+    library.write_bytes(b"")
+    monkeypatch.setenv("REDRAFT_LLAMA_LIB", str(library))
+    path = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **COMPUTED), "Q8_0")
+    program = str(BESIDE_SILENT_LIBRARY), str(began)
+    process = EngineProcess("--model", str(path), "--device", "cpu", program=program)
+    processes.append(process)
+    assert process.state()["state"] == "ready"
+    job = CompletionJob("", "a.py", "def total(prices):\n    return ", "\n", max_tokens=4)
+    assert process.ask("complete", job)["result"]["tokens"] > 0
+    deadline = time.monotonic() + 60
+    while not began.exists():
+        assert time.monotonic() < deadline, "it was never compared"
+        time.sleep(0.01)
+    compared = psutil.Process(int(began.read_text()))
+    assert process.ask("complete", replace(job, prefix="x = "))["result"]["tokens"] > 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        compared.wait(30)
 
 
 @pytest.mark.long

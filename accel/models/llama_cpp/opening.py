@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
@@ -16,6 +19,7 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
+from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.fixed_width import FixedWidths, typical_rate
@@ -23,6 +27,8 @@ from accel.planning.profile_store import ProfileStore
 
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""
+POLL_S = 0.005
+MOST_QUIET_S = 15.0
 
 
 class LaterCosts:
@@ -55,14 +61,19 @@ class Opened:
 
 
 def open_by_llama_cpp(
-    path: Path, options: LlamaCppOptions, *, measures_later: bool = False
+    path: Path,
+    options: LlamaCppOptions,
+    worker: WorkerProcess | None = None,
+    *,
+    measures_later: bool = False,
 ) -> Opened:
     """Open a GGUF file. What forwards cost is measured where it is not known, with
-    ``measures_later`` behind the first answers, and nothing is drafted until then.
+    ``measures_later`` behind the first answers, and nothing is drafted until then. ``worker``: see
+    ``LlamaCppModel``.
 
     Raises UnsupportedModel or OutOfMemory.
     """
-    model = LlamaCppModel(path, options)
+    model = LlamaCppModel(path, options, worker)
     # What forwards cost, and which rows they take, goes by all of that.
     model.fingerprint = fingerprint(path, f"{model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
@@ -86,31 +97,53 @@ def open_by_llama_cpp(
 
 class LaterComparison:
     """Whether llama.cpp writes faster than our own forward, found out behind the first answers, for
-    the next start."""
+    the next start.
+
+    The library's process opens the model and measures it, and a thread waits for that: a request
+    that comes meanwhile ends both, and they begin again when there was no request for longer.
+    """
 
     def __init__(
         self, path: Path, own: ForwardCosts, options: LlamaCppOptions, keep: Callable[[bool], None]
     ) -> None:
         """``own``: costs of our own forward; ``keep`` is given the answer."""
         self._path, self._own, self._options, self._keep = path, own, options, keep
-        self._opened: Opened | None = None
+        self._quiet_s = 0.0
+        """For so long nothing comes before it begins."""
         self._is_over = False
 
     def go_on(self, interrupted: Callable[[], bool]) -> None:
         """Compare them, unless something comes. Raises AccelError where llama.cpp cannot."""
-        if self._is_over or interrupted():
+        if self._is_over or not self._is_quiet(interrupted):
             return
-        if self._opened is None:
-            if free_bytes() < self._path.stat().st_size:
+        if free_bytes() < self._path.stat().st_size:
+            return
+        worker = WorkerProcess(self._path, self._options)
+        found: Future[ForwardCosts] = Future()
+        Thread(target=self._measure, args=(worker, found), daemon=True).start()
+        while not wait([found], POLL_S).done:
+            if interrupted():
+                worker.abandon()
+                self._quiet_s = min(2 * self._quiet_s + 1.0, MOST_QUIET_S)
                 return
-            self._opened = open_by_llama_cpp(self._path, self._options, measures_later=True)
-        costs: ForwardCosts | None = self._opened.costs
-        if self._opened.later is not None:
-            costs = self._opened.later.go_on(interrupted)
-        if costs is not None:
-            self._keep(typical_rate(costs) > typical_rate(self._own))
-            self._opened.model.close()
-            self._opened, self._is_over = None, True
+        self._is_over = True
+        self._keep(typical_rate(found.result()) > typical_rate(self._own))
+
+    def _is_quiet(self, interrupted: Callable[[], bool]) -> bool:
+        began = time.monotonic()
+        while not interrupted():
+            if time.monotonic() - began >= self._quiet_s:
+                return True
+            time.sleep(POLL_S)
+        return False
+
+    def _measure(self, worker: WorkerProcess, found: Future[ForwardCosts]) -> None:
+        try:
+            found.set_result(open_by_llama_cpp(self._path, self._options, worker).costs)
+        except Exception as error:
+            found.set_exception(error)
+        finally:
+            worker.end()
 
 
 Later = LaterCosts | LaterComparison

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
+from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import INSTALL, is_installed
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
@@ -44,7 +44,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 class WorkerProcess:
-    """Calls into the worker of one model. Used by one thread at a time."""
+    """Calls into the worker of one model. Used by one thread at a time, but for ``abandon``."""
 
     def __init__(self, path: Path, options: LlamaCppOptions) -> None:
         self._arguments = str(path), options
@@ -52,18 +52,22 @@ class WorkerProcess:
         self.generation = 0
         """Counts the processes that ended: what they held is gone."""
         self._guard = threading.Lock()
+        self._is_abandoned = False
         self._over: deque[int] = deque()
         """Lines of text that nobody holds any more."""
 
     def start(self) -> dict[str, Any]:
         """Load the model, in a new process where none runs; what ``Worker.about`` says.
 
-        Raises UnsupportedModel.
+        Raises UnsupportedModel, or Interrupted where it is abandoned.
         """
         if not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
         self.end()
-        self._process = _started()
+        with self._guard:
+            if self._is_abandoned:
+                raise Interrupted("llama.cpp is not needed any more")
+            self._process = _started()
         try:
             about: dict[str, Any] = self._exchange(("load", *self._arguments))
         except BackendDied as died:
@@ -73,7 +77,7 @@ class WorkerProcess:
         return about
 
     def call(self, name: str, *arguments: object) -> Any:
-        """The answer to a call. Raises BackendDied, OutOfMemory or UnsupportedModel."""
+        """The answer. Raises BackendDied, OutOfMemory, UnsupportedModel or Interrupted."""
         if self._process is None:
             self.start()
         return self._exchange((name, *arguments))
@@ -104,6 +108,8 @@ class WorkerProcess:
         except (OSError, EOFError) as error:
             code = self._process.wait()
             self.end()
+            if self._is_abandoned:
+                raise Interrupted("llama.cpp is not needed any more") from error
             raise BackendDied(
                 f"llama.cpp ended with code {code}; it is started again with the next request"
             ) from error
@@ -116,6 +122,14 @@ class WorkerProcess:
         if kind == "MemoryError":
             raise OutOfMemory(f"{message}; use a shorter context or a smaller model")
         raise (UnsupportedModel if frame[0] == "load" else BackendDied)(message)
+
+    def abandon(self) -> None:
+        """End the process at once and for good. For other threads: a call that is under way, and
+        every later one, raises Interrupted."""
+        with self._guard:
+            self._is_abandoned = True
+            if self._process is not None:
+                self._process.kill()
 
     def end(self) -> None:
         """End the process, if one runs."""

@@ -39,7 +39,8 @@ class RowCosts:
         while self._cache.length < _CONTEXT and self._spent_s < BUDGET_S / 4:
             self._time(chain_batch(np.zeros(step, np.int32), step))
             self._cache.commit(range(step))
-        self._time_twice(1)
+        for _ in range(2):
+            self._time_rows(1)
         self._left = self._forwards()
 
     @property
@@ -60,22 +61,22 @@ class RowCosts:
         return not any(interrupted() for _ in self._left)
 
     def _forwards(self) -> Iterator[None]:
-        """Yields before each one is timed."""
+        """Yields before each one is timed, twice of each number of rows: with the first the library
+        plans for it."""
         while not self.is_over and self._may_go_on():
             for rows in self._in_turn:
                 if self._may_go_on():
-                    yield
-                    self._time_twice(rows)
+                    for _ in range(2):
+                        yield
+                        self._time_rows(rows)
 
     def _may_go_on(self) -> bool:
         is_enough = len(self._least) >= 3 and self._spent_s >= BUDGET_S
         return not is_enough and self._cache.length < 2 * _CONTEXT
 
-    def _time_twice(self, rows: int) -> None:
-        """The first makes the library plan for this number."""
-        for _ in range(2):
-            self._time(chain_batch(np.arange(rows, dtype=np.int32) % 50, 0))
-            self._cache.commit(self._committed)
+    def _time_rows(self, rows: int) -> None:
+        self._time(chain_batch(np.arange(rows, dtype=np.int32) % 50, 0))
+        self._cache.commit(self._committed)
 
     def _time(self, batch: ForwardBatch) -> None:
         began = time.perf_counter()
