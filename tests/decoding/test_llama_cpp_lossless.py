@@ -12,13 +12,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import conformance
 import numpy as np
 import pytest
 from llama_cpp_worker import FREES_REJECTED
 from quantised_by_llama_cpp import TYPES, quantised
 from tiny_models import Oracle, shuffled
 
-from accel.batch import tree_batch
+from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
@@ -180,6 +181,26 @@ def test_trees_change_no_bit_whatever_is_set(
 
 def test_drafts_change_no_text(files: dict[str, Path]) -> None:
     check_texts(files["Q4_0"], 1, 6, seed_of_a_test())
+
+
+def test_a_long_prompt_behind_an_accepted_draft_has_the_same_numbers(
+    files: dict[str, Path],
+) -> None:
+    """Rejected rows stand among those that are kept, when the next prompt goes on from them."""
+    model, draw = LlamaCppModel(files["Q4_K_M"], LlamaCppOptions(1)), np.random.default_rng(3)
+    text, more = (draw.integers(0, 256, count).astype(np.int32) for count in (30, 100))
+    wrong = DraftTree.chain(draw.integers(0, 256, 7).astype(np.int32), Source.PROMPT)
+    found = []
+    for tree in (DraftTree.empty(), wrong):
+        cache = model.new_cache(256)
+        conformance.feed(model, cache, text)
+        for token in more[:5].tolist():
+            step(model, cache, token, tree, 8)
+            cache.commit([0])
+        cache.trim(len(text) + 3)
+        logits = model.forward(chain_batch(more[3:], 0), [cache])
+        found.append(np.array([logits.row(row) for row in range(len(more) - 3)]))
+    assert np.abs(found[0] - found[1]).max() == 0
 
 
 def test_freed_places_of_rejected_rows_would_change_numbers(

@@ -4,7 +4,8 @@ Every row of committed text belongs to all leaves; a node belongs to the leaves 
 row attends what stands on its own path. Accepting a path moves no row: sequences are renamed. Rows
 that were rejected go to a sequence of their own: were they freed, later rows would fill their
 places, attention would add values in another order, and the same text would not get the same
-numbers to the last bit. Where their places are needed, the text is moved together in its order.
+numbers to the last bit. Where their places are needed, and before a long piece of a prompt, the
+text is moved together in its order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from accel.models.llama_cpp.library import Library
 from accel.models.llama_cpp.options import LlamaCppOptions
 
 LEAVES = 8
+TILED_ROWS = 64
+"""From so many rows on, attention adds values by tiles of places: where the text stands counts."""
 _REJECTED, _PADDING = LEAVES, LEAVES + 1
 """Sequences beside those of the leaves."""
 
@@ -47,7 +50,8 @@ class TreeContext(Context):
     def _place(self, parents: NDArray[np.int32], meant: int) -> list[Placed]:
         if self._last:
             self._forget_forward()
-        if self.length + self._rejected + len(parents) > self._capacity + SLACK:
+        has_room = self.length + self._rejected + len(parents) <= self._capacity + SLACK
+        if not has_room or len(parents) >= TILED_ROWS:
             self._move_together()
         self._last, depths = _leaves(parents[:meant]), _depths(parents[:meant])
         placed: list[Placed] = [
