@@ -1,8 +1,10 @@
-"""``redraft bench first-text``: how long the first text of a suggestion takes, by what is known."""
+"""``redraft bench first-text``: how long the first text of a suggestion takes, by what is known,
+and how long an engine's start."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import statistics
 import tempfile
 import time
@@ -25,6 +27,8 @@ KINDS = {
     "placed": "the cursor was known before",
     "restarted": "after a restart",
 }
+READY = "an engine's start, until its model is ready"
+STARTS = 3
 KV_MEGABYTES = 4096
 CURSOR = 0.75
 """Share of the text before the cursor."""
@@ -52,10 +56,13 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError("give --tokens, --rounds and --seconds above 0")
     with tempfile.TemporaryDirectory(prefix="redraft-kv-") as folder:
         times, lengths = _measured(args, Path(folder))
+    starts = [asyncio.run(_ready_s(args)) for _ in range(STARTS)]
     medians = {kind: statistics.median(found) for kind, found in times.items()}
     document = {
         "first_text_s": medians,
         "first_text_s_all": times,
+        "ready_s": statistics.median(starts),
+        "ready_s_all": starts,
         **lengths,
         "model": args.model or "embedded",
         "machine": report.machine(),
@@ -65,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         kind: {"what": KINDS[kind], "median": medians[kind], "most": max(times[kind])}
         for kind in times
     }
+    rows["ready"] = {"what": READY, "median": statistics.median(starts), "most": max(starts)}
     title = f"seconds to the first text, {lengths['prompt_tokens']} tokens of prompt"
     columns = {"what": "what", "median": "median", "most": "most"}
     report.publish(document, args.json, [report.table(title, rows, columns)])
@@ -113,6 +121,27 @@ def _measured(
     times["restarted"] = [_first_text_s(service, one) for one in rounds]
     service.close()
     return times, {"prompt_tokens": held, "longest_prompt_tokens": longest}
+
+
+async def _ready_s(args: argparse.Namespace) -> float:
+    """Seconds until an engine process, started as the daemon starts it, has its model ready."""
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.key import EngineKey
+
+    key = EngineKey(
+        args.model or "", args.dtype, "auto", args.threads or 0, False, kv_type=args.kv_type
+    )
+    over = asyncio.Event()
+    client = EngineClient(key, lambda: over.set() if client.state in ("ready", "failed") else None)
+    began = time.perf_counter()
+    try:
+        await client.start()
+        await over.wait()
+        if client.state == "failed":
+            raise BenchError(client.message)
+        return time.perf_counter() - began
+    finally:
+        await client.close()
 
 
 def _first_text_s(service: EngineService, job: CompletionJob) -> float:

@@ -18,6 +18,8 @@ def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
     document = json.loads(out.read_text("utf-8"))
     assert set(document["first_text_s"]) == set(KINDS)
     assert 300 < document["prompt_tokens"] <= document["longest_prompt_tokens"]
+    # A process has to import at least, so it is never there at once.
+    assert 0.2 < min(document["ready_s_all"]) <= document["ready_s"]
     times = document["first_text_s_all"]
     for known in ("warm", "edited", "restarted"):
         assert min(times[known]) < max(times["cold"])

@@ -57,14 +57,15 @@ def header_of(metadata: dict[str, Any], tensors: dict[str, Stored]) -> bytes:
         sizes = tensor.shape[::-1]
         parts += [text(name), struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)]
         parts.append(struct.pack("<IQ", NUMBERS[tensor.type], offset))
-        offset += len(padded(tensor.data))
+        offset += len(tensor.data) + -len(tensor.data) % ALIGNMENT
     return padded(b"".join(parts))
 
 
 def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, Stored]) -> Path:
     """A file of version 3."""
-    data = b"".join(padded(tensor.data) for tensor in tensors.values())
-    path.write_bytes(header_of(metadata, tensors) + data)
+    with path.open("wb") as stream:
+        stream.write(header_of(metadata, tensors))
+        stream.writelines(padded(tensor.data) for tensor in tensors.values())
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -50,6 +51,9 @@ class Metadata:
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
 
     def value(self, key: str) -> Value | None:
         """What stands under ``key``, of whatever kind, None without."""
