@@ -5,30 +5,24 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 from lsp_server.cli.serve_http import add_engine_arguments
 from lsp_server.engine.backend_arguments import backend_options
 from lsp_server.errors import DeployError
+from lsp_server.ray_serve.environment import EVERYWHERE, has_haproxy, own_haproxy, use
 from lsp_server.ray_serve.options import DeployOptions
 
 APPLICATION = "redraft"
 LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 200_000_000
 """Requests are small, and none is kept."""
-
-ENVIRONMENT = {
-    # Nothing is reported to anybody.
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # One event loop a process: to hand each message from loop to loop costs more than to answer it.
-    "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
-    "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
-}
-"""Of a cluster that is made here; ``deploy/README.md`` has it for others."""
+SHORT_PATHS = "/tmp" if sys.platform == "linux" else None
+"""A socket's path has at most 108 characters."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,15 +78,17 @@ def run(args: argparse.Namespace) -> int:
         raise DeployError("--down needs --address; a cluster of this machine ends with its command")
     if bool(args.certificate) != bool(args.private_key):
         raise DeployError("--certificate and --private-key go together; give both")
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    use(EVERYWHERE)
     if args.down:
         return _end(args.address)
     if args.keys is None or not args.keys.is_file():
         raise DeployError(
             "--keys FILE says who may ask; redraft keys add NAME --keys FILE makes one"
         )
-    return _deploy(args, _options(args))
+    with tempfile.TemporaryDirectory(prefix="redraft-", dir=SHORT_PATHS) as folder:
+        if args.address is None and not args.certificate and has_haproxy():
+            use(own_haproxy(Path(folder)))
+        return _deploy(args, _options(args))
 
 
 def _options(args: argparse.Namespace) -> DeployOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from deployed import APPLICATION, KEY, OBJECT_STORE_BYTES, OTHER_KEY, Deployed
 
-# Asked for while a cluster starts and by its workers: nothing is reported, and the token of the
-# user's own clusters is left alone.
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+from lsp_server.ray_serve.environment import EVERYWHERE, has_haproxy, own_haproxy, use
+
+# The token of the user's own clusters is left alone.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
@@ -25,9 +26,21 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """The server with two replicas of the model that REDRAFT_TEST_MODEL names, or the embedded."""
+def haproxy_folder():
+    with tempfile.TemporaryDirectory(prefix="redraft-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory, haproxy_folder):
+    """The server with two replicas of the model that REDRAFT_TEST_MODEL names, or the embedded.
+
+    HAProxy stands before it, or Ray's own proxy with REDRAFT_TEST_RAY_PROXY.
+    """
     pytest.importorskip("ray", reason="ray is not installed: pip install 'redraft[ray]'")
+    use(EVERYWHERE)
+    if has_haproxy() and "REDRAFT_TEST_RAY_PROXY" not in os.environ:
+        use(own_haproxy(haproxy_folder))
     import ray
     from ray import serve
 

