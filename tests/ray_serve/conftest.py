@@ -38,15 +38,16 @@ def server(tmp_path_factory, haproxy_folder):
     HAProxy stands before it, or Ray's own proxy with REDRAFT_TEST_RAY_PROXY.
     """
     pytest.importorskip("ray", reason="ray is not installed: pip install 'redraft[ray]'")
-    use(EVERYWHERE)
-    if has_haproxy() and "REDRAFT_TEST_RAY_PROXY" not in os.environ:
-        use(own_haproxy(haproxy_folder))
     import ray
     from ray import serve
 
     from lsp_server.ray_serve.application import application
     from lsp_server.ray_serve.options import DeployOptions
 
+    # After the imports: this process has an event loop for each test, and its router none of them.
+    use(EVERYWHERE)
+    if has_haproxy() and "REDRAFT_TEST_RAY_PROXY" not in os.environ:
+        use(own_haproxy(haproxy_folder))
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(f"first {KEY}\nother {OTHER_KEY}\n")
     options = DeployOptions(

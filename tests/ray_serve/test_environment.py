@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 
+import pytest
+
+from lsp_server.cli import deploy
+from lsp_server.errors import DeployError
 from lsp_server.ray_serve.environment import EVERYWHERE, HAPROXY, own_haproxy, use
 
 PAGE = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
@@ -40,3 +45,13 @@ def test_the_page_for_clusters_has_all_of_it():
     page = PAGE.read_text("utf-8")
     for name, value in {**EVERYWHERE, **HAPROXY}.items():
         assert f"{name}={value}" in page
+
+
+def test_https_is_not_asked_of_haproxy(monkeypatch):
+    monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    monkeypatch.setattr(deploy.importlib.util, "find_spec", lambda name: name)
+    parser = argparse.ArgumentParser()
+    deploy.add_arguments(parser)
+    args = parser.parse_args(["--ray", "--certificate", "a.pem", "--private-key", "b.pem"])
+    with pytest.raises(DeployError, match="speaks no https"):
+        deploy.run(args)
