@@ -13,11 +13,10 @@ from lsp_server.documents import Document
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
-from lsp_server.models.choices import read_choices
-from lsp_server.models.used import used_models
-from lsp_server.settings import Settings
+from lsp_server.models.used import WRITTEN_MODEL, command_model
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
     parser.add_argument(
         "--model",
-        help="folder, GGUF file or id, else what `redraft models use` chose, else embedded",
+        help=WRITTEN_MODEL,
     )
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
@@ -66,10 +65,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.retrieve < 0:
         raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
-    args.model = args.model or used_models(Settings(), read_choices()).completion.path
+    args.model = command_model(args.model)
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
+    check_model(args.model)
     console = Console(stderr=True)
     service = EngineService(
         model=args.model,

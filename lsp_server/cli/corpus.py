@@ -13,6 +13,7 @@ from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.cli.progress import index_progress
 from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.errors import RedraftError
+from lsp_server.models.used import WRITTEN_MODEL, command_model
 from repo_index.corpus import MAX_TOKENS, Corpus, package_folders, standard_library
 from repo_index.tokens import TextTokenizer
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all-files", action="store_true", help="all text files, not only Python source"
     )
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="stop there")
-    parser.add_argument("--model", help="folder of the model whose tokens it is for")
+    parser.add_argument("--model", help=f"whose tokens it is for: {WRITTEN_MODEL}")
     parser.add_argument("--store", type=Path, help="where to keep it, else with the user's data")
     add_json_argument(parser)
 
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         folders += packages
     if not folders:
         raise RedraftError("nothing to add; give folders, --stdlib or --environment")
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
+    tokenizer = TextTokenizer.from_file(tokenizer_folder(command_model(args.model)))
     corpus = Corpus(folders, endings=() if args.all_files else (".py", ".pyi"))
     console = Console(stderr=True)
     started = time.perf_counter()

@@ -21,7 +21,7 @@ from rich.markup import escape
 
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.models.choices import choices_file, read_choices
-from lsp_server.models.used import used_models
+from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
 from lsp_server.settings import Settings
 
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
@@ -42,9 +42,7 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft doctor``."""
-    parser.add_argument(
-        "--model", help="folder, GGUF file or id of the model to check, else the chosen one"
-    )
+    parser.add_argument("--model", help=f"the model to check: {WRITTEN_MODEL}")
     add_backend_arguments(parser)
     parser.add_argument(
         "--server",
@@ -57,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
-    model = args.model or used_models(Settings(), read_choices()).completion.path
+    model = command_model(args.model)
     findings = list(examine(model or None, args.server, backend_options(args)))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))

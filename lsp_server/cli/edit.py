@@ -19,11 +19,12 @@ from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.jobs import EditJob, JobResult, kept
+from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
-from lsp_server.models.used import used_models
-from lsp_server.settings import Settings
+from lsp_server.models.used import WRITTEN_MODEL, used_models
+from lsp_server.settings import EMBEDDED, Settings
 from lsp_server.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=4096, help="longest answer")
     parser.add_argument(
         "--model",
-        help="folder, GGUF file or id, else what `redraft models use` chose, else embedded",
+        help=WRITTEN_MODEL,
     )
     parser.add_argument(
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
@@ -88,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.model:
         used = used_models(Settings(), read_choices())
         args.model, args.draft_model = used.edits.path, args.draft_model or used.drafts.path
+    elif args.model == EMBEDDED:
+        args.model = ""
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = _read(path)
@@ -95,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError(f"{args.file} is empty; there is nothing to edit")
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
+    check_model(args.model)
     console = Console(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
     renamed = rename_changes(args.instruction, where, strict=not args.model)

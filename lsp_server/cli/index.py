@@ -17,6 +17,7 @@ from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.cli.progress import index_progress
 from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.errors import RedraftError
+from lsp_server.models.used import WRITTEN_MODEL, command_model
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreLocked
 from repo_index.files import Limits
@@ -29,7 +30,7 @@ from repo_index.tokens import TextTokenizer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft index``."""
     parser.add_argument("folder", type=Path, help="workspace to index")
-    parser.add_argument("--model", help="folder of the model whose tokens it is for")
+    parser.add_argument("--model", help=f"whose tokens it is for: {WRITTEN_MODEL}")
     parser.add_argument("--store", type=Path, help="where to keep it, else with the user's data")
     parser.add_argument("--rebuild", action="store_true", help="index all files anew")
     parser.add_argument(
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.folder.resolve()
     if not folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; give the folder of a workspace")
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
+    tokenizer = TextTokenizer.from_file(tokenizer_folder(command_model(args.model)))
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))
     try:

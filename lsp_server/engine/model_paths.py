@@ -25,12 +25,17 @@ def tokenizer_folder(model: str | Path | None) -> Path:
     """The folder with the ``tokenizer.json`` of a model: its own, or, for a GGUF file, one that was
     made of its vocabulary. Raises ModelUnavailable."""
     from accel.errors import ModelError
+    from accel.model_folder import check_folder
     from accel.models.gguf import folder
     from accel.models.gguf.file import is_gguf
 
     found = model_folder(model)
     try:
-        return folder.tokenizer_folder(found) if is_gguf(found) else found
+        if is_gguf(found):
+            return folder.tokenizer_folder(found)
+        if not (found / "tokenizer.json").is_file():
+            check_folder(found)
+        return found
     except ModelError as error:
         raise ModelUnavailable(error.cause, error.remedy) from error
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lsp_server.models.choices import Choices
+from lsp_server.models.choices import Choices, read_choices
 from lsp_server.settings import EMBEDDED, Settings
 
 CHOICE = "redraft models use"
 NOTHING = "nothing was chosen"
+WRITTEN_MODEL = f"folder, GGUF file or id, or {EMBEDDED}; else what `{CHOICE}` chose, else embedded"
+"""What a command says of its option for a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,14 @@ def used_models(settings: Settings, choices: Choices) -> UsedModels:
     # A draft model shares the tokenizer of the model that it was chosen with.
     chosen = choices.drafts if edits.because == CHOICE else ""
     return UsedModels(completion, edits, _used(drafts, chosen))
+
+
+def command_model(written: str | None) -> str:
+    """The model of suggestions on the command line: what was written there, else what the user
+    chose. Empty for the embedded model."""
+    if written == EMBEDDED:
+        return ""
+    return written or used_models(Settings(), read_choices()).completion.path
 
 
 def _used(settings: list[tuple[str, str]], chosen: str) -> UsedModel:

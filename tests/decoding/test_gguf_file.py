@@ -121,8 +121,14 @@ def test_a_long_vocabulary_is_read_in_well_below_a_second(tmp_path: Path) -> Non
 def test_what_cannot_be_a_model_is_said(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     assert "give a GGUF file" in refusal(path, ModelNotFound)
-    path.write_bytes(b"")
+    path.write_bytes(b"hello")
     assert "does not begin as a GGUF file does" in refusal(path)
+    path.write_bytes(b"")
+    assert "is empty" in refusal(path)
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    assert "is a pointer of Git LFS" in refusal(path)
+    path.write_bytes(b"<!doctype html><title>Sign in</title>")
+    assert "is a web page" in refusal(path)
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 1, 0, 0))
     assert "has version 1; convert" in refusal(path, UnsupportedModel)
     path.write_bytes(b"GGUF" + struct.pack(">IQQ", 3, 0, 0))

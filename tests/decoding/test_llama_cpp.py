@@ -11,6 +11,7 @@ from typing import Any
 import conformance
 import numpy as np
 import pytest
+from gguf_writer import write_gguf
 from quantised_by_llama_cpp import saved
 
 from accel.draft_tree import DraftTree, Source, TokenArray
@@ -158,8 +159,16 @@ def test_a_session_goes_on_after_a_killed_library(
 def test_a_file_that_the_library_refuses_says_why(tmp_path: Path, file: Path) -> None:
     broken = tmp_path / "m.gguf"
     broken.write_bytes(file.read_bytes()[:4000])
-    with pytest.raises(UnsupportedModel, match=r"llama\.cpp does not load .*m\.gguf: "):
+    with pytest.raises(UnsupportedModel, match=r"llama\.cpp does not load .*m\.gguf: .*; fetch"):
         LlamaCppModel(broken, LlamaCppOptions(1))
+
+
+@installed
+def test_a_family_that_the_library_does_not_know_is_named(tmp_path: Path) -> None:
+    strange = write_gguf(tmp_path / "m.gguf", {"general.architecture": "martian"}, {})
+    told = r"m\.gguf is built as 'martian', which this llama\.cpp does not know; take a newer one"
+    with pytest.raises(UnsupportedModel, match=told):
+        LlamaCppModel(strange, LlamaCppOptions(1))
 
 
 @installed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import subprocess
 import sys
 import time
@@ -19,10 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 from gguf_models import random_module, save_gguf
 
 from accel.models.cpu.quantised.instruction_sets import is_fast
+from lsp_server.cli.main import main
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import ModelUnavailable
+from lsp_server.models.choices import choices_file, write_choice
 from lsp_server.protocol.framing import pack_frame, read_frame_blocking
 from repo_index.tokens import TextTokenizer
 
@@ -48,6 +52,41 @@ def test_the_index_has_the_tokens_of_the_file(model: Path) -> None:
     tokenizer = TextTokenizer.from_file(tokenizer_folder(str(model)))
     assert tokenizer.vocabulary_size == 300
     assert tokenizer.encode(["ab"])[0].tolist() == [97, 98]
+
+
+def test_an_index_is_for_the_model_that_was_chosen(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "a.py").write_text("price = count * each\n")
+
+    def tokens(*options: str) -> int:
+        store = str(tmp_path / f"store{len(options)}{choices_file().exists()}")
+        assert main(["index", str(workspace), "--store", store, "--json", *options]) == 0
+        return int(json.loads(capsys.readouterr().out)["tokens"])
+
+    embedded = tokens()
+    write_choice("completion", str(model))
+    # The file's vocabulary has bytes alone.
+    assert tokens() > 20 > embedded == tokens("--model", "embedded")
+
+
+def test_a_folder_of_files_is_told_wherever_a_model_is_asked_for(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = f"{tmp_path} holds GGUF files; give the file itself, as {model}"
+    for refused in (check_model, tokenizer_folder):
+        with pytest.raises(ModelUnavailable, match=re.escape(told)):
+            refused(tmp_path)
+    source = tmp_path / "a.py"
+    source.write_text("x = 1\n")
+    place = [str(source), "--line", "0", "--character", "0"]
+    lines = [str(source), "--lines", "1:1", "--instruction", "add a docstring"]
+    for command in (["complete", *place], ["edit", *lines], ["index", str(tmp_path)]):
+        assert main([*command, "--model", str(tmp_path)]) == 1
+        assert capsys.readouterr().err == f"redraft: {told}\n"
 
 
 def test_a_file_that_cannot_be_loaded_says_why_before_it_is(model: Path) -> None:

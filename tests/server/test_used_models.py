@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lsp_server.daemon.hub import Hub
-from lsp_server.models.choices import Choices
-from lsp_server.models.used import CHOICE, NOTHING, UsedModel, used_models
+from lsp_server.models.choices import Choices, write_choice
+from lsp_server.models.used import CHOICE, NOTHING, UsedModel, command_model, used_models
 from lsp_server.settings import read_settings
 from lsp_server.status import Condition, Performance, status_message
 
@@ -79,3 +80,14 @@ def test_the_status_names_both_models_and_who_decided() -> None:
 def test_the_status_says_nothing_where_setting_and_choice_agree() -> None:
     assert message({"model": {"path": "a"}}, Choices("a"))["modelNotes"] == []
     assert message({}, Choices("a", "b"))["modelNotes"] == []
+
+
+def test_a_command_is_for_what_was_chosen_unless_it_names_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert command_model(None) == ""
+    write_choice("completion", "a.gguf")
+    assert command_model(None) == "a.gguf"
+    assert command_model("b.gguf") == "b.gguf"
+    assert command_model("embedded") == ""

@@ -11,7 +11,6 @@ from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rotation import read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import GgufWeights
-from accel.weights_file import check_not_stand_in
 
 
 def is_known(path: Path) -> bool:
@@ -36,13 +35,6 @@ def check_file_for_llama_cpp(path: Path) -> None:
 
 def check_file(path: Path) -> None:
     """Raises ModelNotFound, BrokenModel or UnsupportedModel for what cannot be loaded."""
-    try:
-        with path.open("rb") as stream:
-            check_not_stand_in(path, stream.read(512))
-    except OSError as error:
-        raise BrokenModel(f"{path} cannot be read ({error.strerror})", "see who may read it") from (
-            error
-        )
     with GgufFile(path) as file:
         architecture = read_architecture(file)
         GgufWeights(file, architecture)

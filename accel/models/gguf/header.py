@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.block_types import BLOCK_TYPES, GgmlType
 from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, StringArray, Value
+from accel.weights_file import check_not_stand_in
 
 MOST_HEADER = 1 << 27
 """Bytes of a header. One with 260,000 tokens has 20 MB."""
@@ -33,6 +34,9 @@ MOST_ALIGNMENT = 1 << 20
 
 _PIECE = 1 << 20
 """Bytes that are read at a time."""
+
+_START = 512
+"""Bytes that tell what was stored in place of a GGUF file."""
 
 _LENGTH = Struct("<Q")
 _TEXT, _LIST, _BOOL = 8, 9, 7
@@ -96,7 +100,10 @@ class _Header:
         self._place = 0
 
     def read(self) -> tuple[Metadata, list[Tensor]]:
-        if self._size < 8 or bytes(self._take(4)) != b"GGUF":
+        start = bytes(self._take(min(self._size, _START)))
+        self._place = 4
+        if self._size < 8 or not start.startswith(b"GGUF"):
+            check_not_stand_in(self._path, start)
             self._refuse("it does not begin as a GGUF file does")
         version = self._integer(4)
         if version not in (2, 3):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,18 @@ def read_frame(stream: IO[bytes]) -> Any:
     return pickle.loads(data)
 
 
+def _not_loaded(path: str, complaints: str) -> str:
+    """Why the library opens no model, and what to do."""
+    if unknown := re.search("unknown model architecture: '([^']*)'", complaints):
+        return (
+            f"{path} is built as {unknown[1]!r}, which this llama.cpp does not know; take a newer "
+            "one, or use another model"
+        )
+    return (
+        f"llama.cpp does not load {path}: {complaints}; fetch the file again, or use another model"
+    )
+
+
 class Worker:
     """One model and its contexts, by number."""
 
@@ -58,7 +71,7 @@ class Worker:
         params.n_gpu_layers = self._gpu_layers
         self._model = self._library.llama_model_load_from_file(path.encode(), params)
         if not self._model:
-            raise LibraryFailed(f"llama.cpp does not load {path}: {last_complaints()}")
+            raise LibraryFailed(_not_loaded(path, last_complaints()))
         for name, what in _REFUSED.items():
             if getattr(self._library, name)(self._model):
                 raise LibraryFailed(f"{path} is {what}; use a causal language model")
