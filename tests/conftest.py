@@ -14,9 +14,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# No choice of the user's counts here.
-_CONFIGURATION = tempfile.TemporaryDirectory(prefix="redraft-config-")
-os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
+# Nothing counts here that the user chose or that was measured before, and nothing is left behind.
+_HOME = tempfile.TemporaryDirectory(prefix="redraft-home-")
+for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
+    os.environ[f"XDG_{kind}_HOME"] = str(Path(_HOME.name, kind.lower()))
 
 LAST = ("e2e", "editors")
 

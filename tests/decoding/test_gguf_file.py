@@ -104,9 +104,11 @@ def test_a_file_that_shrinks_after_it_was_opened_is_refused(tmp_path: Path) -> N
             file.read("cube")
 
 
-def test_a_long_vocabulary_is_read_in_well_below_a_second(tmp_path: Path) -> None:
+def test_a_long_vocabulary_is_read_almost_as_fast_as_it_is_made(tmp_path: Path) -> None:
+    started = time.thread_time()
     tokens = [f"token{n}" for n in range(151_936)]
     merges = [f"left{n} right{n}" for n in range(151_387)]
+    made_s = time.thread_time() - started
     metadata = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": merges}
     path = write_gguf(tmp_path / "m.gguf", metadata, {})
     seconds = []
@@ -115,7 +117,8 @@ def test_a_long_vocabulary_is_read_in_well_below_a_second(tmp_path: Path) -> Non
         with GgufFile(path) as file:
             assert file.metadata.texts("tokenizer.ggml.merges") == merges
         seconds.append(time.thread_time() - started)
-    assert min(seconds) < 1
+    print(made_s, *seconds)
+    assert min(seconds) < 20 * made_s
 
 
 def test_what_cannot_be_a_model_is_said(tmp_path: Path) -> None:

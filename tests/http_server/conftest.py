@@ -14,6 +14,7 @@ pytest.importorskip("starlette", reason="the extra server is not installed")
 pytest.importorskip("uvicorn", reason="the extra server is not installed")
 
 from served import START_S, Served, chat_model, serving
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from lsp_server.engine.process import EngineService
 
@@ -30,18 +31,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return chat_model(tmp_path_factory.mktemp("model"))
+    made = chat_model(tmp_path_factory.mktemp("model"))
+    keep_costs(made)
+    return made
 
 
 @pytest.fixture(scope="session")
 def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("served"), model) as served:
+    options = ("--dtype", DTYPE, "--threads", str(THREADS))
+    with serving(tmp_path_factory.mktemp("served"), model, *options) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
 def local(model: Path) -> Iterator[EngineService]:
     """The same model in this process."""
-    service = EngineService(model)
+    service = EngineService(model, dtype=DTYPE, threads=THREADS)
     yield service
     service.close()

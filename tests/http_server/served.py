@@ -38,12 +38,12 @@ LONG_EDIT: dict[str, Any] = {
     "job": {
         "path": "a.py",
         "instruction": "rename value to amount",
-        "selection": "".join(map(FUNCTION.format, range(100))),
+        "selection": "".join(map(FUNCTION.format, range(400))),
         "plain": True,
     },
 }
 """Several thousand tokens, one forward each."""
-SOON_S = 2.0
+SOON_S = 10.0
 """An engine that was freed is free within this; the long edit takes longer by far."""
 CLIENT = httpx2.Client(timeout=60)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.models.hf_loading import DEFAULT_MODEL
 from accel.training.edits import make_edit
@@ -23,7 +24,8 @@ JOB = EditJob("", "shapes.py", "rename width to w", SELECTION, language="python"
 
 @pytest.fixture(scope="module")
 def service():
-    made = EngineService(dtype="fp32", threads=1, common=False)
+    keep_costs()
+    made = EngineService(dtype=DTYPE, threads=THREADS, common=False)
     yield made
     made.close()
 

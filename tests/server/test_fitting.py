@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.infilling import Line
 from lsp_server.completion import fitting
@@ -24,7 +25,8 @@ JOB = CompletionJob("", "mean.py", BEFORE, AFTER, language="python")
 
 @pytest.fixture(scope="module")
 def service():
-    made = EngineService(dtype="fp32", threads=1, common=False)
+    keep_costs()
+    made = EngineService(dtype=DTYPE, threads=THREADS, common=False)
     made.load()
     yield made
     made.close()

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.batch import chain_batch
 from accel.engine import Engine
@@ -129,7 +130,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[EngineService]:
-    service = EngineService(common=False)
+    keep_costs()
+    service = EngineService(dtype=DTYPE, threads=THREADS, common=False)
     service.load()
     yield service
     service.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from lsp_server.engine.generating import completion_budget, prompt_length
 from lsp_server.engine.jobs import CompletionJob
@@ -43,7 +44,8 @@ def test_without_a_model_there_is_no_length() -> None:
 
 @pytest.fixture(scope="module")
 def service() -> EngineService:
-    loaded = EngineService(common=False)
+    keep_costs()
+    loaded = EngineService(dtype=DTYPE, threads=THREADS, common=False)
     loaded.load()
     return loaded
 

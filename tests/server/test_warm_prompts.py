@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.text.families import Order
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
@@ -19,7 +20,8 @@ CHANGED = replace(JOB, snippets=[AFTER])
 
 @pytest.fixture(scope="module")
 def loaded() -> EngineService:
-    service = EngineService(common=False)
+    keep_costs()
+    service = EngineService(dtype=DTYPE, threads=THREADS, common=False)
     service.load()
     return service
 

@@ -1,0 +1,24 @@
+"""What is known of a model's forwards, so that no test hangs on how fast they are just now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from accel.models.fingerprint import fingerprint
+from accel.models.hf_loading import DEFAULT_MODEL
+from accel.planning.cost_model import ForwardCosts
+from accel.planning.profile_store import ProfileStore
+
+DTYPE, THREADS = "fp32", 1
+COSTS = ForwardCosts([256], [1, 128], np.array([[2e-3, 4e-3]]))
+"""Drafts pay, and a prompt of a thousand tokens takes less than 0.1 s."""
+
+
+def keep_costs(model: Path = DEFAULT_MODEL) -> None:
+    """As if a model had been measured in :data:`DTYPE` with so many threads: who loads it so plans
+    with :data:`COSTS`."""
+    store = ProfileStore(fingerprint(model, "cpu"))
+    store.put(f"path/{DTYPE}", "compiled")
+    store.put(f"forwards/{DTYPE}/{THREADS}", COSTS.to_json())
