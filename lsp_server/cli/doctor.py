@@ -168,7 +168,7 @@ def _llama_cpp() -> Finding:
     try:
         about = examine()
     except UnsupportedModel as error:
-        return Finding("llama.cpp", error.cause, error.remedy or INSTALL)
+        return Finding("llama.cpp", error.cause, error.remedy)
     devices = ", ".join(about["devices"]) or "none"
     return Finding(
         "llama.cpp",

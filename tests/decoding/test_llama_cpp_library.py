@@ -11,6 +11,8 @@ import pytest
 from accel.errors import UnsupportedModel
 from accel.models.llama_cpp import places
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.process import examine
 from lsp_server.cli import doctor
@@ -61,7 +63,7 @@ def test_a_path_without_a_library_is_said_in_one_line(
         examine()
     finding = doctor._llama_cpp()
     assert VARIABLE in finding.found
-    assert finding.remedy
+    assert f"unset {VARIABLE}" in finding.remedy
     assert not finding.fatal
 
 
@@ -69,9 +71,12 @@ def test_a_file_that_is_no_library_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(in_folder(tmp_path / "own")))
-    with pytest.raises(UnsupportedModel, match="cannot be loaded") as raised:
-        examine()
-    assert "\n" not in str(raised.value)
+    for use in (examine, lambda: LlamaCppModel(tmp_path / "m.gguf", LlamaCppOptions(1))):
+        with pytest.raises(UnsupportedModel, match="cannot be loaded") as raised:
+            use()
+        assert "\n" not in str(raised.value)
+        # The model is none the worse for it.
+        assert f"unset {VARIABLE}" in raised.value.remedy
 
 
 def defaults_of(layout: Layout) -> bytes:
@@ -122,7 +127,7 @@ def test_a_library_without_our_functions_is_refused(
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     assert ctypes.CDLL(str(library)).llama_context_default_params
     monkeypatch.setenv(VARIABLE, str(library))
-    with pytest.raises(UnsupportedModel, match=r"lacks .*; use another version"):
+    with pytest.raises(UnsupportedModel, match=rf"lacks .*; unset {VARIABLE}, or name"):
         examine()
 
 

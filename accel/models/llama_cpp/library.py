@@ -15,7 +15,7 @@ from typing import Any
 
 from accel.models.llama_cpp.devices import Device
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Batch, fitting
-from accel.models.llama_cpp.places import INSTALL, LibraryPlace, find_library
+from accel.models.llama_cpp.places import LibraryPlace, find_library
 
 _HANDLE, _TEXT, _WHOLE, _FLAG = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_bool
 _SIZE = ctypes.c_size_t
@@ -142,8 +142,7 @@ class Library:
         if context is None or model is None:
             what = make_context if context is None else make_model
             raise LibraryRefused(
-                f"{self.place.path} is a llama.cpp whose {what} is laid out in a way unknown here; "
-                "use another version, as that of llama-cpp-python"
+                f"{self.place.path} is a llama.cpp whose {what} is laid out in a way unknown here"
             )
         self._context_layout, self._model_layout = context, model
         self._context_defaults = self._function(make_context, context.structure, ())
@@ -158,9 +157,7 @@ class Library:
     def _function(self, name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
         address = self._find(name)
         if address is None:
-            raise LibraryRefused(
-                f"{self.place.path} lacks {name}; use another version, as that of llama-cpp-python"
-            )
+            raise LibraryRefused(f"{self.place.path} lacks {name}")
         return ctypes.CFUNCTYPE(result, *arguments)(address)
 
     def _find(self, name: str) -> int | None:
@@ -179,7 +176,7 @@ def load_library() -> Library:
     except FileNotFoundError as error:
         raise LibraryRefused(str(error)) from error
     if place is None:
-        raise LibraryRefused(f"llama.cpp is not installed; {INSTALL}")
+        raise LibraryRefused("llama.cpp is not installed")
     return Library(place)
 
 

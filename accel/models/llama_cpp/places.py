@@ -40,6 +40,13 @@ def has_package() -> bool:
     return importlib.util.find_spec(PACKAGE) is not None
 
 
+def other_library() -> str:
+    """What to do where the library that is found cannot be used."""
+    if os.environ.get(VARIABLE):
+        return f"unset {VARIABLE}, or name another library by it, as that of {DISTRIBUTION}"
+    return INSTALL
+
+
 def find_library() -> LibraryPlace | None:
     """The first there is: the user's own, that of llama-cpp-python, Homebrew's, conda's. Raises
     FileNotFoundError where the user's own is not where they say."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
 from accel.models.llama_cpp.options import LlamaCppOptions
-from accel.models.llama_cpp.places import INSTALL, is_installed
+from accel.models.llama_cpp.places import INSTALL, is_installed, other_library
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
 
 COMMAND = (sys.executable, "-m", "accel.models.llama_cpp.worker")
@@ -29,9 +29,9 @@ def examine() -> dict[str, Any]:
         problem, result = read_frame(BytesIO(answer))
     except (EOFError, subprocess.TimeoutExpired) as error:
         process.kill()
-        raise UnsupportedModel("llama.cpp ended while it was loaded", "use another one") from error
+        raise UnsupportedModel("llama.cpp ended while it was loaded", other_library()) from error
     if problem is not None:
-        raise UnsupportedModel(problem[1])
+        raise UnsupportedModel(problem[1], other_library())
     found: dict[str, Any] = result
     return found
 
@@ -121,7 +121,9 @@ class WorkerProcess:
             self.end()
         if kind == "MemoryError":
             raise OutOfMemory(f"{message}; use a shorter context or a smaller model")
-        raise (UnsupportedModel if frame[0] == "load" else BackendDied)(message)
+        if frame[0] == "load":
+            raise UnsupportedModel(message, other_library() if kind == "LibraryRefused" else "")
+        raise BackendDied(message)
 
     def abandon(self) -> None:
         """End the process at once and for good. For other threads: a call that is under way, and
