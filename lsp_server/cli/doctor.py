@@ -25,6 +25,7 @@ from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
 from lsp_server.settings import Settings
 
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
+ANOTHER_MODEL = "choose another one: redraft models"
 LOW_DISK_BYTES = 1 << 30
 LOW_MEMORY_BYTES = 1 << 30
 LOW_WATCHES = 65_536
@@ -191,7 +192,7 @@ def _chosen() -> Finding:
     )
     paths = [model.path for model in (*purposes.values(), used.drafts) if model.path]
     missing = [path for path in paths if not Path(path).exists()]
-    remedy = f"{missing[0]} is not there; choose another one: redraft models" if missing else ""
+    remedy = f"{missing[0]} is not there; {ANOTHER_MODEL}" if missing else ""
     return Finding("chosen model", f"{found} (in {choices_file()})", remedy)
 
 
@@ -224,7 +225,7 @@ def _server(url: str) -> Finding:
 
 def _model(model: str | None, options: dict[str, Any]) -> Finding:
     from accel.engine import Engine
-    from accel.errors import AccelError
+    from accel.errors import AccelError, ModelError
     from lsp_server.engine.model_paths import check_model
     from lsp_server.errors import ModelUnavailable
 
@@ -233,8 +234,10 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
         engine = Engine.load(model, **options)
     except ModelUnavailable as error:
         return Finding("model", error.cause, error.remedy, True)
+    except ModelError as error:
+        return Finding("model", error.cause, error.remedy or ANOTHER_MODEL, True)
     except AccelError as error:
-        return Finding("model", str(error), "choose another one: redraft models", True)
+        return Finding("model", str(error), ANOTHER_MODEL, True)
     how = f"{engine.formats}, {engine.form}"
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from gguf_models import random_module, save_gguf
 
 from accel.errors import UnsupportedModel
 from accel.models.llama_cpp import places
@@ -77,6 +78,16 @@ def test_a_file_that_is_no_library_is_said_in_one_line(
         assert "\n" not in str(raised.value)
         # The model is none the worse for it.
         assert f"unset {VARIABLE}" in raised.value.remedy
+
+
+def test_the_doctor_blames_the_library_and_not_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(in_folder(tmp_path / "own")))
+    file = save_gguf(tmp_path / "m.gguf", random_module("qwen2"), "F16")
+    finding = doctor._model(str(file), {"backend": "llama-cpp"})
+    assert "cannot be loaded" in finding.found
+    assert f"unset {VARIABLE}" in finding.remedy
 
 
 def defaults_of(layout: Layout) -> bytes:

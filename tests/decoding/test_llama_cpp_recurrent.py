@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from quantised_by_llama_cpp import hybrid, recurrent
+from small_hybrids import FAMILIES, small_hybrid
 from tiny_models import Oracle
 
 from accel.batch import chain_batch, tree_batch
@@ -71,6 +72,29 @@ def logits(
         cache.commit(range(right + 1))
         place += right + 1
     return np.array(found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_that_mix_attention_with_a_state(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chains where the library takes rows of a family back, as of Qwen3.5 and Nemotron-H; the
+    others are decoded plainly, and that is said."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
+    engine = Engine.load(small_hybrid(tmp_path / "m.gguf", family), backend="llama-cpp", threads=1)
+    model = engine.model
+    takes_chains = family in ("qwen35", "nemotron_h")
+    assert model.capability.kind == (BatchKind.CHAIN if takes_chains else BatchKind.PLAIN)
+    assert takes_chains or "without drafts: what it computes cannot be taken back" in model.notice
+    for check in ("chains", "trims", "memory"):
+        getattr(conformance, f"check_{check}")(model, 1)
+    if takes_chains:
+        text = np.random.default_rng(5).integers(0, 256, 100).astype(np.int32)
+        plain = logits(model, text, 8, None)
+        drafted = logits(model, text, 8, np.random.default_rng(6))
+        count = min(len(plain), len(drafted))
+        assert np.array_equal(plain[:count], drafted[:count])
 
 
 @pytest.mark.parametrize("kind", ["F32", "Q4_0"])
