@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.documents import Document
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
@@ -17,6 +17,7 @@ from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
 from lsp_server.models.used import WRITTEN_MODEL, command_model
+from lsp_server.status import NO_FILLING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,12 +83,14 @@ def run(args: argparse.Namespace) -> int:
             service.load(shown.update)
             service.index_workspace(str(workspace))
         result = complete_retrieving(service, job, args.retrieve)
+        known = service.status()
     finally:
         service.close()
     if args.json:
         write_json(args.json, report(result))
     else:
         _show(console, result)
+        show_notes(console, ["" if known["fills"] else NO_FILLING, known["notice"]])
     return 0
 
 

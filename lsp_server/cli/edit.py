@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.complete import workspace_of
-from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
@@ -112,8 +112,7 @@ def run(args: argparse.Namespace) -> int:
         # What is written at once is not previewed.
         strict = args.write or not args.model
         new = checked_text(job.selection, result, job.language, job.instruction, strict=strict)
-        if doubt := doubt_about(job.selection, new, job.language, job.instruction):
-            console.print(f"note: {doubt}", style="yellow", highlight=False, markup=False)
+        show_notes(console, [doubt_about(job.selection, new, job.language, job.instruction)])
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
@@ -147,7 +146,9 @@ def _generated(
             if job.workspace:
                 service.index_workspace(str(workspace))
         with console.status("editing"):
-            return service.edit(job)
+            result = service.edit(job)
+        show_notes(console, [service.status()["notice"]])
+        return result
     finally:
         service.close()
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +22,12 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="print one JSON document, or write it to PATH",
     )
+
+
+def show_notes(console: Console, notes: Iterable[str]) -> None:
+    """What a user should know of a result, a line for each that is not empty."""
+    for note in filter(None, notes):
+        console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
 
 
 def write_json(target: str, document: Any) -> None:
