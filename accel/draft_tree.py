@@ -129,15 +129,6 @@ class DraftTree:
             depths[node] = 1 if parent < 0 else depths[parent] + 1
         return depths
 
-    def ancestor_mask(self) -> NDArray[np.bool_]:
-        """bool [n, n]: row i attends column j when j is i or an ancestor of i."""
-        mask = np.zeros((len(self), len(self)), np.bool_)
-        for node, parent in enumerate(self.parents):
-            if parent >= 0:
-                mask[node] = mask[parent]
-            mask[node, node] = True
-        return mask
-
     def accepted_path(self, continuation: TokenArray) -> list[int]:
         """Node indices of the longest path that spells a prefix of ``continuation``."""
         path: list[int] = []

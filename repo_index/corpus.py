@@ -158,7 +158,6 @@ def build_common(
     model: str,
     *,
     pause: Callable[[], None] = lambda: None,
-    progress: Callable[[IndexProgress], None] | None = None,
 ) -> bool:
     """Our own standard library and the packages of a workspace's environment, in the shared store.
 
@@ -169,7 +168,7 @@ def build_common(
     folders = [standard_library(), *workspace_environments(Path(workspace))]
     with _ONE_BUILD:
         try:
-            Corpus(folders).build(tokenizer, pause=pause, progress=progress)
+            Corpus(folders).build(tokenizer, pause=pause)
         except StoreLocked:
             return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,25 +14,14 @@ if TYPE_CHECKING:
 
 
 def default_drafter(
-    tokenizer: Tokenizer, *, calibration: Path | None = None, history: History | None = None
+    tokenizer: Tokenizer, *, learnt: Calibration | None = None, history: History | None = None
 ) -> RetrievalDrafter:
     """The drafter for completions of a model with ``tokenizer``.
 
-    ``calibration`` is a file of what earlier drafters of this model learnt, see
-    ``calibration.file_of``; without it learning starts anew. Save it with
-    ``drafter.calibration.save``. ``history`` may be shared by the drafters of one thread. Compiled
-    code is loaded by ``retrieval.drafter.warm_up``.
+    ``learnt``: what earlier drafters of this model learnt; without it learning starts anew.
+    ``history`` may be shared by the drafters of one thread. Compiled code is loaded by
+    ``retrieval.drafter.warm_up``.
     """
-    from accel.planning.calibration import Calibration
-
-    learnt = Calibration.load(calibration) if calibration else None
-    return retrieval_drafter(tokenizer, learnt=learnt, history=history)
-
-
-def retrieval_drafter(
-    tokenizer: Tokenizer, *, learnt: Calibration | None, history: History | None
-) -> RetrievalDrafter:
-    """``default_drafter`` that goes on learning where ``learnt`` stands."""
     from accel.drafting.retrieval.drafter import RetrievalDrafter
 
     return RetrievalDrafter(shapes_of(tokenizer), learnt=learnt, history=history)

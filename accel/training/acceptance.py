@@ -336,9 +336,3 @@ def fit(
             for optimizer, slope in zip(optimizers, slopes, strict=True):
                 optimizer.step(slope / np.float32(len(batch)), now, step)
     return loss / max(count, 1)
-
-
-def loss_of(weights: AcceptanceWeights, examples: Examples, count: int) -> float:
-    """Loss in nats per node over the first ``count`` examples."""
-    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
-    return _learn_from(examples, np.arange(count), weights, slopes) / max(count, 1)

@@ -92,11 +92,6 @@ class Judge:
         found: Tensor = out.logits[0]
         return found
 
-    def gives(self, prompt: list[int], reference: list[int]) -> bool:
-        """Whether greedy decoding after the prompt gives exactly the reference's tokens."""
-        logits = self.logits([*prompt, *reference[:-1]], len(reference))
-        return logits.argmax(-1).tolist() == reference
-
     def edit_tokens(self, edit: EditExample) -> ExactMatches:
         """Tokens of an edit's answer, its end too, that are most likely after right ones.
 

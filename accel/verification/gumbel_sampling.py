@@ -8,8 +8,6 @@ and it seldom is not, the draw is made again among those that are likelier.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -32,33 +30,13 @@ _LOOKED_AT = 64
 _UNIT = np.float32(1 << 24)
 """Of the highest bits of a number, which bound it."""
 
-ALL = np.float32(-np.inf)
+_ALL = np.float32(-np.inf)
 """What all scores that count are larger than."""
-
-
-class Draws(NamedTuple):
-    """How tokens are chosen of whole logits: the likeliest at temperature 0, at others one drawn
-    from the nucleus of ``top_p`` by noise of ``seed`` (64 bits, as int64) and place; the next token
-    stands at ``place``."""
-
-    temperature: float
-    top_p: float
-    seed: int
-    place: int
-
-
-GREEDY = Draws(0.0, 1.0, 0, 0)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def moved(draws: Draws, tokens: int) -> Draws:
-    """The same, so many tokens later."""
-    return Draws(draws.temperature, draws.top_p, draws.seed, draws.place + tokens)
 
 
 @njit(nogil=True, cache=True, inline="always")
 def _mix(value: np.uint64) -> np.uint64:
-    """``sampling._mix`` of one number."""
+    """The SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
     mixed = value + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -112,27 +90,26 @@ def _may_win(
 
 
 @compiled_with(borrows=True)
-def key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
+def _key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
     """What noise depends on beside the token."""
     return _mix(_mix(np.uint64(seed)) ^ np.uint64(place))
 
 
 @compiled_with(borrows=True)
-def draw_among(
+def _draw_among(
     scores: NDArray[np.float32],
-    first: int,
-    last: int,
+    count: int,
     above: np.float32,
     before: int,
     temperature: float,
     key: np.uint64,
 ) -> tuple[int, float]:
-    """The token from ``first`` to before ``last`` with the largest sum of scaled score and noise,
-    and that sum. Of scores larger than ``above``, or as large where they stand ``before`` one."""
+    """The token of the first ``count`` with the largest sum of scaled score and noise, and that
+    sum. Of scores larger than ``above``, or as large where they stand ``before`` one."""
     cooled = np.float32(max(temperature, _COLDEST))
-    found, best = first, -np.inf
-    for start in range(first, last, _LOOKED_AT):
-        stop = min(start + _LOOKED_AT, last)
+    found, best = 0, -np.inf
+    for start in range(0, count, _LOOKED_AT):
+        stop = min(start + _LOOKED_AT, count)
         if not _may_win(scores, start, stop, cooled, key, np.float32(best)):
             continue
         for token in range(start, stop):
@@ -188,7 +165,7 @@ def _is_in_nucleus(
 
 
 @compiled_with(simd, deterministic_sum, borrows=True)
-def from_nucleus(
+def _from_nucleus(
     scores: NDArray[np.float32],
     count: int,
     token: int,
@@ -201,7 +178,7 @@ def from_nucleus(
     where ``token`` is drawn of all of them."""
     while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
         # Neither are those that are less likely.
-        likelier, best = draw_among(scores, 0, count, scores[token], token, temperature, key)
+        likelier, best = _draw_among(scores, count, scores[token], token, temperature, key)
         if best == -np.inf:
             # Nothing is: all tokens are excluded, or scores are no numbers.
             return token
@@ -212,10 +189,10 @@ def from_nucleus(
 @compiled_with()
 def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
-    if top_k <= 0 or top_k >= len(np.flatnonzero(scores > ALL)):
-        return ALL
+    if top_k <= 0 or top_k >= len(np.flatnonzero(scores > _ALL)):
+        return _ALL
     place = len(scores) - top_k
-    return np.nextafter(np.partition(scores, place)[place], ALL)
+    return np.nextafter(np.partition(scores, place)[place], _ALL)
 
 
 @compiled_with(simd, deterministic_sum)
@@ -227,11 +204,8 @@ def draw(
     seed: np.uint64,
     place: np.uint64,
 ) -> int:
-    """The token of ``sampling.nucleus`` with the largest sum of scaled score and
-    ``sampling.gumbel`` noise. scores: float32 [vocabulary], -inf for excluded tokens."""
-    key, above, count = key_of(seed, place), _below(scores, top_k), len(scores)
-    token, _ = draw_among(scores, 0, count, above, 0, temperature, key)
-    return from_nucleus(scores, count, token, above, temperature, top_p, key)
-
-
-__all__ = ["ALL", "GREEDY", "Draws", "draw", "draw_among", "from_nucleus", "key_of", "moved"]
+    """The token of ``sampling.nucleus`` with the largest sum of scaled score and Gumbel noise, a
+    pure function of seed, place and token. scores: float32 [vocabulary], -inf for excluded."""
+    key, above, count = _key_of(seed, place), _below(scores, top_k), len(scores)
+    token, _ = _draw_among(scores, count, above, 0, temperature, key)
+    return _from_nucleus(scores, count, token, above, temperature, top_p, key)

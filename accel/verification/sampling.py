@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
-from accel.verification.gumbel_sampling import Draws, draw
+from accel.verification.gumbel_sampling import draw
 
 Logits = NDArray[np.float32]
+
+_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,6 @@ class Sampling:
     def plain_greedy(self) -> bool:
         """Greedy on the logits as they stand, independent of the history."""
         return self.greedy and self.repetition_penalty == 1
-
-    @property
-    def wants_tokens_alone(self) -> bool:
-        """Whether ``Draws`` says all: no penalty depends on the history, no rank is looked at."""
-        return self.plain_greedy or (self.top_k <= 0 and self.repetition_penalty == 1)
-
-    def draws_at(self, place: int) -> Draws:
-        """How the token at ``place`` is drawn, where ``wants_tokens_alone``."""
-        # Numbers of 64 bits with a sign are what compiled code takes.
-        seed = (self.seed + _HALF & _MASK) - _HALF
-        return Draws(self.temperature, self.top_p, seed, place)
 
 
 def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> int:
@@ -117,24 +108,3 @@ def nucleus(scores: Logits, sampling: Sampling) -> NDArray[np.int64]:
         before = np.cumsum(mass) - mass
         candidates = candidates[before < sampling.top_p * mass.sum()]
     return candidates
-
-
-def gumbel(seed: int, place: int, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Standard Gumbel noise, a pure function of seed, place and token. float64 [n]."""
-    key = _mix(_mix(np.uint64(seed & _MASK)) ^ np.uint64(place & _MASK))
-    bits = _mix(_mix(tokens.astype(np.uint64) ^ key) + key)
-    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    noise: NDArray[np.float64] = -np.log(-np.log(uniform))
-    return noise
-
-
-_MASK, _HALF = (1 << 64) - 1, 1 << 63
-
-
-def _mix(value: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
-    """The SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
-    with np.errstate(over="ignore"):
-        mixed = np.asarray(value, np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))

@@ -12,7 +12,6 @@ from lsp_server.syntax.brackets import Unpaired, unpaired
 
 REPEATS = 3
 """Lines that stand one after another so often, up to the end, are a loop."""
-REPEATS_OF_A_PHRASE = 4
 REPEATS_ANYWHERE = 12
 """So often is a loop, whatever follows."""
 LONGEST_UNIT = 12

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from accel.request import GenerationRequest
     from accel.session import Session
     from accel.text.prompts import Prompt
-    from repo_index.indexer import IndexProgress
 
 __all__ = ["EngineService", "tokenizer_of"]
 
@@ -221,11 +220,9 @@ class EngineService:
         """Map the datastore of a workspace, if one was built (in ``store``, when that is given)."""
         self.indexes.open(folder, store)
 
-    def index_workspace(
-        self, folder: str, progress: Callable[[IndexProgress], None] | None = None
-    ) -> None:
+    def index_workspace(self, folder: str) -> None:
         """Bring the datastore of a workspace in line in this process, and map it."""
-        self.indexes.build(folder, progress)
+        self.indexes.build(folder)
 
     def reload_index(self, folder: str, store: str = "") -> None:
         """Another process wrote the datastore (in ``store`` when not where it should be)."""
@@ -520,14 +517,14 @@ class EngineService:
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:
-        from accel.drafting import retrieval_drafter
+        from accel.drafting import default_drafter
 
         if self._wants_adaptive and self.engine.model.adaptive_tokens:
             from accel.drafting.published.sdsat import SdsatDrafter
 
             return SdsatDrafter(self.engine)
         learnt = self._learnt.calibration if self._learnt is not None else None
-        return retrieval_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
+        return default_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
 
     def _reuse(self) -> Drafter:
         from accel.drafting.copy.drafter import CopyDrafter

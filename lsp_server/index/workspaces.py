@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
     from repo_index.datastore import Datastore, IndexSnapshot
-    from repo_index.indexer import IndexProgress
     from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
 
@@ -91,7 +89,7 @@ class WorkspaceIndexes:
                 return self._datastores[other].below(overlay)
         return None
 
-    def build(self, folder: str, progress: Callable[[IndexProgress], None] | None = None) -> None:
+    def build(self, folder: str) -> None:
         """Bring the datastore of a workspace in line in this process, and map it.
 
         Where a running server keeps it in line, it is mapped as it is.
@@ -109,7 +107,7 @@ class WorkspaceIndexes:
             self.reload(folder)
             return
         try:
-            indexer.refresh(progress=progress)
+            indexer.refresh()
             self.reload(folder, str(indexer.folder))
         finally:
             indexer.close()

@@ -24,7 +24,6 @@ class ClientFeatures:
     apply_edit: bool = False
     configuration: bool = False
     watches_files: bool = False
-    relative_patterns: bool = False
     edit_command: bool = False
     """The client has a command that asks for an instruction: ``redraft.editWithInstruction``."""
     choose_model: bool = False
@@ -59,9 +58,6 @@ class ClientFeatures:
             configuration=_is(capabilities, "workspace", "configuration"),
             watches_files=_is(
                 capabilities, "workspace", "did_change_watched_files", "dynamic_registration"
-            ),
-            relative_patterns=_is(
-                capabilities, "workspace", "did_change_watched_files", "relative_pattern_support"
             ),
             edit_command=_option(own, "editCommand"),
             choose_model=_option(own, "chooseModel"),

@@ -9,7 +9,7 @@ from accel.drafting.base import DraftRequest
 from accel.drafting.retrieval.acceptance_model import NODE_INPUTS, AcceptanceWeights
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.training.acceptance import Examples, _learn_from, fit, loss_of, observe
+from accel.training.acceptance import Examples, _learn_from, fit, observe
 from lsp_server.bench.acceptance import bodies_of
 
 SPELLING = [f"{mark}w{i}".encode() for i in range(20) for mark in (" ", "(")]
@@ -58,6 +58,12 @@ def test_slopes_equal_differences(examples):
         part += step * direction
         expected = (above - below) / (2 * step)
         assert np.isclose((slope * direction).sum(), expected, rtol=0.05, atol=0.05), name
+
+
+def loss_of(weights: AcceptanceWeights, examples: Examples, count: int) -> float:
+    """Loss in nats per node over the first ``count`` examples."""
+    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
+    return _learn_from(examples, np.arange(count), weights, slopes) / max(count, 1)
 
 
 def test_fitting_lowers_the_loss(examples):

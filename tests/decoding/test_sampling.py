@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from transformers import (
     LogitsProcessorList,
     RepetitionPenaltyLogitsProcessor,
@@ -15,10 +16,11 @@ from transformers import (
 
 from accel.draft_tree import DraftTree, Source
 from accel.errors import InvalidRequest
-from accel.verification.sampling import Sampling, choose, gumbel, nucleus, penalised
+from accel.verification.sampling import Sampling, choose, nucleus, penalised
 from accel.verification.verifier import walk
 
 NONE = np.empty(0, np.int32)
+_MASK = (1 << 64) - 1
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
@@ -67,6 +69,25 @@ def test_noise_of_neighbouring_places_is_independent() -> None:
     noise = np.stack([gumbel(3, place, np.arange(50)) for place in range(4000)])
     off_diagonal = np.corrcoef(noise[:-1].ravel(), noise[1:].ravel())[0, 1]
     assert abs(off_diagonal) < 0.01
+
+
+def gumbel(seed: int, place: int, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Standard Gumbel noise, a pure function of seed, place and token: plainly what ``draw`` adds.
+    float64 [n]."""
+    key = _mix(_mix(np.uint64(seed & _MASK)) ^ np.uint64(place & _MASK))
+    bits = _mix(_mix(tokens.astype(np.uint64) ^ key) + key)
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    noise: NDArray[np.float64] = -np.log(-np.log(uniform))
+    return noise
+
+
+def _mix(value: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
+    """The SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
+    with np.errstate(over="ignore"):
+        mixed = np.asarray(value, np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
 
 
 def slow_draw(scores: np.ndarray, sampling: Sampling, place: int) -> int:

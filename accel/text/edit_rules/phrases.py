@@ -159,14 +159,3 @@ def said_parts(kind: str, slots: dict[str, str]) -> tuple[str, ...]:
     """The same, cut before and after what fills a slot: tokens of a part are those of the code."""
     pieces = re.split(r"<(\w+)>", TRAINED[kind])
     return tuple(filter(None, (slots[piece] if n % 2 else piece for n, piece in enumerate(pieces))))
-
-
-def wordings(kind: str) -> int:
-    """How many wordings a kind has, slots and marks not counted."""
-    total = 0
-    for phrase in PHRASES[kind]:
-        count = 1
-        for choice in _CHOICE.findall(phrase):
-            count *= len(choice.split("|"))
-        total += count
-    return total

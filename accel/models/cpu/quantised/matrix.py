@@ -36,7 +36,7 @@ Apart = Callable[[int, int, NDArray[np.uint8]], NDArray[np.float16]]
 
 class QuantisedMatrix:
     """A matrix [out, in] whose products with rows are computed in whole numbers. Build it with
-    ``from_file`` or ``from_floats``."""
+    ``from_file`` or ``from_numbers``."""
 
     def __init__(self, form: Form, out: int, depth: int, apart: Apart) -> None:
         assert depth % BLOCK == 0, "whole blocks"
@@ -79,11 +79,6 @@ class QuantisedMatrix:
             return (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
 
         return cls(of_type.form, len(raw), depth, apart)
-
-    @classmethod
-    def from_floats(cls, weights: Floats) -> QuantisedMatrix:
-        """``from_numbers`` of a matrix, float32 [out, in]."""
-        return cls.from_numbers(lambda first, last: weights[first:last], *weights.shape)
 
     @classmethod
     def from_numbers(
