@@ -43,18 +43,28 @@ def wants_haproxy() -> bool:
     return os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") == "1"
 
 
-def own_haproxy(folder: Path) -> dict[str, str]:
-    """:data:`HAPROXY` for a cluster of one machine beside others.
+def haproxy_files(folder: str) -> dict[str, str]:
+    """Where HAProxy has its configuration and its sockets.
 
-    ``folder``: for its configuration and its sockets, with a short path and nobody else's.
+    ``folder``: with a short path, and nobody else's. Whoever opens the admin socket rules HAProxy,
+    and Serve lets every user of the machine open it.
     """
     return {
+        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": f"{folder}/haproxy.cfg",
+        "RAY_SERVE_HAPROXY_SOCKET_PATH": f"{folder}/admin.sock",
+        "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": f"{folder}/metrics.sock",
+        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": folder,
+        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": f"{folder}/server-state",
+        # Nobody reads it: paths of requests, which name repositories, are in no log.
+        "RAY_SERVE_HAPROXY_LOG_TARGET": f"{folder}/log.sock",
+    }
+
+
+def own_haproxy(folder: Path) -> dict[str, str]:
+    """HAProxy for a cluster of one machine beside others, with its files in ``folder``."""
+    return {
         **HAPROXY,
-        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
-        "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),
-        "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(folder / "metrics.sock"),
-        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
-        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
+        **haproxy_files(str(folder)),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port()),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port()),
         "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(_free_port()),

@@ -10,7 +10,7 @@ import pytest
 
 from lsp_server.cli import deploy
 from lsp_server.errors import DeployError
-from lsp_server.ray_serve.environment import EVERYWHERE, HAPROXY, own_haproxy, use
+from lsp_server.ray_serve.environment import EVERYWHERE, HAPROXY, haproxy_files, own_haproxy, use
 
 PAGE = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
 MOST_SOCKET_PATH = 107
@@ -45,6 +45,8 @@ def test_the_page_for_clusters_has_all_of_it():
     page = PAGE.read_text("utf-8")
     for name, value in {**EVERYWHERE, **HAPROXY}.items():
         assert f"{name}={value}" in page
+    for name, value in haproxy_files("$HOME/haproxy").items():
+        assert f'{name}="{value}"' in page
 
 
 def test_https_is_not_asked_of_haproxy(monkeypatch):
