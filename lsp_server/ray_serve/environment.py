@@ -13,6 +13,8 @@ EVERYWHERE = {
     # One event loop a process: to hand each message from loop to loop costs more than to answer it.
     "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
     "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
+    # Requests and answers go from process to process without Ray's object store.
+    "RAY_SERVE_USE_GRPC_BY_DEFAULT": "1",
     # These run all the time, ten times a second by Serve's own measure.
     "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
     "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "5000",
