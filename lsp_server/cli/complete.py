@@ -13,7 +13,6 @@ from lsp_server.documents import Document
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
-from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason
 from lsp_server.models.used import WRITTEN_MODEL, command_model
@@ -70,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
-    check_model(args.model)
     console = Console(stderr=True)
     service = EngineService(
         model=args.model,

@@ -19,7 +19,6 @@ from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.jobs import EditJob, JobResult, kept
-from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
@@ -98,7 +97,6 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError(f"{args.file} is empty; there is nothing to edit")
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
-    check_model(args.model)
     console = Console(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
     renamed = rename_changes(args.instruction, where, strict=not args.model)

@@ -31,6 +31,9 @@ class Answering:
     def close(self) -> None:
         pass
 
+    def status(self):
+        return {"notice": "it has seen better days"}
+
     def edit(self, job):
         Answering.jobs.append(job)
         text = job.selection.upper() if self.answer is None else self.answer
@@ -56,9 +59,11 @@ def test_a_diff_is_printed_and_the_file_left_alone(engine, tmp_path, capsys):
     path.write_bytes(b"one\r\ntwo\r\nthree\r\n")
     assert edit(path, "--lines", "2:2") == 0
     assert path.read_bytes() == b"one\r\ntwo\r\nthree\r\n"
-    lines = capsys.readouterr().out.splitlines()
+    out, told = capsys.readouterr()
+    lines = out.splitlines()
     assert "-two" in lines
     assert "+TWO" in lines
+    assert "note: it has seen better days" in told
     assert engine.jobs[0].selection == "two"
     assert engine.jobs[0].before == "one\r\n"
 
