@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import UnsupportedModel
-from accel.models.llama_cpp import places
+from accel.models.llama_cpp import places, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.options import LlamaCppOptions
@@ -78,6 +79,29 @@ def test_a_file_that_is_no_library_is_said_in_one_line(
         assert "\n" not in str(raised.value)
         # The model is none the worse for it.
         assert f"unset {VARIABLE}" in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, process.SPINS),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, "none"),
+    ],
+)
+def test_threads_of_the_library_sleep_soon_unless_a_user_says_otherwise(
+    given: dict[str, str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    told = "import os, sys; open(sys.argv[1], 'w').write(os.environ.get('GOMP_SPINCOUNT', 'none'))"
+    command = sys.executable, "-c", told, str(tmp_path / "told")
+    monkeypatch.setattr(process, "COMMAND", command)
+    with pytest.raises(UnsupportedModel):
+        examine()
+    assert (tmp_path / "told").read_text() == expected
 
 
 def test_the_doctor_blames_the_library_and_not_the_model(

@@ -18,6 +18,9 @@ from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
 
 COMMAND = (sys.executable, "-m", "accel.models.llama_cpp.worker")
 EXAMINED_S = 60.0
+SPINS = "2000"
+"""How often a thread of GNU's OpenMP looks whether the others are done before it sleeps. By default
+it looks for so long that a core which another program wants is lost to both."""
 
 
 def examine() -> dict[str, Any]:
@@ -39,8 +42,11 @@ def examine() -> dict[str, Any]:
 def _started() -> subprocess.Popen[bytes]:
     # Its standard error is ours: the last words of the library stand in the log. They are enough: a
     # debugger, which it would start, takes longer than a new start.
-    quiet = os.environ | {"GGML_NO_BACKTRACE": "1"}
-    return subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=quiet)
+    environment = {"GOMP_SPINCOUNT": SPINS} | os.environ | {"GGML_NO_BACKTRACE": "1"}
+    if "OMP_WAIT_POLICY" in os.environ and "GOMP_SPINCOUNT" not in os.environ:
+        # A user's own word on how threads wait.
+        del environment["GOMP_SPINCOUNT"]
+    return subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 class WorkerProcess:
