@@ -39,6 +39,11 @@ def initialize(ls: RedraftServer, params: types.InitializeParams) -> types.Initi
     ls.features = ClientFeatures.of(params)
     ls.documents.encoding = ls.features.encoding
     ls.apply_settings(ls.features.options.get("settings"))
+    if misplaced := ls.features.misplaced_settings:
+        ls.show_warning(
+            f"Redraft settings: {', '.join(misplaced)} in initializationOptions is not read there; "
+            'put it into {"settings": {…}}'
+        )
     folders = [folder.uri for folder in params.workspace_folders or []]
     for uri in folders or ([params.root_uri] if params.root_uri else []):
         ls.folders.add(uri)

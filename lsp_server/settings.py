@@ -489,3 +489,7 @@ def folder_enabled(settings: Settings, path: str) -> bool:
         if parts[: len(wanted)] == wanted and len(wanted) > best:
             best, enabled = len(wanted), on
     return enabled
+
+
+SECTIONS = frozenset(camel_case(item.name) for item in dataclasses.fields(Settings))
+"""What the section ``redraft`` has on its first level."""

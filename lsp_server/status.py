@@ -164,6 +164,8 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "loading", engine.message
     if indexing:
         done, total = sum(one.done for one in indexing), sum(one.total for one in indexing)
+        if not total:
+            return "indexing", "looking for files to index"
         return "indexing", f"indexing {done} of {total} files"
     if failed:
         return "ready", f"without index: {failed[0].message}"

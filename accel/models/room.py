@@ -57,7 +57,9 @@ class Size:
         if smaller:
             megabytes = _SMALLER[smaller] * self.weights / 1e6
             return f"a GGUF file of it in {smaller}, some {megabytes:,.0f} MB, would fit"
-        most = max(free - REST_BYTES, 0) / REPACKED / _SMALLER["Q4_0"] / 1e6
+        most = int(max(free - REST_BYTES, 0) / REPACKED / _SMALLER["Q4_0"] / 1e6)
+        if not most:
+            return "nothing but the embedded model would fit"
         return f"a model of {most:,.0f} million weights in Q4_0 would fit"
 
     def smaller(self, free: int) -> str:

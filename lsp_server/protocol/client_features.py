@@ -8,6 +8,7 @@ from typing import Any
 from lsprotocol import types
 
 from lsp_server.documents import Encoding
+from lsp_server.settings import SECTIONS
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 
@@ -66,6 +67,15 @@ class ClientFeatures:
             indents_items=_indents(capabilities),
             options=options,
         )
+
+    @property
+    def misplaced_settings(self) -> list[str]:
+        """Settings that stand beside ``settings``, where they are not read: in the options
+        themselves or in their ``redraft``."""
+        own = self.options.get("redraft")
+        inner = own if isinstance(own, dict) else {}
+        beside = [name for name in self.options if name in SECTIONS]
+        return beside + [f"redraft.{name}" for name in inner if name in SECTIONS]
 
 
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:

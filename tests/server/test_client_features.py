@@ -11,8 +11,11 @@ from lsprotocol import types
 
 from lsp_server.completion.lsp import Cursor, menu_items
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.daemon.hub import Hub
+from lsp_server.handlers import initialize
 from lsp_server.protocol.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures
+from lsp_server.protocol.connection import new_server
 from lsp_server.protocol.jsonrpc import make_converter
 from lsp_server.settings import Settings
 
@@ -120,3 +123,17 @@ def test_the_clients_own_command_is_not_announced() -> None:
 @pytest.mark.parametrize("options", [None, 5, [], {"redraft": 3}, {"settings": 7}])
 def test_strange_options_do_no_harm(options: Any) -> None:
     assert not features({"capabilities": {}, "initializationOptions": options}).edit_command
+
+
+def test_settings_that_stand_in_another_place_are_told() -> None:
+    shown: list[dict[str, Any]] = []
+    server = new_server(Hub())
+    server.protocol.tell = lambda _method, params: shown.append(params)  # type: ignore[assignment]
+    for options in (
+        {"settings": {"model": {}}, "redraft": {"applyEdit": True}, "other": 1},
+        {"model": {"path": "a.gguf"}, "redraft": {"completion": {}, "editCommand": True}},
+    ):
+        params = {"capabilities": {}, "initializationOptions": options, "processId": None}
+        initialize(server, CONVERTER.structure(params, types.InitializeParams))
+    (told,) = [params["message"] for params in shown if "initializationOptions" in str(params)]
+    assert "Redraft settings: model, redraft.completion in initializationOptions" in told

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lsp_server.engine.jobs import JobResult
-from lsp_server.status import Performance, _hint
+from lsp_server.status import Performance, _hint, _state
 
 RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
 
@@ -40,3 +40,16 @@ def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
     )
     assert "text before the cursor" in _hint(left)
     assert "another model's" in _hint(left)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "told"),
+    [(0, 0, "looking for files to index"), (3, 40, "indexing 3 of 40 files")],
+)
+def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, told: str) -> None:
+    workspace = SimpleNamespace(state="indexing", done=done, total=total)
+    engine = SimpleNamespace(state="ready")
+    condition: Any = SimpleNamespace(
+        engine=engine, workspaces=[workspace], enabled=True, paused=False, inactive=""
+    )
+    assert _state(condition) == ("indexing", told)
