@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -198,14 +198,3 @@ class _Reporting(Bar):
         if "ordinary_loss" in figures:
             line += f", ordinary tokens {figures['ordinary_loss']:.4f}"
         self.move(figures["progress"], line)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry for `python -m accel.training.adaptive`."""
-    parser = argparse.ArgumentParser(prog="redraft train adaptive", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -78,14 +78,3 @@ def _write_data(newest: Path, out: Path, tokens: list[int]) -> None:
     data["sha256"] = sha256((out / "model.safetensors").read_bytes()).hexdigest()
     data["average_after_tokens"] = tokens
     (out / "data.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry for `python -m accel.training.average`."""
-    parser = argparse.ArgumentParser(prog="redraft train average", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

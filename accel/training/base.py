@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -177,14 +176,3 @@ def run(args: argparse.Namespace) -> int:
     export(trainer)
     print(f"model written to {args.out}", flush=True)
     return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry for `python -m accel.training.base`."""
-    parser = argparse.ArgumentParser(prog="redraft train base", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

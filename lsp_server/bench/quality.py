@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,14 +136,3 @@ def table_of(found: dict[str, Any]) -> Table:
 
 def _shown(tally: dict[str, float]) -> tuple[str, str, str]:
     return str(tally["right"]), str(tally["total"]), f"{tally['share']:.1%}"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry for `python -m lsp_server.bench.quality`."""
-    parser = argparse.ArgumentParser(prog="redraft bench quality", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tiny_models import (
     VOCABULARY,
     Oracle,
@@ -17,7 +15,6 @@ from tiny_models import (
     reference_module,
     reference_tokens,
     run,
-    save,
     until_end,
 )
 
@@ -31,22 +28,6 @@ from accel.request import GenerationRequest
 from accel.verification.sampling import Sampling
 
 END = 299
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.set_num_threads(1)
-    return save(tmp_path_factory.mktemp("llama"), "llama")
-
-
-@pytest.fixture(scope="module")
-def engine(folder: Path) -> Engine:
-    return open_engine(folder)
-
-
-@pytest.fixture(scope="module")
-def reference(folder: Path) -> Any:
-    return reference_module(folder)
 
 
 def test_greedy_equals_transformers_with_and_without_drafts(engine: Engine, reference: Any) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from brute_index import BruteIndex
-from tiny_models import open_engine, save
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
 from accel.draft_tree import DraftTree, TokenArray
@@ -30,17 +29,6 @@ from accel.request import GenerationRequest
 
 def array(*tokens: int) -> TokenArray:
     return np.array(tokens, np.int32)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.set_num_threads(1)
-    return save(tmp_path_factory.mktemp("llama"), "llama")
-
-
-@pytest.fixture(scope="module")
-def engine(folder: Path) -> Engine:
-    return open_engine(folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tiny_models import (
     Oracle,
     open_engine,
     random_prompt,
-    reference_module,
     reference_tokens,
     run,
-    save,
     until_end,
 )
 
@@ -25,22 +22,6 @@ from accel.errors import SessionBusy
 from accel.request import GenerationRequest
 
 END = 299
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.set_num_threads(1)
-    return save(tmp_path_factory.mktemp("llama"), "llama")
-
-
-@pytest.fixture(scope="module")
-def engine(folder: Path) -> Engine:
-    return open_engine(folder)
-
-
-@pytest.fixture(scope="module")
-def reference(folder: Path) -> Any:
-    return reference_module(folder)
 
 
 def test_session_keeps_what_the_next_prompt_has_in_common(engine: Engine, reference: Any) -> None:

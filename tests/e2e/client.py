@@ -175,7 +175,7 @@ class Driver:
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
         )
 
-    def close(self, timeout: float = 10) -> int:
+    def close(self, timeout: float = 60) -> int:
         """Shut down in order; the exit code."""
         if self.process.poll() is None:
             self.request("shutdown", None, timeout)
@@ -184,7 +184,7 @@ class Driver:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(5)
+        self.process.wait(60)
 
 
 def inline(uri: str, line: int, character: int, kind: int = 2, **context: Any) -> Message:

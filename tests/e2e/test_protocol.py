@@ -45,7 +45,7 @@ HOSTILE = {
 def test_hostile_bytes_cost_one_error(connect: Connect, name: str) -> None:
     driver = connect()
     driver.send_bytes(HOSTILE[name])
-    error = driver.other.get(timeout=5)
+    error = driver.other.get(timeout=60)
     assert error["id"] is None
     assert error["error"]["code"] in (-32700, -32600)
     assert "\n" not in error["error"]["message"]
@@ -63,7 +63,7 @@ def test_unusual_headers_are_read(connect: Connect) -> None:
     ):
         body = b'{"jsonrpc":"2.0","id":%d,"method":"redraft/status","params":{}}' % number
         driver.send_bytes(header % len(body) + body)
-        assert driver.other.get(timeout=5)["result"]["state"]
+        assert driver.other.get(timeout=60)["result"]["state"]
 
 
 def test_bad_parameters_are_answered(connect: Connect) -> None:
@@ -89,14 +89,14 @@ def test_bad_parameters_are_answered(connect: Connect) -> None:
 
 def test_requests_before_initialize_and_after_shutdown_are_refused(connect: Connect) -> None:
     driver = connect(initialize=False)
-    assert driver.answer(driver.start("redraft/status", {}), 20)["error"]["code"] == -32002
+    assert driver.answer(driver.start("redraft/status", {}))["error"]["code"] == -32002
     driver.initialize(profile("neovim"))
     again = driver.start("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
-    assert driver.answer(again, 5)["error"]["code"] == -32600
+    assert driver.answer(again)["error"]["code"] == -32600
     driver.request("shutdown", None)
-    assert driver.answer(driver.start("redraft/status", {}), 5)["error"]["code"] == -32600
+    assert driver.answer(driver.start("redraft/status", {}))["error"]["code"] == -32600
     driver.notify("exit", None)
-    assert driver.process.wait(5) == 0
+    assert driver.process.wait(60) == 0
 
 
 def send_strays(driver: Driver, environment: dict[str, str], count: int) -> None:

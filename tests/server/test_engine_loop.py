@@ -263,7 +263,7 @@ def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPat
     for number in (1, 2):
         harness.ask(number, "x")
         harness.end_of(number)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + WAIT_S
         while harness.service.order.count("rested") < number:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -280,7 +280,7 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
     harness = Harness(SlowService(forwards=2))
     harness.until(lambda frame: frame.get("state") == "ready")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + WAIT_S
     while "kept" not in harness.service.order:
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -355,7 +355,7 @@ def test_a_model_that_cannot_be_loaded_is_told_and_ends_the_process() -> None:
     harness = Harness(service)
     failed = harness.until(lambda frame: frame.get("state") == "failed")
     assert failed["message"] == "no such model"
-    harness.thread.join(5)
+    harness.thread.join(WAIT_S)
     assert not harness.thread.is_alive()
 
 
