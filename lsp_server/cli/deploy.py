@@ -150,8 +150,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
         )
         # A second deployment replaces the first, replica by replica, while requests go on.
         serve.run(application(options), name=APPLICATION, route_prefix="/")
-        scheme = "https" if args.certificate else "http"
-        print(json.dumps({"url": f"{scheme}://{args.host}:{args.port}"}), flush=True)
+        print(json.dumps({"url": _url()}), flush=True)
         if is_own:
             ended.wait()
     except (RuntimeError, RayError) as error:
@@ -162,6 +161,15 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
             serve.shutdown()
         ray.shutdown()
     return 0
+
+
+def _url() -> str:
+    """Where the cluster listens. Its first deployment said that, and no later one changes it."""
+    from ray.serve.context import _get_global_client
+
+    listening = _get_global_client().http_config
+    scheme = "https" if listening.ssl_certfile else "http"
+    return f"{scheme}://{listening.host}:{listening.port}"
 
 
 def _join(address: str | None, options: DeployOptions) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -237,3 +240,17 @@ async def test_a_rolling_update_fails_no_request(server, client):
     answers = sum(await asyncio.gather(*asking))
     print("answers", answers)
     assert failures == []
+
+
+async def test_a_later_deployment_says_where_the_first_one_listens(server, client):
+    import ray
+
+    command = [sys.executable, "-m", "lsp_server", "deploy", "--ray", "--threads", "1"]
+    command += ["--address", ray.get_runtime_context().gcs_address]
+    command += ["--keys", server.options.keys, "--port", "1"]
+    done = await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"url": server.url}
+    assert (await ask(client, server.url, KEY, SIMPLE)).result["tokens"]
