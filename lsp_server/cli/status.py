@@ -33,12 +33,10 @@ def _page(status: dict[str, Any]) -> str:
     lines.append(f"memory    {memory['held_bytes'] / 1e6:,.0f} of "
                  f"{memory['budget_bytes'] / 1e6:,.0f} MB for models")  # fmt: skip
     for engine in status["engines"]:
-        lines.append(
-            f"engine    {engine['model']} ({engine['dtype']}): {engine['state']} "
-            f"{engine['message']}".rstrip()
-        )
+        lines.append(f"engine    {engine['model']} ({engine['dtype']}): {_stands(engine)}")
         if engine["computed_by"]:
             lines.append(f"          computed by {engine['computed_by']}")
+        lines += [f"          note: {note}" for note in _notes(engine)]
         if (server := engine["server"]) is not None:
             lines.append(f"          {_server(server)}")
         lines.append(
@@ -61,6 +59,21 @@ def _page(status: dict[str, Any]) -> str:
         lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
     lines += [f"held back {uri}: {reason}" for uri, reason in status["held_back"].items()]
     return "\n".join(lines)
+
+
+def _stands(engine: dict[str, Any]) -> str:
+    """Its state, and the message unless that only says the same."""
+    state, message = str(engine["state"]), str(engine["message"])
+    return message if message.startswith(state) else ": ".join(filter(None, [state, message]))
+
+
+def _notes(engine: dict[str, Any]) -> list[str]:
+    """What a user should know of a model that works."""
+    if engine["state"] != "ready":
+        return []
+    from lsp_server.status import NO_FILLING
+
+    return [*filter(None, ["" if engine["fills"] else NO_FILLING, engine["notice"]])]
 
 
 def _server(server: dict[str, Any]) -> str:

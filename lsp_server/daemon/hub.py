@@ -291,6 +291,8 @@ def _engine_status(engine: EngineInterface) -> dict[str, Any]:
         "computed_by": engine.computed_by,
         "state": engine.state,
         "message": engine.message,
+        "fills": engine.fills,
+        "notice": engine.notice,
         "pid": engine.pid,
         "server": engine.server,
         "queue": engine.queue_length,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from lsp_server.cli.status import _page
 from lsp_server.engine.jobs import JobResult
-from lsp_server.status import Performance, _hint, _state
+from lsp_server.status import NO_FILLING, Performance, _hint, _state
 
 RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
 
@@ -53,3 +54,30 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
         engine=engine, workspaces=[workspace], enabled=True, paused=False, inactive=""
     )
     assert _state(condition) == ("indexing", told)
+
+
+@pytest.mark.parametrize(
+    ("engine", "lines"),
+    [
+        ({"state": "loading", "message": "loading the model"}, ["loading the model"]),
+        ({"state": "failed", "message": "m is damaged"}, ["failed: m is damaged"]),
+        ({"state": "ready", "message": ""}, ["ready"]),
+        (
+            {"state": "ready", "message": "", "fills": False, "notice": "no int8"},
+            ["ready", f"note: {NO_FILLING}", "note: no int8"],
+        ),
+    ],
+)
+def test_the_page_of_the_command_says_how_a_model_stands(
+    engine: dict[str, Any], lines: list[str]
+) -> None:
+    about = {"model": "m", "dtype": "auto", "computed_by": "", "server": None, "queue": 0,
+             "requests": 0, "latency_ms_p50": 0, "latency_ms_p95": 0,
+             "fills": True, "notice": ""}  # fmt: skip
+    page = _page(
+        {"pid": 1, "clients": 0, "uptime_s": 0, "log": "l", "workspaces": [], "acceptance": {},
+         "memory": {"held_bytes": 0, "budget_bytes": 0}, "held_back": {},
+         "engines": [about | engine]}
+    )  # fmt: skip
+    told = [line.strip() for line in page.splitlines()[2:-1]]
+    assert told == [f"engine    m (auto): {lines[0]}", *lines[1:]]
