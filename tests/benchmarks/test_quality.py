@@ -9,7 +9,8 @@ import frozen_corpus
 import pytest
 
 from lsp_server.bench.pass_at_1 import infilling_tests, passes
-from lsp_server.bench.quality import main, table_of
+from lsp_server.bench.quality import table_of
+from lsp_server.cli.main import main
 
 PREFIX = "def double(values):\n    total = []\n    for value in values:\n"
 LINE = "        total.append(2 * value)\n"
@@ -44,7 +45,7 @@ def test_a_program_passes_with_the_right_line_alone(cases: Path) -> None:
 
 
 def test_every_figure_is_there(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--cases", str(cases), "--per-kind", "1", "--json"]) == 0
+    assert main(["bench", "quality", "--cases", str(cases), "--per-kind", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert 0.2 < found["bits_per_byte"] < 3
     assert found["infilling_single_line"]["total"] == found["infilling_pass_at_1"]["total"] == 1

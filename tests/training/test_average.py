@@ -10,9 +10,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from accel.training.average import main, mean
+from accel.training.average import average, mean
 from accel.training.errors import TrainingError
 from accel.training.trainer import Trainer
+from lsp_server.cli.main import main
 from tests.training import tiny
 
 
@@ -31,7 +32,7 @@ def test_the_weights_are_the_mean_and_what_they_are_is_written_down(
 ) -> None:
     first, second = _run(tmp_path / "a", 0.0), _run(tmp_path / "b", 0.5)
     out = tmp_path / "out"
-    assert main([str(first), str(second), "--out", str(out)]) == 0
+    assert main(["train", "average", str(first), str(second), "--out", str(out)]) == 0
     model = AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)
     masters = torch.load(first / "checkpoint.pt", weights_only=True)["optimizer"]["masters"]
     for name, parameter in model.named_parameters():
@@ -52,4 +53,4 @@ def test_the_mean_is_reckoned_in_float32() -> None:
 
 def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"checkpoint\.pt is missing"):
-        main([str(tmp_path), "--out", str(tmp_path / "out")])
+        average([tmp_path], tmp_path / "out")
