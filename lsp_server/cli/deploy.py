@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -96,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         raise DeployError(
             "--keys FILE says who may ask; redraft keys add NAME --keys FILE makes one"
         )
+    if args.address is None:
+        _check_free(args.host, args.port)
     with tempfile.TemporaryDirectory(prefix="redraft-", dir=SHORT_PATHS) as folder:
         if args.address is None and not args.certificate and has_haproxy():
             use(own_haproxy(Path(folder)))
@@ -161,6 +164,15 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
             serve.shutdown()
         ray.shutdown()
     return 0
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raises DeployError: of a port in use Ray tells after a minute, in a stack of calls."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise DeployError(f"nothing can listen on {host}:{port} ({error}); give --port") from error
 
 
 def _url() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,19 @@ def test_https_is_not_asked_of_haproxy(monkeypatch):
     args = parser.parse_args(["--ray", "--certificate", "a.pem", "--private-key", "b.pem"])
     with pytest.raises(DeployError, match="speaks no https"):
         deploy.run(args)
+
+
+def test_a_port_in_use_is_told_before_a_cluster_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(deploy.importlib.util, "find_spec", lambda name: name)
+    for name in EVERYWHERE:
+        # Set by the command; what stands here is put back afterwards.
+        monkeypatch.setenv(name, EVERYWHERE[name])
+    keys = tmp_path / "keys"
+    keys.write_text("ann rd-key-of-ann\n")
+    parser = argparse.ArgumentParser()
+    deploy.add_arguments(parser)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        args = parser.parse_args(["--ray", "--keys", str(keys), "--port", str(port)])
+        with pytest.raises(DeployError, match=f"127.0.0.1:{port}"):
+            deploy.run(args)
