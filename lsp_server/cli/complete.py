@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
     )
     add_backend_arguments(parser)
-    parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
+    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     service = EngineService(
         model=args.model,
         dtype=args.dtype,
-        threads=args.threads,
+        threads=args.threads or None,
         **backend_options(args),
     )
     try:

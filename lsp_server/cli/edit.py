@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with entropy: of so many likeliest tokens at most",
     )
     add_backend_arguments(parser)
-    parser.add_argument("--threads", type=int, help="CPU threads, else the fastest number")
+    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
@@ -134,7 +134,7 @@ def _generated(
     service = EngineService(
         model=args.model,
         dtype=args.dtype,
-        threads=args.threads,
+        threads=args.threads or None,
         **backend_options(args),
         draft_model=args.draft_model,
     )

@@ -63,7 +63,7 @@ def fetch_smollm2(console: Console) -> Path | None:
     try:
         return fetch(find_offered(read_manifest(), "SmolLM2-135M-Instruct"), console)
     except RedraftError as error:
-        console.print(f"SmolLM2 could not be fetched: {error}", style="yellow", markup=False)
+        console.print(str(error), style="yellow", markup=False)
         return None
 
 

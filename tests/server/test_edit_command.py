@@ -21,9 +21,10 @@ class Answering:
 
     answer: str | None = None
     jobs: ClassVar[list] = []
+    options: ClassVar[dict] = {}
 
     def __init__(self, **options) -> None:
-        pass
+        Answering.options = options
 
     def load(self, told) -> None:
         told("loading")
@@ -194,3 +195,11 @@ def test_verification_by_entropy_is_told_to_the_engine(engine, tmp_path, capsys)
     for wrong in (("--verification", "entropy"), ("--draft-model", "small", "--entropy-k", "1")):
         assert edit(path, "--lines", "2:2", *wrong) == 1
     assert len(engine.jobs) == 3
+
+
+@pytest.mark.parametrize(("written", "threads"), [([], None), (["0"], None), (["2"], 2)])
+def test_no_threads_are_the_fastest_number(engine, tmp_path, written, threads):
+    path = tmp_path / "notes.txt"
+    path.write_text("one\n")
+    assert edit(path, "--lines", "1:1", *(["--threads", *written] if written else [])) == 0
+    assert engine.options["threads"] is threads
