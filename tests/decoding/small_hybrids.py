@@ -1,5 +1,6 @@
-"""Small models with random weights that mix attention with a state that runs over the text, as
-llama.cpp takes them. Needs llama-cpp-python."""
+"""Small models with random weights whose layers differ, as llama.cpp takes them: such that mix
+attention with a state that runs over the text, and one with a sliding window. Needs
+llama-cpp-python."""
 
 from __future__ import annotations
 
@@ -56,6 +57,10 @@ _QWEN35_ATTENTION: Shapes = _ATTENTION | {
     "attn_k_norm.weight": (_WIDE // 4,),
 }
 _GRANITE = _NORM | _GATED | {"ffn_norm.weight": (_WIDE,)}
+_GEMMA: Shapes = _GRANITE | _ATTENTION
+_GEMMA |= {f"post_{part}_norm.weight": (_WIDE,) for part in ("attention", "ffw")}
+SLIDING = "gemma2"
+WINDOW = 16
 
 _LAYERS: dict[str, list[Shapes]] = {
     "qwen35": [*[_QWEN35 | _DELTA_NET] * 3, _QWEN35 | _QWEN35_ATTENTION],
@@ -66,8 +71,10 @@ _LAYERS: dict[str, list[Shapes]] = {
     ],
     "falcon-h1": [_NORM | _GATED | _MAMBA | _ATTENTION | {"ffn_norm": (_WIDE,)}] * 2,
     "granitehybrid": [_GRANITE | _MAMBA, _GRANITE | _ATTENTION, _GRANITE | _MAMBA],
+    SLIDING: [_GEMMA] * 4,
 }
-FAMILIES = tuple(_LAYERS)
+FAMILIES = tuple(family for family in _LAYERS if family != SLIDING)
+"""Those with a state."""
 _SIZES: dict[str, dict[str, Any]] = {
     "qwen35": {
         "attention.head_count_kv": 2,
@@ -77,11 +84,12 @@ _SIZES: dict[str, dict[str, Any]] = {
     "nemotron_h": {"attention.head_count_kv": [0, 0, 2], "feed_forward_length": [0, _FEED, 0]},
     "falcon-h1": {"attention.head_count_kv": 2},
     "granitehybrid": {"attention.head_count_kv": [0, 2, 0], "logit_scale": 1.0},
+    SLIDING: {"attention.head_count_kv": 2, "attention.sliding_window": WINDOW},
 }
 
 
 def small_hybrid(path: Path, family: str, seed: int = 0) -> Path:
-    """One of ``FAMILIES``."""
+    """One of ``FAMILIES``, or ``SLIDING``."""
     draw, layers = np.random.default_rng(seed), _LAYERS[family]
     every = {
         f"blk.{number}.{name}": shape

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from quantised_by_llama_cpp import hybrid, recurrent
-from small_hybrids import FAMILIES, small_hybrid
+from small_hybrids import FAMILIES, SLIDING, WINDOW, small_hybrid
 from tiny_models import Oracle
 
 from accel.batch import chain_batch, tree_batch
@@ -95,6 +95,23 @@ def test_families_that_mix_attention_with_a_state(
         drafted = logits(model, text, 8, np.random.default_rng(6))
         count = min(len(plain), len(drafted))
         assert np.array_equal(plain[:count], drafted[:count])
+
+
+def test_a_sliding_window_takes_trees_and_its_text_is_whole_after_it_grew(tmp_path: Path) -> None:
+    """A copy of the library's state holds the last window alone: what is trimmed to less is
+    computed anew."""
+    model = LlamaCppModel(small_hybrid(tmp_path / "m.gguf", SLIDING), LlamaCppOptions(1))
+    assert kind_of(model) == BatchKind.TREE
+    for check in ("chains", "trees", "trims", "rejected_rows"):
+        getattr(conformance, f"check_{check}")(model, 1)
+    text = np.random.default_rng(4).integers(0, 256, 8 * WINDOW).astype(np.int32)
+    cache = model.new_cache(WINDOW)
+    for start in range(0, len(text), WINDOW):
+        conformance.feed(model, cache, text[start : start + WINDOW])
+    cache.trim(5 * WINDOW)
+    conformance.feed(model, cache, text[cache.length : -1])
+    found = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
+    conformance.close(found, conformance.one_by_one(model, text)[-1:])
 
 
 @pytest.mark.parametrize("kind", ["F32", "Q4_0"])

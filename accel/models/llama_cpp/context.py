@@ -49,6 +49,8 @@ class Context(ABC):
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
         """Committed tokens."""
+        self._whole_from = 0
+        """Text that is trimmed to less than that lacks rows."""
         self._outputs = 0
         self._open(capacity)
 
@@ -124,6 +126,9 @@ class Context(ABC):
     def _hold(self, state: Any) -> None:
         """Keep ``_text`` in an empty context, its rows one behind the other."""
         size = len(state)
+        if self._library.llama_model_n_swa(self._model):
+            # Of layers with a sliding window only its last rows are among the bytes.
+            self._whole_from = self.length
         if self.length and not self._library.llama_state_seq_set_data(
             self._context, state, size, 0
         ):
@@ -189,9 +194,17 @@ class Context(ABC):
     def commit(self, path: Sequence[int]) -> None:
         """See ``base.Cache.commit``."""
 
-    @abstractmethod
     def trim(self, length: int) -> int:
-        """Forget what is behind ``length`` tokens; what is left."""
+        """Forget what is behind ``length`` tokens; what is left: less where it cannot be had."""
+        if length < self._whole_from or not self._trim(length):
+            self._forget_all()
+        else:
+            self.length = length
+        return self.length
+
+    @abstractmethod
+    def _trim(self, length: int) -> bool:
+        """Take back all that is behind ``length`` tokens; whether that can be."""
 
     def _remove(self, sequence: int, first: int) -> bool:
         removed: bool = self._library.llama_memory_seq_rm(self._memory, sequence, first, -1)
@@ -199,4 +212,4 @@ class Context(ABC):
 
     def _forget_all(self) -> None:
         self._library.llama_memory_clear(self._memory, True)
-        self.length = 0
+        self.length = self._whole_from = 0

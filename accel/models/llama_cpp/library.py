@@ -31,6 +31,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "llama_model_n_head": (_WHOLE, (_HANDLE,)),
     "llama_model_n_head_kv": (_WHOLE, (_HANDLE,)),
     "llama_model_n_layer": (_WHOLE, (_HANDLE,)),
+    "llama_model_n_swa": (_WHOLE, (_HANDLE,)),
     "llama_model_is_recurrent": (_FLAG, (_HANDLE,)),
     "llama_model_is_hybrid": (_FLAG, (_HANDLE,)),
     "llama_model_has_encoder": (_FLAG, (_HANDLE,)),

@@ -59,14 +59,14 @@ class LineContext(Context):
             self._forget_forward()
         self.length, self._behind = keep, 0
 
-    def trim(self, length: int) -> int:
-        """See ``Context.trim``."""
-        if self._rewind(length):
-            self.length = length
-        else:
-            self._forget_all()
+    def _trim(self, length: int) -> bool:
+        can_be = self._rewind(length)
         self._behind = 0
-        return self.length
+        return can_be
+
+    def _forget_all(self) -> None:
+        super()._forget_all()
+        self._behind = 0
 
     def _rewind(self, length: int) -> bool:
         """Take back what is behind ``length`` tokens; whether that can be."""

@@ -90,20 +90,17 @@ class TreeContext(Context):
         self._library.llama_memory_seq_cp(self._memory, leaf, _REJECTED, first, -1)
         self._remove(leaf, first)
 
-    def trim(self, length: int) -> int:
-        """See ``Context.trim``."""
+    def _trim(self, length: int) -> bool:
         self._last = []
         if self._rejected and length <= self._first_rejected:
             # All of the text that is left stands before them.
             self._remove(_REJECTED, -1)
             self._rejected = 0
-        for leaf in range(LEAVES):
-            if not self._remove(leaf, length):
-                self._forget_all()
-                self._rejected = 0
-                return 0
-        self.length = length
-        return length
+        return all(self._remove(leaf, length) for leaf in range(LEAVES))
+
+    def _forget_all(self) -> None:
+        super()._forget_all()
+        self._last, self._rejected = [], 0
 
     def _forget_forward(self) -> None:
         for leaf in range(LEAVES):
