@@ -17,6 +17,7 @@ from lsp_server.engine.backend_arguments import backend_options
 from lsp_server.errors import DeployError
 from lsp_server.ray_serve.environment import (
     EVERYWHERE,
+    end_haproxy,
     has_haproxy,
     own_haproxy,
     use,
@@ -102,7 +103,10 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="redraft-", dir=SHORT_PATHS) as folder:
         if args.address is None and not args.certificate and has_haproxy():
             use(own_haproxy(Path(folder)))
-        return _deploy(args, _options(args))
+        try:
+            return _deploy(args, _options(args))
+        finally:
+            end_haproxy(Path(folder))
 
 
 def _options(args: argparse.Namespace) -> DeployOptions:

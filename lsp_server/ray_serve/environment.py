@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 EVERYWHERE = {
     # Nothing is reported to anybody.
@@ -71,6 +74,15 @@ def own_haproxy(folder: Path) -> dict[str, str]:
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port()),
         "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(_free_port()),
     }
+
+
+def end_haproxy(folder: Path) -> None:
+    """End what is left of HAProxy with its files in ``folder``: where Serve does not end in time,
+    it would go on to listen."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(word.startswith(f"{folder}/") for word in process.cmdline()):
+                process.kill()
 
 
 def use(environment: dict[str, str]) -> None:

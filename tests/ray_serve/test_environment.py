@@ -5,13 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lsp_server.cli import deploy
 from lsp_server.errors import DeployError
-from lsp_server.ray_serve.environment import EVERYWHERE, HAPROXY, haproxy_files, own_haproxy, use
+from lsp_server.ray_serve.environment import (
+    EVERYWHERE,
+    HAPROXY,
+    end_haproxy,
+    haproxy_files,
+    own_haproxy,
+    use,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
 MOST_SOCKET_PATH = 107
@@ -74,3 +83,17 @@ def test_a_port_in_use_is_told_before_a_cluster_starts(monkeypatch, tmp_path):
         args = parser.parse_args(["--ray", "--keys", str(keys), "--port", str(port)])
         with pytest.raises(DeployError, match=f"127.0.0.1:{port}"):
             deploy.run(args)
+
+
+def test_what_is_left_of_haproxy_is_ended_and_nothing_else(tmp_path):
+    wait = [sys.executable, "-c", "import time; time.sleep(60)"]
+    left = subprocess.Popen([*wait, "-f", str(tmp_path / "own" / "haproxy.cfg")])
+    other = subprocess.Popen([*wait, "-f", str(tmp_path / "own2" / "haproxy.cfg")])
+    try:
+        end_haproxy(tmp_path / "own")
+        assert left.wait(10) != 0
+        assert other.poll() is None
+    finally:
+        left.kill()
+        other.kill()
+        other.wait()
