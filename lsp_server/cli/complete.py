@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
+from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.documents import Document
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
@@ -121,14 +122,6 @@ def complete_retrieving(service: EngineService, job: CompletionJob, rounds: int)
     return results[-1]
 
 
-def workspace_of(path: Path) -> Path:
-    """The repository that holds a file: the nearest folder with ``.git``, else its own folder."""
-    for folder in path.parents:
-        if (folder / ".git").exists():
-            return folder
-    return path.parent
-
-
 def report(result: JobResult) -> dict[str, Any]:
     """The JSON form of a result."""
     return {
@@ -144,10 +137,7 @@ def report(result: JobResult) -> dict[str, Any]:
 
 
 def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob:
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+    text = read_text(path)
     if not text:
         raise RedraftError(f"{path} is empty; write the first words")
     document = Document(path.as_uri(), "", 0, text)

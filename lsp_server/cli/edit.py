@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.complete import workspace_of
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
+from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         args.model = ""
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
-    text = _read(path)
+    text = read_text(path)
     if not text:
         raise RedraftError(f"{args.file} is empty; there is nothing to edit")
     start, end = _offsets(text, args.lines, args.file)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
-        if _read(path) != text:
+        if read_text(path) != text:
             raise RedraftError(f"{args.file} changed while it was edited; nothing written")
         write_atomically(path, edited.encode("utf-8", "surrogateescape"))
     if args.json:
@@ -188,15 +188,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise RedraftError(
             f"{path} cannot be written ({error.strerror}); nothing changed"
         ) from error
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise RedraftError(f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
 
 
 def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:

@@ -91,6 +91,22 @@ def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
         assert "outside of" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["complete", "--line=0", "--character=0"],
+        ["edit", "--lines=1:1", "--instruction=rename it"],
+    ],
+)
+def test_a_file_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    path = tmp_path / "gone.py"
+    assert main([*command, str(path)]) == 1
+    told = capsys.readouterr().err
+    assert told == f"redraft: {path} cannot be read (No such file or directory)\n"
+
+
 def test_complete_says_of_an_empty_file_that_it_is_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
