@@ -104,6 +104,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
             "edits": _used(condition.used.edits, condition.edit_engine),
         },
         "modelNotes": condition.used.notes,
+        "compiling": condition.edit_engine.compiling,
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {
             name: sum(getattr(state, name) for state in condition.workspaces)

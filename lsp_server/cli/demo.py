@@ -124,6 +124,7 @@ def _show_repository(
         rows: list[Row] = []
         for place in typing_places(root, args.places):
             rows.append(_complete(console, client, place))
+        starting.wait_for_edits(console)
         rows += _edits(console, client, root, args.edits)
     finally:
         client.close()
@@ -142,6 +143,7 @@ class _Starting:
         self._changed = threading.Condition()
         self._is_indexed = self._is_loaded = False
         self._index = self._model = "starting"
+        self._compiling = ""
         self._percentage = 0.0
 
     def on_notification(self, method: str, params: Any) -> None:
@@ -156,6 +158,7 @@ class _Starting:
     def _note_status(self, status: dict[str, Any]) -> None:
         self._model = f"{status.get('message')} {status.get('remedy') or ''}".strip()
         self._is_loaded = status["state"] not in ("loading", "error")
+        self._compiling = status["compiling"]
 
     def _note_progress(self, value: dict[str, Any]) -> None:
         self._index = value.get("message") or value.get("title") or self._index
@@ -183,6 +186,19 @@ class _Starting:
                 "the model was not loaded",
             )
             progress.update(task, completed=100, total=100, description="loaded")
+
+    def wait_for_edits(self, console: Console) -> None:
+        """Until edits are drafted: at the first start what drafts them is compiled behind the
+        first completions. Raises RedraftError where that takes too long."""
+        if not self._compiling:
+            return
+        columns = (TextColumn("{task.description}"), BarColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+            task = progress.add_task(f"compiling {self._compiling}, this once", total=None)
+            self._wait_for(
+                lambda: not self._compiling, lambda: None, MODEL_WAIT_S, "edits were not drafted"
+            )
+            progress.update(task, completed=100, total=100)
 
     def _wait_for(
         self, is_there: Callable[[], bool], show: Callable[[], None], limit_s: float, missing: str

@@ -73,7 +73,8 @@ def _notes(engine: dict[str, Any]) -> list[str]:
         return []
     from lsp_server.status import NO_FILLING
 
-    return [*filter(None, ["" if engine["fills"] else NO_FILLING, engine["notice"]])]
+    compiling = f"{engine['compiling']} is being compiled" if engine["compiling"] else ""
+    return [*filter(None, ["" if engine["fills"] else NO_FILLING, engine["notice"], compiling])]
 
 
 def _server(server: dict[str, Any]) -> str:

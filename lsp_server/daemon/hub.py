@@ -293,6 +293,7 @@ def _engine_status(engine: EngineInterface) -> dict[str, Any]:
         "message": engine.message,
         "fills": engine.fills,
         "notice": engine.notice,
+        "compiling": engine.compiling,
         "pid": engine.pid,
         "server": engine.server,
         "queue": engine.queue_length,

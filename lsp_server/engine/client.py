@@ -76,8 +76,9 @@ class EngineClient:
         """Whether the model reads the text after the cursor."""
         self.max_tokens = 0
         """Tokens that the model reads and writes at most, once it is ready."""
-        self.notice = self.computed_by = ""
-        """What is wrong with its prompt formats, and what computes it and how, in words."""
+        self.notice = self.computed_by = self.compiling = ""
+        """What is wrong with its prompt formats, what computes it and how, and what is still
+        compiled, in words."""
         self.prompt_length = PromptLength([])
         """How long its prompts may be, once it is ready."""
         self.on_busy: Callable[[], None] = lambda: None
@@ -430,6 +431,7 @@ class EngineClient:
             self.max_tokens = frame.get("max_tokens", self.max_tokens)
             self.notice = frame.get("notice", self.notice)
             self.computed_by = frame.get("computed_by", self.computed_by)
+            self.compiling = frame.get("compiling", self.compiling)
             self.prompt_length = PromptLength(
                 frame.get("prompt_seconds", self.prompt_length.seconds)
             )

@@ -70,13 +70,21 @@ def compile_at_once(tasks: list[CompileTask], told: Callable[[str], None]) -> No
 class CompilingBehind:
     """Tasks that another process compiles meanwhile, for as long as nothing needs them."""
 
-    def __init__(self, tasks: list[CompileTask]) -> None:
+    def __init__(self, tasks: list[CompileTask], on_end: Callable[[], None] = lambda: None) -> None:
+        """``on_end`` is called in a thread of its own once they are compiled, or have failed."""
         self._process = _start(tasks, patient=True) if tasks else None
+        if self._process is not None:
+            threading.Thread(target=self._tell, args=(on_end,), daemon=True).start()
 
     @property
     def is_over(self) -> bool:
         """Whether they are compiled, or have failed."""
         return self._process is None or self._process.poll() is not None
+
+    def _tell(self, on_end: Callable[[], None]) -> None:
+        assert self._process is not None
+        self._process.wait()
+        on_end()
 
     def close(self) -> None:
         """End it."""

@@ -103,6 +103,10 @@ class EngineInterface(RequestedEngine, Protocol):
         """What computes the model on this machine and how, in words; empty where it is not told."""
 
     @property
+    def compiling(self) -> str:
+        """What is still compiled on this machine, and not used until then; empty for nothing."""
+
+    @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
 

@@ -134,6 +134,8 @@ class EngineService:
         ``defer``: at the first start greedy completions do not wait until what drafts edits and
         what samples is compiled, and edits are not drafted until then.
         ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Told by another thread that ``status`` says something else now."""
         self._defers = defer
         self._edits_behind = self._sampling_behind = CompilingBehind([])
         self._disk_cache_megabytes = disk_cache_megabytes
@@ -194,7 +196,7 @@ class EngineService:
                 self._reuse()
             self._fitter = LineFitter(self._engine)
             self._prompt_length = prompt_length(self._engine)
-            self._edits_behind = CompilingBehind(edits)
+            self._edits_behind = CompilingBehind(edits, self.on_change)
             self._sampling_behind = CompilingBehind(sampling)
             self._warm_up()
             settle()
@@ -565,8 +567,8 @@ class EngineService:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Model, number formats, memory of the KV caches, whether it can fill in the middle, and
-        how long its prompts take (``PromptLength``)."""
+        """Model, number formats, memory of the KV caches, whether it can fill in the middle, what
+        is still compiled, and how long its prompts take (``PromptLength``)."""
         if (engine := self._engine) is None:
             return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
         return {
@@ -577,6 +579,7 @@ class EngineService:
             "fills": engine.fim_order is not None,
             "max_tokens": engine.max_positions,
             "notice": self._notice(engine),
+            "compiling": "" if self._edits_behind.is_over else "what drafts edits",
             "computed_by": engine.model.computed_by,
             "prompt_seconds": self._prompt_length.seconds,
             "workspaces": self.indexes.folders,

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 """Urgency of jobs, the most urgent first."""
 
+CHANGED = "changed"
+"""What the service sends itself: its status says something else now."""
+
 MEASURE_S = 0.3
 """Without work for so long after a first answer, the service measures what it left for later."""
 
@@ -46,6 +49,8 @@ Steps = Iterator[list[Span]]
 
 class Service(Protocol):
     """What the loop needs of :class:`lsp_server.engine.process.EngineService`."""
+
+    on_change: Callable[[], None]
 
     def load(self, told: Callable[[str], None]) -> None: ...
     def complete_steps(
@@ -107,6 +112,7 @@ class EngineLoop:
         self._has_answered = False
         """Whether a text was written since the model was loaded."""
         self._idle = self._when_idle()
+        service.on_change = lambda: self._received({"op": CHANGED})
 
     def run(self) -> None:
         """Load the model and serve until the other side closes or says ``end``."""
@@ -131,13 +137,16 @@ class EngineLoop:
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":
-            with self._changed:
-                self._take(frame)
-                self._changed.notify()
+            self._received(frame)
         with self._changed:
             self._ended = True
             for job in self._jobs.values():
                 job.cancel.set()
+            self._changed.notify()
+
+    def _received(self, frame: Frame) -> None:
+        with self._changed:
+            self._take(frame)
             self._changed.notify()
 
     def _take(self, frame: Frame) -> None:
@@ -217,6 +226,9 @@ class EngineLoop:
         with self._changed:
             frames, self._controls = self._controls, []
         for frame in frames:
+            if frame["op"] == CHANGED:
+                self._tell_ready()
+                continue
             try:
                 answer: Any = self._service.control(frame)
             except Exception as error:

@@ -128,6 +128,11 @@ class RemoteEngine:
         return self.here.notice if self.here is not None else ""
 
     @property
+    def compiling(self) -> str:
+        """What is still compiled on this machine, while it answers."""
+        return self.here.compiling if self.here is not None else ""
+
+    @property
     def computed_by(self) -> str:
         """What computes the model on this machine and how, in words, while it answers."""
         return self.here.computed_by if self.here is not None else ""

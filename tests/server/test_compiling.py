@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -92,13 +93,13 @@ def test_one_core_compiles_where_code_is_called(
 
 
 def test_what_nothing_needs_yet_is_compiled_meanwhile(place: Path) -> None:
-    behind = CompilingBehind([task(place, "meets", 2)])
+    told = threading.Event()
+    behind = CompilingBehind([task(place, "meets", 2)], told.set)
     assert not behind.is_over
+    assert not told.is_set()
     (place / "met.began").touch()
-    ends = time.monotonic() + WAIT_S
-    while not behind.is_over:
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    assert told.wait(WAIT_S)
+    assert behind.is_over
     assert done(place) == {"meets"}
     behind.close()
 

@@ -18,8 +18,9 @@ from lsp_server.errors import RedraftError
 INDEXED = "$/progress", {"value": {"kind": "end", "message": "14 files"}}
 
 
-def status(state: str, message: str) -> tuple[str, dict[str, Any]]:
-    return "redraft/status", {"state": state, "message": message, "remedy": ""}
+def status(state: str, message: str, compiling: str = "") -> tuple[str, dict[str, Any]]:
+    told = {"state": state, "message": message, "remedy": "", "compiling": compiling}
+    return "redraft/status", told
 
 
 def test_it_goes_on_once_both_are_there() -> None:
@@ -32,6 +33,21 @@ def test_it_goes_on_once_both_are_there() -> None:
     shown = console.export_text()
     assert "14 files" in shown
     assert "loaded" in shown
+
+
+def test_edits_wait_for_what_drafts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, console = _Starting(), Console(record=True, width=100)
+    starting.on_notification(*status("ready", "", "what drafts edits"))
+    with monkeypatch.context() as shortly:
+        shortly.setattr(demo_command, "MODEL_WAIT_S", 0.05)
+        with pytest.raises(RedraftError, match="edits were not drafted in 0 s"):
+            starting.wait_for_edits(console)
+    assert "compiling what drafts edits, this once" in console.export_text()
+    done = status("ready", "")
+    teller = threading.Thread(target=starting.on_notification, args=done)
+    teller.start()
+    starting.wait_for_edits(console)
+    teller.join()
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,13 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     harness.close()
 
 
+def test_what_changes_by_itself_is_told(harness: Harness) -> None:
+    harness.until(lambda frame: frame.get("state") == "ready")
+    harness.service.on_change()
+    told = harness.until(lambda frame: frame.get("state") == "ready")
+    assert told["model"] == "fake"
+
+
 def test_a_cancelled_job_does_not_wait_for_a_more_urgent_one(harness: Harness) -> None:
     """It ends without a forward, and who cancelled it may wait for that."""
     harness.ask(1, "p", PREFETCH)

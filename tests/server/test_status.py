@@ -66,6 +66,10 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
             {"state": "ready", "message": "", "fills": False, "notice": "no int8"},
             ["ready", f"note: {NO_FILLING}", "note: no int8"],
         ),
+        (
+            {"state": "ready", "message": "", "compiling": "what drafts edits"},
+            ["ready", "note: what drafts edits is being compiled"],
+        ),
     ],
 )
 def test_the_page_of_the_command_says_how_a_model_stands(
@@ -73,7 +77,7 @@ def test_the_page_of_the_command_says_how_a_model_stands(
 ) -> None:
     about = {"model": "m", "dtype": "auto", "computed_by": "", "server": None, "queue": 0,
              "requests": 0, "latency_ms_p50": 0, "latency_ms_p95": 0,
-             "fills": True, "notice": ""}  # fmt: skip
+             "fills": True, "notice": "", "compiling": ""}  # fmt: skip
     page = _page(
         {"pid": 1, "clients": 0, "uptime_s": 0, "log": "l", "workspaces": [], "acceptance": {},
          "memory": {"held_bytes": 0, "budget_bytes": 0}, "held_back": {},
