@@ -39,11 +39,11 @@ def ask(driver: Driver, uri: str, column: int = COLUMN, kind: int = 2) -> list[d
 @contextmanager
 def engines_stopped(environment: dict[str, str]) -> Iterator[None]:
     """What is answered meanwhile is answered without a model."""
-    pids = [engine["pid"] for engine in status(environment)["engines"]]
+    pids = [engine["pid"] for engine in status(environment)["engines"] if engine["pid"]]
     assert pids
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
     try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
         for pid in pids:
