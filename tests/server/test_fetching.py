@@ -382,9 +382,10 @@ def test_a_download_that_is_stopped_goes_on_and_is_not_offered(
     handler, endpoint = hub
     handler.most, handler.stays = 12_000_000, threading.Event()
     command, environment = asked(home, endpoint)
-    process = subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts
-    )
+    # A shell's background jobs ignore interrupts, and so do their children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     try:
         wait_for_bytes(10 << 20, process)
         process.send_signal(signal.SIGINT)
@@ -401,11 +402,6 @@ def test_a_download_that_is_stopped_goes_on_and_is_not_offered(
     assert get(home, endpoint).returncode == 0
     assert placed().read_bytes() == LARGE
     assert handler.ranges == ["bytes=10485760-"]
-
-
-def take_interrupts() -> None:
-    """As a terminal's programs do; those behind a shell's ``&`` inherit that they do not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_bytes(wanted: int, process: subprocess.Popen[str]) -> None:
