@@ -1,4 +1,4 @@
-"""A smaller model proposes the new text of edits: through the server and the command line."""
+"""A second model proposes the new text of edits: through the server and the command line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from steady_costs import DTYPE, THREADS, keep_costs
 
 from .client import REPOSITORY, Driver, command, profile
 
 pytestmark = pytest.mark.timeout(300)
 
 EMBEDDED = REPOSITORY / "accel" / "default_model"
-DRAFT_MODEL = EMBEDDED / "draft"
+DRAFT_MODEL = EMBEDDED
+"""Its drafts are what the model itself writes: some are taken, however much is drafted here."""
 INSTRUCTIONS = (
     "log the arguments at the start with debug",
     "wrap the body in try/except ValueError and log it",
@@ -57,6 +59,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if file.is_file():
             shutil.copy(file, folder)
     return folder
+
+
+@pytest.fixture
+def settings(
+    environment: dict[str, str], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """Of a server that plans with steady costs, with which drafts pay."""
+    monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
+    keep_costs(model)
+    return {"model": {"path": str(model), "dtype": DTYPE, "threads": THREADS}}
 
 
 @pytest.fixture
@@ -106,17 +118,15 @@ def edits(driver: Driver, uri: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("verification", ["exact", "entropy"])
 def test_settings_name_the_draft_model_and_what_is_taken_of_it(
-    connect: Connect, workspace: Path, model: Path, verification: str
+    connect: Connect, workspace: Path, settings: dict[str, Any], verification: str
 ) -> None:
     edit = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
-    settings: dict[str, Any] = {"model": {"path": str(model)}, "edit": edit}
-    driver = connect(initializationOptions={"settings": settings})
+    driver = connect(initializationOptions={"settings": settings | {"edit": edit}})
     uri = (workspace / "drafted.py").as_uri()
     driver.open(uri, FUNCTION)
     results = [answer["result"] for answer in edits(driver, uri)]
     assert drafted([one["statistics"] for one in results]) > 0
     if verification == "exact":
-        settings = {"model": {"path": str(model)}}
         plain = connect(initializationOptions={"settings": settings})
         plain.open(uri, FUNCTION)
         texts = [answer["result"]["text"] for answer in edits(plain, uri)]
