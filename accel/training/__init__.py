@@ -1,1 +1,1 @@
-"""Training of the embedded model: corpus, tokenizer, units, optimiser, quality."""
+"""Training of draft models, adaptive tokens and what drafting learns."""

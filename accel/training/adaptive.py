@@ -26,7 +26,7 @@ from accel.training.prompt_maker import PromptMaker
 
 RECORD = "adaptive.json"
 HELD_OUT_EVERY = 50
-"""Without a corpus that says which files are held out, every so many-th file is."""
+"""Every so many-th file is held out."""
 LARGEST_FILE = 250_000
 FIGURE = "ordinary-loss.png"
 
@@ -47,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpus",
         type=Path,
         metavar="PATH",
-        help="corpus.jsonl of `redraft train base`, or a folder of sources; else the standard "
-        "library",
+        help="a folder of sources; else the standard library",
     )
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float, default=0.0, help="training time of the run")
@@ -75,24 +74,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def texts_of(corpus: Path | None) -> AdaptiveTexts:
-    """Sources of a corpus file, a folder or the standard library. Raises TrainingError when there
+    """Sources of a folder or the standard library. Raises TrainingError when there
     is nothing to read."""
-    if corpus is not None and corpus.is_file():
-        from accel.training.corpus import TrainingCorpus
-
-        read = TrainingCorpus.load(corpus)
-        training, held_out = ([f.text for f in part] for part in (read.training, read.held_out))
-    else:
-        root = corpus or Path(sysconfig.get_path("stdlib"))
-        files = sorted(root.rglob("*.py"))
-        sizes = {f: f.stat().st_size for f in files if "site-packages" not in f.parts}
-        texts = [
-            f.read_text("utf-8", errors="replace")
-            for f, size in sizes.items()
-            if 300 <= size <= LARGEST_FILE
-        ]
-        held_out = texts[::HELD_OUT_EVERY]
-        training = [text for number, text in enumerate(texts) if number % HELD_OUT_EVERY]
+    root = corpus or Path(sysconfig.get_path("stdlib"))
+    files = sorted(root.rglob("*.py"))
+    sizes = {f: f.stat().st_size for f in files if "site-packages" not in f.parts}
+    texts = [
+        f.read_text("utf-8", errors="replace")
+        for f, size in sizes.items()
+        if 300 <= size <= LARGEST_FILE
+    ]
+    held_out = texts[::HELD_OUT_EVERY]
+    training = [text for number, text in enumerate(texts) if number % HELD_OUT_EVERY]
     if not training or not held_out:
         raise TrainingError(f"{corpus} holds too few sources to train on; give --corpus")
     return AdaptiveTexts(training, held_out)

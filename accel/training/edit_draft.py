@@ -148,15 +148,13 @@ def made_requests(count: int, seed: int) -> list[Request]:
 
 def library_edits(count: int, seed: int) -> list[EditExample]:
     """Edits of every kind, made of functions of the standard library."""
-    from accel.training.corpus import SourceFile
-    from accel.training.edits import draw_kind, make_edit
-    from accel.training.units import definitions
+    from accel.training.edits import definitions, draw_kind, make_edit
 
     rng = random.Random(seed)
     sources = [
         source
         for text in rng.sample(library_files(), _LIBRARY_FILES)
-        for source in definitions(SourceFile("stdlib", "", text), 2000)
+        for source in definitions(text, 2000)
     ]
     made: list[EditExample] = []
     for number in range(20 * count):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import random
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 
 from accel.text.edit_rules import bodies as edit_bodies
 from accel.text.edit_rules import renames as edit_renames
 from accel.text.edit_rules import signatures as edit_signatures
-from accel.text.edit_rules.excerpts import excerpts
 from accel.text.edit_rules.phrases import instruction, said_parts
 from accel.text.edit_rules.places import Change, Transform, docstring_lines
 from accel.text.edit_rules.source_region import (
@@ -176,20 +176,19 @@ def make_edit(source: str, kind: str, seed: int, *, canonical: bool = False) -> 
         return None
 
 
-def excerpts_of(edit: EditExample, around: int) -> list[EditExample]:
-    """The edit of each run of lines with places, as prompts ask for it; ``around`` as there."""
-    changes = [
-        Replacement(*place, edit.after[slice(*made)])
-        for place, made in zip(edit.places, edit.changed, strict=True)
-    ]
-    found: list[EditExample] = []
-    for excerpt in excerpts(edit.before, changes, around):
-        if excerpt.changes:
-            after, spans = apply(excerpt.text, list(excerpt.changes))
-            places = tuple(excerpt.places)
-            found.append(
-                replace(edit, before=excerpt.text, after=after, changed=tuple(spans), places=places)
-            )
+def definitions(text: str, most: int) -> list[str]:
+    """Functions and classes of a file as whole lines, of 60 to ``most`` characters."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+    lines = text.splitlines(keepends=True)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            definition = "".join(lines[first - 1 : node.end_lineno])
+            if 60 <= len(definition) <= most:
+                found.append(definition)
     return found
 
 

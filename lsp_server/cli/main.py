@@ -70,11 +70,9 @@ COMMANDS: dict[str, Command] = {
         "",
         "train models",
         {
-            "base": Command("accel.training.base", "the embedded model, from scratch"),
             "edit-draft": Command(
                 "accel.training.edit_draft", "a small model that drafts for edits"
             ),
-            "average": Command("accel.training.average", "one model from the ends of several runs"),
             "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
             "acceptance": Command(
                 "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import frozen_corpus
 import pytest
 
 from lsp_server.bench.pass_at_1 import infilling_tests, passes
@@ -21,10 +20,6 @@ CHECK = "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n"
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    (folder / "repos").mkdir()
-    source = frozen_corpus.FOLDER / "library" / "catalogue.py"
-    file = {"path": source.name, "content": source.read_text("utf-8")}
-    (folder / "repos" / "own.jsonl").write_text(json.dumps(file) + "\n")
     case = {
         "id": "one",
         "path": "double.py",
@@ -45,14 +40,11 @@ def test_a_program_passes_with_the_right_line_alone(cases: Path) -> None:
 
 
 def test_every_figure_is_there(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "quality", "--cases", str(cases), "--per-kind", "1", "--json"]) == 0
+    model = str(Path(__file__).parents[2] / "accel" / "default_model")
+    assert main(["bench", "quality", "--model", model, "--cases", str(cases), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert 0.2 < found["bits_per_byte"] < 3
-    assert found["infilling_single_line"]["total"] == found["infilling_pass_at_1"]["total"] == 1
+    assert found["infilling_served"]["total"] == found["infilling_pass_at_1"]["total"] == 1
     assert found["infilling_pass_at_1"]["right"] >= found["infilling_served"]["right"]
-    assert found["infilling_served"]["total"] == 1
     assert 0 <= found["repoeval_similarity"] <= 1
-    assert found["edits"]["total"] >= 8
     names = list(table_of(found).columns[0].cells)
     assert "single-line infilling, pass@1" in names
-    assert "rename parameter" in [name.replace("_", " ") for name in map(str, names)]

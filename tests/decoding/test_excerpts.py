@@ -5,15 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from edit_examples import BARE, FUNCTION, METHOD, edits_of
 
 from accel.models.hf_loading import DEFAULT_MODEL
-from accel.text.edit_rules.excerpts import AROUND, Excerpt, excerpts
-from accel.text.edit_rules.markers import cut
+from accel.text.edit_rules.excerpts import Excerpt, excerpts
 from accel.text.edit_rules.source_region import Replacement, apply
 from accel.text.prompts import edit_prompt, excerpt_prompts
 from accel.text.tokenizer import Tokenizer
-from accel.training.edits import EXACT_KINDS, excerpts_of
 
 LINES = "".join(f"line {number}\n" for number in range(20))
 
@@ -80,17 +77,6 @@ def test_random_changes_are_made_excerpt_by_excerpt() -> None:
         made = "".join(apply(each.text, list(each.changes))[0] for each in found)
         assert made == apply(text, changes)[0], f"seed {seed}"
         assert all(each.text.endswith("\n") for each in found[:-1]), f"seed {seed}"
-
-
-@pytest.mark.parametrize("kind", EXACT_KINDS)
-def test_examples_of_the_training_are_those_of_prompts(kind: str) -> None:
-    for edit in edits_of(kind, FUNCTION, BARE, METHOD, seeds=5):
-        for asked in excerpts_of(edit, AROUND):
-            assert asked.places
-            kept_before = cut(asked.before, asked.places)[::2]
-            assert kept_before == cut(asked.after, asked.changed)[::2]
-            assert asked.before in edit.before
-            assert asked.after in edit.after
 
 
 def test_prompts_are_made_for_what_changes_and_for_no_other_line() -> None:
