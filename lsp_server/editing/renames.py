@@ -1,7 +1,8 @@
 """Renames, exact: the identifiers of a name, found by the syntax tree, and nothing else.
 
-Comments and strings change where the instruction says so. A name that exists already where the old
-one stands is refused with its line, as is a target that cannot be a name.
+Comments and strings change where the instruction says so. In marked text and prose, where no
+identifier has that name, whole words change. A name that exists already where the old one stands is
+refused with its line, as is a target that cannot be a name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lsp_server.editing.rename_wordings import (
 )
 from lsp_server.errors import EditRefused
 from lsp_server.syntax.keywords import is_keyword
-from lsp_server.syntax.roles import PROSE, Role
+from lsp_server.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.syntax.scopes import Scope, function_named, scopes_at
 from lsp_server.syntax.tree import SyntaxTree
 
@@ -26,6 +27,8 @@ Span = tuple[int, int]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"[^\W\d][\w$]*")
+_NAME_OF_MARKUP = re.compile(r"[^\W\d][\w$]*(?:[-.:][\w$]+)*")
+"""Elements, classes and words of prose may have hyphens in them."""
 _MEMBER = re.compile(r"([\w$\])]*)\s*(?:(?<!\.)\.|\?\.|->|::)\s*\Z")
 _KEYS = {"property_identifier", "hash_key_symbol", "statement_identifier", "value_argument_label"}
 """Kinds of names that are no variables: they collide with none."""
@@ -69,18 +72,19 @@ def rename_changes(instruction: str, where: EditedPart, *, strict: bool) -> list
         return None
     wording = with_sigils_of(wording, where.language)
     tree = SyntaxTree.of(where.text, where.language, where.path)
-    if tree is not None and tree.grammar in PROSE:
+    hyphens = tree is not None and tree.grammar in MARKUP
+    if tree is not None and _is_read_by_words(wording.old, where, tree):
         tree = None
     try:
-        _refuse_names(wording.old, wording.new)
-        code = _code_places(wording, where, tree)
-        places = sorted({*code, *_places_beside_code(wording, where, tree)})
+        _refuse_names(wording.old, wording.new, _NAME if tree else _NAME_OF_MARKUP)
+        code = _code_places(wording, where, tree, hyphens=hyphens)
+        places = sorted({*code, *_places_beside_code(wording, where, tree, in_text=not code)})
         if not places:
             raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
         hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
         if tree is not None:
             _refuse_no_name(wording, hunks, code, where, tree)
-        _refuse_collision(wording, code, where, tree)
+        _refuse_collision(wording, code, where, tree, hyphens=hyphens)
     except _Collides:
         raise
     except EditRefused:
@@ -94,19 +98,31 @@ class _Collides(EditRefused):
     """The new name stands for something else already."""
 
 
-def _refuse_names(old: str, new: str) -> None:
+def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
+    """Whether a rename is about the words of the part: it is prose, or it is marked text, data or
+    comments, and no identifier in it has that name."""
+    if tree.grammar in PROSE:
+        return True
+    if tree.identifiers(name, where.start, where.end):
+        return False
+    return tree.grammar in MARKUP or not tree.has_identifiers(where.start, where.end)
+
+
+def _refuse_names(old: str, new: str, known: re.Pattern[str]) -> None:
     """Raises EditRefused for what cannot be a name, and for a rename to the same."""
     for name in (old, new):
-        if not _NAME.fullmatch(name.lstrip("$@#:")):
+        if not known.fullmatch(name.lstrip("$@#:")):
             raise EditRefused(f"{name[:40]} is no name; say: rename a to b")
     if old == new:
         raise EditRefused(f"{old[:40]} has that name already; nothing changes")
 
 
-def _code_places(wording: RenameWording, where: EditedPart, tree: SyntaxTree | None) -> list[Span]:
+def _code_places(
+    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None, *, hyphens: bool
+) -> list[Span]:
     """Where the name stands in the code, in order. Raises EditRefused where that is not clear."""
     if tree is None:
-        return _words(wording.old, where)
+        return _words(wording.old, where, hyphens=hyphens)
     found = _identifiers(tree, wording.old, where)
     if not wording.within:
         return found
@@ -117,14 +133,14 @@ def _code_places(wording: RenameWording, where: EditedPart, tree: SyntaxTree | N
 
 
 def _places_beside_code(
-    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None
+    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None, *, in_text: bool
 ) -> list[Span]:
-    """Where the name stands in comments and strings, as far as they are meant."""
-    meant = {
-        role
-        for role, is_meant in ((Role.COMMENT, wording.comments), (Role.STRING, wording.strings))
-        if is_meant
-    }
+    """Where the name stands in comments, strings and text, as far as they are meant. in_text: text
+    between tags is meant."""
+    is_meant = {
+        Role.COMMENT: wording.comments, Role.STRING: wording.strings, Role.TEXT: in_text
+    }  # fmt: skip
+    meant = {role for role, does in is_meant.items() if does}
     if tree is None or not meant:
         return []
     pieces = [one for one in tree.pieces(where.start, where.end) if one.role in meant]
@@ -135,9 +151,10 @@ def _places_beside_code(
     ]
 
 
-def _words(name: str, where: EditedPart) -> list[Span]:
-    """Where a name stands as a word in the part."""
-    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]:
+    """Where a name stands as a word in the part. hyphens: they join words to one."""
+    before, behind = (r"(?<!\w-)", r"(?!-\w)") if hyphens else ("", "")
+    word = re.compile(rf"(?<![\w$]){before}{re.escape(name)}(?![\w$]){behind}")
     return [found.span() for found in word.finditer(where.text, where.start, where.end)]
 
 
@@ -251,11 +268,16 @@ def _is_key(tree: SyntaxTree, span: Span) -> bool:
 
 
 def _refuse_collision(
-    wording: RenameWording, code: list[Span], where: EditedPart, tree: SyntaxTree | None
+    wording: RenameWording,
+    code: list[Span],
+    where: EditedPart,
+    tree: SyntaxTree | None,
+    *,
+    hyphens: bool,
 ) -> None:
     """Raises EditRefused with the line where the new name stands for something else already."""
     new = wording.new
-    taken = _words(new, where) if tree is None else _colliding(tree, code, new)
+    taken = _words(new, where, hyphens=hyphens) if tree is None else _colliding(tree, code, new)
     if taken:
         line = line_of(where.text, taken[0][0])
         raise _Collides(

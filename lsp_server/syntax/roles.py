@@ -32,6 +32,12 @@ class Role(Enum):
 PROSE = {"csv", "gitcommit", "markdown", "markdown_inline", "org", "pem", "po", "psv", "rst", "tsv"}
 """Grammars of documents: what is nothing else is text there."""
 
+MARKUP = {
+    "astro", "bibtex", "dtd", "embeddedtemplate", "heex", "html", "ini", "json", "latex",
+    "properties", "svelte", "toml", "twig", "typst", "vue", "xml", "yaml",
+}  # fmt: skip
+"""Grammars of marked text and of data: most words there are no identifiers."""
+
 _COMMENT = re.compile(r"comment|^shebang|^hash_bang|^(?:pod|marginalia|haddock)$")
 _STRING = re.compile(
     r"(?:^|_)(?:string|str|char|character|rune|regexp?|charlist|sigil|heredoc|nowdoc)"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
 """A leaf with such characters holds more than a name: the grammar does not look inside."""
 
+_WORD = re.compile(r"[^\W\d]\w*")
+
 _SOFT = re.compile(r"identifier|(?:^|_)name$")
 """Nodes that are names, although their only leaf is a keyword."""
 
@@ -130,6 +132,17 @@ class SyntaxTree:
             else:
                 named += [span for span in code if island.start <= span[0] < island.end]
         return sorted(named)
+
+    def has_identifiers(self, start: int, end: int) -> bool:
+        """Whether any word between two offsets is an identifier."""
+        pieces = self.pieces(start, end)
+        inner = self.islands(start, end)
+        for word in _WORD.finditer(self.text, start, end):
+            inside = any(island.start <= word.start() < island.end for island in inner)
+            read = inside or self._names(word.group(), *word.span())
+            if read and not _any_overlaps(pieces, word.span()):
+                return True
+        return False
 
     def node(self, start: int, end: int) -> Node | None:
         """The smallest node that holds ``text[start:end]``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -214,6 +215,66 @@ def test_sigils_are_no_part_of_a_name() -> None:
     wanted = '<?php function f($b) { return "$b {$b} a"; }\n'
     assert renamed("rename $a to $b", text, "php") == wanted
     assert renamed("rename a to b", text, "php") == wanted
+
+
+WORDS = {
+    "html": '<p class="prices">Our prices are low.</p>\n<!-- prices -->\n',
+    "xml": '<list kind="prices">prices</list>\n',
+    "svg": '<svg id="prices"/>\n',
+    "vue": '<template><p title="prices">prices</p></template>\n',
+    "svelte": '<p title="prices">prices</p>\n',
+    "jinja-html": "<p>{{ prices }} prices</p>\n",
+    "php": "<p>Our prices</p><?php echo $x; ?>\n",
+    "typescriptreact": "const a = <p>Our prices</p>;\n",
+    "latex": "\\section{Our prices} prices\n",
+    "typst": "= Our prices\nprices\n",
+    "markdown": "# prices\n\nOur prices, `prices`.\n\n```python\nprices = 1\n```\n",
+    "restructuredtext": "prices\n======\n\nOur ``prices``.\n",
+    "asciidoc": "== prices\n\nOur prices.\n",
+    "plaintext": "Our prices, my prices.\n",
+    "git-commit": "Lower prices\n\nOur prices are low.\n",
+    "csv": "prices,count\n1,2\n",
+    "json": '{"prices": ["prices", true, 1]}\n',
+    "jsonc": '{"prices": 1} // prices\n',
+    "yaml": '# prices\na: "prices"\n',
+    "toml": '# prices\na = "prices"\n',
+    "ini": "; prices\na = prices\n",
+    "python": "# Our prices are low: prices.\n",
+    "javascript": "/* Our prices\n * and prices */\n",
+    "rust": "/// Our prices.\n",
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_whole_words_are_renamed_where_there_are_no_identifiers(
+    language: str, strict: bool
+) -> None:
+    text = WORDS[language] + WORDS[language].replace("prices", "pricesX").replace("Our", "xprices")
+    wanted = re.sub(r"\bprices\b", "items", text)
+    assert wanted != text
+    assert renamed("rename prices to items", text, language, strict=strict) == wanted
+
+
+def test_names_with_hyphens_are_words_of_markup() -> None:
+    text = '<p class="low-price low-price-x price">low-price</p>\n'
+    assert renamed("rename low-price to cost", text, "html") == (
+        '<p class="cost low-price-x price">cost</p>\n'
+    )
+    assert renamed("rename price to cost", text, "html") == text.replace(' price"', ' cost"')
+
+
+def test_identifiers_of_markup_are_renamed_and_its_text_is_not() -> None:
+    text = "<p>n</p><script>let n = 1; // n\n</script>\n"
+    assert renamed("rename n to m", text, "html") == text.replace("let n", "let m")
+    text = "<n>n</n>\n"
+    assert renamed("rename n to m", text, "xml") == "<m>n</m>\n"
+
+
+@pytest.mark.parametrize("text", ["x = 1  # n\n", 'print("n")\n', "if y:\n    # n\n    pass\n"])
+def test_comments_and_strings_beside_code_are_no_names(text: str) -> None:
+    with pytest.raises(EditRefused, match="there is no name n"):
+        renamed("rename n to m", text, "python")
 
 
 def test_code_that_cannot_be_read_is_not_renamed_in_part() -> None:
