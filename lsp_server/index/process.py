@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,6 +25,7 @@ from lsp_server.protocol.framing import Frame
 if TYPE_CHECKING:
     from repo_index.indexer import Indexer, IndexProgress
     from repo_index.source_tree import FolderTree
+    from repo_index.tokens import TextTokenizer
     from repo_index.watcher import Watcher
 
 logger = logging.getLogger(__name__)
@@ -34,15 +35,21 @@ LONGEST_PAUSE_S = 1.0
 REPORT_EVERY_S = 0.1
 NICENESS = 10
 
+_NAMES = ("op", "folder", "model")
+"""What of a frame that opens a workspace is no option of it."""
+
 
 @dataclass(slots=True)
 class Workspace:
-    """One folder that is kept indexed for one model."""
+    """One folder that is kept indexed for one tokenizer, whichever models use it."""
 
     folder: str
-    model: str
+    tokenizer: TextTokenizer
+    options: Frame
+    """What the frame that opened it asked for."""
     indexer: Indexer
     tree: FolderTree
+    models: list[str] = field(default_factory=list)
     watcher: Watcher | None = None
     told: str = ""
     """What was last said of the watcher's trouble."""
@@ -69,7 +76,7 @@ class IndexerLoop:
         slow.start()
         self._slow_tasks.put(_clean_up)
         self._work_off(self._tasks)
-        for workspace in self._workspaces.values():
+        for workspace in list(self._workspaces.values()):
             self._let_go(workspace)
 
     @staticmethod
@@ -101,72 +108,92 @@ class IndexerLoop:
         if operation == "open":
             self._open(frame)
             return
-        for workspace in [one for key, one in self._workspaces.items() if key[0] == folder]:
+        for workspace in [one for one in self._workspaces.values() if one.folder == folder]:
             if operation == "close":
-                self._let_go(self._workspaces.pop((folder, workspace.model)))
+                self._let_go(workspace)
             elif operation == "refresh" and workspace.watcher is not None:
                 workspace.watcher.feed(frame["paths"], at_once=True)
             elif operation == "reindex":
                 self._index(workspace, rebuild=True)
 
     def _open(self, frame: Frame) -> None:
+        """Index a folder for a model. Models of one tokenizer share one datastore, and so one
+        workspace; the options of the last one that opened it count."""
         from lsp_server.errors import ModelUnavailable
         from repo_index.errors import RepoIndexError
+        from repo_index.tokens import TextTokenizer
 
-        key = frame["folder"], frame["model"]
-        if (old := self._workspaces.pop(key, None)) is not None:
-            self._let_go(old)
+        folder, model = frame["folder"], frame["model"]
+        options = {name: value for name, value in frame.items() if name not in _NAMES}
+        models = [model]
         try:
-            workspace = self._opened(frame)
+            tokenizer = TextTokenizer.from_file(tokenizer_folder(model))
+            self._drop_model(folder, model, unless=tokenizer.sha256)
+            old = self._workspaces.get((folder, tokenizer.sha256))
+            if old is not None:
+                models = [model, *(other for other in old.models if other != model)]
+                if old.options == options:
+                    old.models = models
+                    self._index(old)
+                    return
+                self._let_go(old)
+            workspace = self._opened(folder, tokenizer, options)
         except (RepoIndexError, ModelUnavailable, OSError) as error:
-            logger.warning("%s cannot be indexed: %s", frame["folder"], error)
-            self._tell("state", key, state="failed", message=str(error))
+            logger.warning("%s cannot be indexed: %s", folder, error)
+            self._tell("state", folder, models, state="failed", message=str(error))
             return
-        self._workspaces[key] = workspace
+        workspace.models = models
+        self._workspaces[folder, tokenizer.sha256] = workspace
         # Watched before it is indexed: what changes meanwhile is looked at afterwards.
         self._watch(workspace)
         self._index(workspace)
-        if frame["common"] == "auto":
-            self._slow_tasks.put(lambda: self._build_common(workspace))
+        if options["common"] == "auto":
+            self._slow_tasks.put(lambda: self._build_common(workspace, model))
 
-    def _opened(self, frame: Frame) -> Workspace:
+    def _drop_model(self, folder: str, model: str, unless: str) -> None:
+        """A model's file may have another tokenizer than the last time: it leaves the workspace of
+        that one, but for the tokenizer with the hash ``unless``."""
+        for (place, tokenizer), workspace in list(self._workspaces.items()):
+            if place == folder and tokenizer != unless and model in workspace.models:
+                workspace.models.remove(model)
+                if not workspace.models:
+                    self._let_go(workspace)
+
+    def _opened(self, folder: str, tokenizer: TextTokenizer, options: Frame) -> Workspace:
         from repo_index.files import Limits
         from repo_index.indexer import Indexer
         from repo_index.source_tree import FolderTree
         from repo_index.store import workspace_store
-        from repo_index.tokens import TextTokenizer
 
-        folder = frame["folder"]
-        tokenizer = TextTokenizer.from_file(tokenizer_folder(frame["model"]))
         store = workspace_store(Path(folder), tokenizer.sha256)
         tree = FolderTree(
             Path(folder),
-            Limits(bytes=frame["max_file_bytes"]),
-            user_ignore=_exclude_file(store.parent, frame["exclude"]),
+            Limits(bytes=options["max_file_bytes"]),
+            user_ignore=_exclude_file(store.parent, options["exclude"]),
         )
         indexer = Indexer.open(
             tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1
         )
-        return Workspace(folder, frame["model"], indexer, tree)
+        return Workspace(folder, tokenizer, options, indexer, tree)
 
     def _index(self, workspace: Workspace, rebuild: bool = False) -> None:
         """Bring everything in line, with progress."""
-        key = workspace.folder, workspace.model
-        self._tell("state", key, state="indexing", message="", store=str(workspace.indexer.folder))
+        store = str(workspace.indexer.folder)
+        self._tell_of(workspace, "state", state="indexing", message="", store=store)
         last = 0.0
 
         def report(progress: IndexProgress) -> None:
             nonlocal last
             if time.monotonic() - last >= REPORT_EVERY_S:
                 last = time.monotonic()
-                self._tell(
-                    "progress", key, done=progress.files, total=progress.total,
+                self._tell_of(
+                    workspace, "progress", done=progress.files, total=progress.total,
                     tokens=progress.tokens,
                 )  # fmt: skip
 
         work = workspace.indexer.rebuild if rebuild else workspace.indexer.refresh
         work(progress=report)
-        self._tell("written", key)
+        self._tell_of(workspace, "written")
         self._tell_ready(workspace)
         self._slow_tasks.put(lambda: self._merge(workspace))
 
@@ -174,7 +201,7 @@ class IndexerLoop:
         """Some files changed; None when any may have."""
         done = workspace.indexer.refresh(paths)
         if done.indexed or done.removed:
-            self._tell("written", (workspace.folder, workspace.model))
+            self._tell_of(workspace, "written")
             self._tell_ready(workspace)
             if self._slow_tasks.empty():
                 self._slow_tasks.put(lambda: self._merge(workspace))
@@ -182,8 +209,8 @@ class IndexerLoop:
             self._tell_ready(workspace)
 
     def _merge(self, workspace: Workspace) -> None:
-        if (workspace.folder, workspace.model) in self._workspaces and workspace.indexer.merge():
-            self._tell("written", (workspace.folder, workspace.model))
+        if self._is_open(workspace) and workspace.indexer.merge():
+            self._tell_of(workspace, "written")
 
     def _tell_ready(self, workspace: Workspace) -> None:
         from repo_index.store import common_store, folder_bytes
@@ -192,9 +219,9 @@ class IndexerLoop:
         common = common_store(workspace.indexer.tokenizer_hash)
         watching = workspace.watcher.problem if workspace.watcher is not None else ""
         workspace.told = watching
-        self._tell(
+        self._tell_of(
+            workspace,
             "state",
-            (workspace.folder, workspace.model),
             state="ready",
             message=status.problem or watching,
             files=status.files,
@@ -217,28 +244,33 @@ class IndexerLoop:
         workspace.watcher.start()
 
     def _refresh_if_open(self, workspace: Workspace, paths: list[str] | None) -> None:
-        if self._workspaces.get((workspace.folder, workspace.model)) is workspace:
+        if self._is_open(workspace):
             self._refresh(workspace, paths)
 
-    def _build_common(self, workspace: Workspace) -> None:
+    def _build_common(self, workspace: Workspace, model: str) -> None:
         """The store of common code, shared by all workspaces, when it is not there yet."""
         from repo_index.corpus import build_common
 
-        if build_common(
-            workspace.folder, str(tokenizer_folder(workspace.model)), pause=self._pause
-        ):
-            self._tell("written", (workspace.folder, workspace.model))
-            if (workspace.folder, workspace.model) in self._workspaces:
+        if build_common(workspace.folder, str(tokenizer_folder(model)), pause=self._pause):
+            self._tell_of(workspace, "written")
+            if self._is_open(workspace):
                 self._tell_ready(workspace)
 
-    @staticmethod
-    def _let_go(workspace: Workspace) -> None:
+    def _is_open(self, workspace: Workspace) -> bool:
+        return self._workspaces.get((workspace.folder, workspace.tokenizer.sha256)) is workspace
+
+    def _let_go(self, workspace: Workspace) -> None:
+        del self._workspaces[workspace.folder, workspace.tokenizer.sha256]
         if workspace.watcher is not None:
             workspace.watcher.stop()
         workspace.indexer.close()
 
-    def _tell(self, event: str, key: tuple[str, str], **more: Any) -> None:
-        self._write({"event": event, "folder": key[0], "model": key[1], **more})
+    def _tell_of(self, workspace: Workspace, event: str, **more: Any) -> None:
+        self._tell(event, workspace.folder, workspace.models, **more)
+
+    def _tell(self, event: str, folder: str, models: list[str], **more: Any) -> None:
+        for model in models:
+            self._write({"event": event, "folder": folder, "model": model, **more})
 
 
 def _clean_up() -> None:

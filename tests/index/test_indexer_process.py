@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from lsp_server.index import process as indexer_process
 from lsp_server.index.process import IndexerLoop
@@ -30,9 +32,15 @@ class Daemon:
     def send(self, **frame: Any) -> None:
         self._frames.put(frame)
 
-    def open(self, folder: Path, common: str = "none") -> None:
-        options = {"exclude": [], "max_file_bytes": 1 << 20, "common": common}
-        self.send(op="open", folder=str(folder), model="", **options)
+    def open(
+        self,
+        folder: Path,
+        common: str = "none",
+        model: Path | str = "",
+        exclude: tuple[str, ...] = (),
+    ) -> None:
+        options = {"exclude": list(exclude), "max_file_bytes": 1 << 20, "common": common}
+        self.send(op="open", folder=str(folder), model=str(model), **options)
 
     def states(self) -> list[dict[str, Any]]:
         return [event for event in self.told if event["event"] == "state"]
@@ -114,3 +122,57 @@ def test_nothing_is_indexed_while_a_request_decodes(
     assert not any(map(ready, daemon.states()))
     daemon.send(op="busy", busy=False)
     assert daemon.wait(ready)["files"] == 1
+
+
+@pytest.fixture
+def two_models(tmp_path: Path) -> tuple[Path, Path]:
+    """The folders of two models that have one tokenizer."""
+    tokenizer = Tokenizer(WordLevel({"a": 0, "=": 1, "?": 2}, unk_token="?"))
+    folders = tmp_path / "large", tmp_path / "small"
+    for folder in folders:
+        folder.mkdir()
+        tokenizer.save(str(folder / "tokenizer.json"))
+    return folders
+
+
+def of_model(model: Path) -> Callable[[dict[str, Any]], bool]:
+    return lambda state: ready(state) and state["model"] == str(model)
+
+
+def test_models_of_one_tokenizer_share_the_datastore_of_a_folder(
+    daemon: Daemon, tmp_path: Path, two_models: tuple[Path, Path]
+) -> None:
+    for model in two_models:
+        daemon.open(tmp_path / "work", model=model)
+    stores = {daemon.wait(of_model(model))["store"] for model in two_models}
+    assert len(stores) == 1
+    (tmp_path / "work" / "b.py").write_text("b = a\n")
+    daemon.send(op="refresh", folder=str(tmp_path / "work"), paths=["b.py"])
+    for model in two_models:
+        daemon.wait(lambda state, model=model: of_model(model)(state) and state["files"] == 2)
+    assert not [state for state in daemon.states() if state["state"] == "failed"]
+
+
+def test_options_of_the_model_that_opens_a_folder_last_count_for_all_of_its_tokenizer(
+    daemon: Daemon, tmp_path: Path, two_models: tuple[Path, Path]
+) -> None:
+    daemon.open(tmp_path / "work", model=two_models[0])
+    assert daemon.wait(of_model(two_models[0]))["files"] == 1
+    daemon.open(tmp_path / "work", model=two_models[1], exclude=("*.py",))
+    for model in two_models:
+        daemon.wait(lambda state, model=model: of_model(model)(state) and state["files"] == 0)
+    assert not [state for state in daemon.states() if state["state"] == "failed"]
+
+
+def test_a_model_whose_tokenizer_was_replaced_gets_the_datastore_of_the_new_one(
+    daemon: Daemon, tmp_path: Path, two_models: tuple[Path, Path]
+) -> None:
+    daemon.open(tmp_path / "work", model=two_models[0])
+    first = daemon.wait(of_model(two_models[0]))["store"]
+    other = Tokenizer(WordLevel({"a": 0, "?": 1}, unk_token="?"))
+    other.save(str(two_models[0] / "tokenizer.json"))
+    daemon.open(tmp_path / "work", model=two_models[0])
+    daemon.wait(lambda state: of_model(two_models[0])(state) and state["store"] != first)
+    # Nobody has the old datastore open any more: another model may.
+    daemon.open(tmp_path / "work", model=two_models[1])
+    assert daemon.wait(of_model(two_models[1]))["store"] == first
