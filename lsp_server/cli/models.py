@@ -13,6 +13,7 @@ from rich.text import Text
 
 from accel.free_memory import free_bytes
 from accel.models.room import has_room
+from lsp_server.cli.fetch_progress import offer_line, shown_progress
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
@@ -147,7 +148,9 @@ def _get(args: argparse.Namespace) -> int:
         return 0
     model = find_offered(offered, args.name)
     try:
-        file = fetch(model, console, args.source)
+        console.print(offer_line(model, args.source), markup=False, highlight=False, soft_wrap=True)
+        with shown_progress(console) as report:
+            file = fetch(model, report, args.source)
     except KeyboardInterrupt:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
         raise

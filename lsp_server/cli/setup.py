@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.cli.fetch_progress import shown_progress
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
@@ -183,7 +184,8 @@ def _fetched(option: Option, console: Console, ask: Ask | None) -> str:
         answer = ask(f"Fetch {offer.name} ({size}, licence {offer.licence})? [y/N] ")
         if answer.lower() not in ("y", "yes"):
             raise RedraftError("nothing was fetched; the embedded model answers")
-    return str(fetch(offer, console))
+    with shown_progress(console) as report:
+        return str(fetch(offer, report))
 
 
 def _tried(path: str, console: Console) -> Trial:

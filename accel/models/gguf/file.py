@@ -75,11 +75,25 @@ class GgufFile:
         """
         tensor = self.tensors[name]
         found = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
+        self._read_into(found, tensor.part, tensor.place)
+        return found
+
+    def entry(self, key: str) -> bytes:
+        """A key of the header with its kind and value, as the file has it. KeyError without.
+
+        Raises BrokenModel when the file has become shorter.
+        """
+        place = self.metadata.places[key]
+        found = np.empty(place.stop - place.start, np.uint8)
+        self._read_into(found, 0, place.start)
+        return found.tobytes()
+
+    def _read_into(self, found: NDArray[np.uint8], part: int, place: int) -> None:
         left = found.data.cast("B")
-        stream = self._parts[tensor.part]
+        stream = self._parts[part]
         with self._lock:
             try:
-                stream.seek(tensor.place)
+                stream.seek(place)
                 while left:
                     count = stream.readinto(left)
                     if not count:
@@ -87,7 +101,6 @@ class GgufFile:
                     left = left[count:]
             except OSError as error:
                 raise BrokenModel(f"{self.path} cannot be read ({error})", AGAIN) from (error)
-        return found
 
     def _open_all(self) -> Metadata:
         """Metadata of the first part; ``tensors`` of all."""

@@ -114,12 +114,15 @@ class _Header:
             )
         tensors, keys = self._count(MOST_TENSORS, "tensors"), self._count(MOST_KEYS, "keys")
         values: dict[str, Value] = {}
+        places: dict[str, slice] = {}
         for _ in range(keys):
+            start_of_entry = self._place
             key = self._text(MOST_TEXT)
             if key in values:
                 self._refuse(f"it has the key {shown(key)} twice")
             values[key] = self._value()
-        metadata = Metadata(self._path, values)
+            places[key] = slice(start_of_entry, self._place)
+        metadata = Metadata(self._path, values, places)
         return metadata, self._tensors(tensors, metadata)
 
     def _tensors(self, count: int, metadata: Metadata) -> list[Tensor]:

@@ -34,19 +34,27 @@ class StringArray:
 
     def decoded(self) -> list[str]:
         """The strings. What is not UTF-8 becomes U+FFFD."""
+        return [text.decode("utf-8", "replace") for text in self.encoded()]
+
+    def encoded(self) -> list[bytes]:
+        """The bytes of each string."""
         found, data, place = [], self.data, 0
         for _ in range(self.count):
             start = place + 8
             place = start + _LENGTH.unpack_from(data, place)[0]
-            found.append(data[start:place].decode("utf-8", "replace"))
+            found.append(data[start:place])
         return found
 
 
 class Metadata:
     """The values of a header. What is asked for and has another kind raises BrokenModel."""
 
-    def __init__(self, path: Path, values: dict[str, Value]) -> None:
+    def __init__(
+        self, path: Path, values: dict[str, Value], places: dict[str, slice] | None = None
+    ) -> None:
+        """``places``: where each key and its value stand in the file, in bytes."""
         self.path = path
+        self.places = places or {}
         self._values = values
 
     def __contains__(self, key: str) -> bool:

@@ -1,0 +1,45 @@
+"""How far the fetch of a model is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lsp_server.errors import RedraftError
+
+Report = Callable[[str, int, int], None]
+"""Hears what is done ("fetching", "checking", …), and how much of how much; a total of 0 is not
+known. It may raise ``Stopped``, which ends the fetch: what has come stays for the next one."""
+
+
+class Stopped(RedraftError):
+    """Somebody does not want to wait any longer."""
+
+
+def unheard(_step: str, _done: int, _total: int) -> None:
+    """A report that nobody hears."""
+
+
+def bar_for(report: Report) -> Any:
+    """A class in the place of tqdm's, of which ``huggingface_hub`` makes its progress bars."""
+
+    class Bar:
+        def __init__(self, *, total: int | None = None, initial: int = 0, **_: Any) -> None:
+            self._total = total or 0
+            self._done = initial
+            self.update(0)
+
+        def __enter__(self) -> Bar:
+            return self
+
+        def __exit__(self, *_error: object) -> None:
+            self.close()
+
+        def update(self, count: float = 1) -> None:
+            self._done += int(count)
+            report("fetching", self._done, self._total)
+
+        def close(self) -> None:
+            pass
+
+    return Bar
