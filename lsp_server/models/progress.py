@@ -23,13 +23,13 @@ def unheard(_step: str, _done: int, _total: int) -> None:
 def bar_for(report: Report) -> Any:
     """A class in the place of tqdm's, of which ``huggingface_hub`` makes its progress bars."""
 
-    class Bar:
+    class _Bar:
         def __init__(self, *, total: int | None = None, initial: int = 0, **_: Any) -> None:
             self._total = total or 0
             self._done = initial
             self.update(0)
 
-        def __enter__(self) -> Bar:
+        def __enter__(self) -> _Bar:
             return self
 
         def __exit__(self, *_error: object) -> None:
@@ -42,4 +42,4 @@ def bar_for(report: Report) -> Any:
         def close(self) -> None:
             pass
 
-    return Bar
+    return _Bar
