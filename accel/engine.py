@@ -23,16 +23,27 @@ from accel.request import GenerationRequest
 from accel.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.session import Session
 from accel.text.families import Order
-from accel.text.fim_order import find_order
+from accel.text.fim_order import OrderTrial, chosen_order
 from accel.text.other_files import Snippet
 from accel.text.prompts import Prompt, fim_prompt
+from accel.text.special_tokens import fill_format
 from accel.text.tokenizer import Tokenizer
+from accel.verification.confidence import Confidences
 from accel.verification.verifier import expected_hits
 
 if TYPE_CHECKING:
     from accel.models.llama_cpp.opening import Later
 
 PRELOAD_ROWS = 32
+
+LOSSES = "losses by order"
+"""Under which name the losses of prompts are kept in a model's profile."""
+NEW_LETTER_S, NEW_LINE_S = 0.08, 0.25
+"""A suffix that is computed again with every letter, or with every line, takes no longer."""
+LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 48, 1024, 16
+"""Tokens of such a suffix."""
+TYPICAL_PREFIX = 1024
+"""Tokens before it."""
 
 LEAST_KV_BYTES = 1 << 26
 """KV caches may take so much on a CPU, however little memory is free; above it half of that."""
@@ -62,7 +73,11 @@ class Engine(ModelRunner):
         self.form = ""
         """How forwards are computed: compiled, static, lean, tree, chain or plain."""
         self.fim_order: Order | None = None
-        """Order of fill-in-the-middle prompts with the least loss, None without such tokens."""
+        """Order of fill-in-the-middle prompts, None without such tokens."""
+        self.suffix_budget: int | None = None
+        """Tokens of a suffix at most, where it is computed again while somebody types."""
+        self._store: ProfileStore | None = None
+        self._trial: OrderTrial | None = None
 
     @classmethod
     def load(
@@ -109,7 +124,8 @@ class Engine(ModelRunner):
         )
         engine.form = opened.form
         engine._later = opened.later
-        engine.fim_order = _kept_order(engine, opened.store)
+        engine._store = opened.store
+        engine._find_order(measures_later=measures_later)
         engine.preload()
         return engine
 
@@ -156,25 +172,36 @@ class Engine(ModelRunner):
             path=path,
             snippets=snippets,
             budget=min(budget, self.max_positions - 1),
+            suffix_budget=self.suffix_budget,
             order=self.fim_order,
         )
 
-    def likelihood(self, prompt: TokenArray, target: TokenArray) -> float:
-        """Log likelihood (nats) of ``target`` behind ``prompt``, int32 both."""
+    def likelihood(self, prompt: TokenArray, target: TokenArray, required: bytes = b"") -> float:
+        """Log likelihood (nats) of ``target`` behind ``prompt``, int32 both, among the texts that
+        begin with the bytes ``required``."""
         tokens = np.concatenate([prompt, target[:-1]]).astype(np.int32)
         batch = chain_batch(tokens, len(prompt) - 1, wants_numbers=True)
         logits = self.forward(batch, self.session())
-        total = 0.0
-        for place, token in enumerate(target.tolist()):
-            row = logits.row(place).astype(np.float64)
-            highest = row.max()
-            total += float(row[token] - highest - np.log(np.exp(row - highest).sum()))
-        return total
+        confidences = Confidences(self.tokenizer, required)
+        return sum(
+            confidences.next(logits.row(place), token)
+            for place, token in enumerate(target.tolist())
+        )
 
     def measure(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
-        """Go on measuring what forwards cost, where that was left for later, until it is known or
-        ``interrupted``. Requests that begin from then on are planned by it, those under way as they
-        were. Whether it is known now, and was not before."""
+        """Go on measuring what was left for later, what forwards cost and in which order prompts
+        are best, until it is known or ``interrupted``. Requests that begin from then on go by it,
+        those under way as they were. Whether it is known now, and was not before."""
+        changed = self._measure_costs(interrupted)
+        trial = self._trial
+        if trial is not None and not interrupted() and (losses := trial.go_on(interrupted)):
+            self._trial, changed = None, True
+            self._keep_losses(losses)
+        if changed:
+            self._choose_order()
+        return changed
+
+    def _measure_costs(self, interrupted: Callable[[], bool]) -> bool:
         if self._later is None:
             return False
         try:
@@ -187,6 +214,50 @@ class Engine(ModelRunner):
         self._later = None
         self.planner = _planner(self.model, costs)
         return True
+
+    def _find_order(self, *, measures_later: bool) -> None:
+        """Choose the order of prompts by the losses that are kept on disk, or measure these once,
+        with ``measures_later`` by ``measure``."""
+        form = fill_format(self.tokenizer)
+        if form is not None and self.takes_chains and not self._losses():
+            trial = OrderTrial(self.tokenizer, form, self.likelihood)
+            if measures_later:
+                self._trial = trial
+            elif losses := trial.go_on():
+                self._keep_losses(losses)
+        self._choose_order()
+
+    def _choose_order(self) -> None:
+        """The order with the least loss that keeps up with typing."""
+        again = self._tokens_in(NEW_LETTER_S)
+        allowed = [order for order in Order if order != Order.PREFIX_FIRST or again >= LEAST_SUFFIX]
+        self.fim_order = chosen_order(fill_format(self.tokenizer), self._losses(), allowed)
+        self.suffix_budget = None
+        if self.fim_order == Order.PREFIX_FIRST:
+            self.suffix_budget = again
+        elif self.fim_order == Order.PREFIX_FIRST_BY_LINES:
+            self.suffix_budget = max(self._tokens_in(NEW_LINE_S), LEAST_SUFFIX)
+
+    def _losses(self) -> dict[Order, float]:
+        """What is known of the losses of prompts by their order."""
+        kept = self._store.get(LOSSES) if self._store is not None else None
+        known = {order.value: order for order in Order}
+        if not isinstance(kept, dict) or not kept.keys() <= known.keys():
+            return {}
+        return {known[name]: float(loss) for name, loss in kept.items()}
+
+    def _keep_losses(self, losses: dict[Order, float]) -> None:
+        assert self._store is not None, "an engine that was not loaded has measured"
+        self._store.put(LOSSES, {order.value: loss for order, loss in losses.items()})
+
+    def _tokens_in(self, seconds: float) -> int:
+        """How many tokens behind a typical prompt are computed in so long."""
+        fitting = (
+            rows
+            for rows in range(MOST_SUFFIX, 0, -SUFFIX_STEP)
+            if self.planner.prefill_seconds(rows, TYPICAL_PREFIX) <= seconds
+        )
+        return next(fitting, 0)
 
     def preload(self) -> None:
         """Load the compiled form of what steps with drafts call, for which the first request would
@@ -213,13 +284,3 @@ def _planner(model: Model, costs: ForwardCosts) -> Planner:
 def _with_room(kv_budget: int) -> int:
     """What may be taken of memory for KV caches, so that as much stays free for others."""
     return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))
-
-
-def _kept_order(engine: Engine, store: ProfileStore) -> Order | None:
-    """The order of a prompt's parts with the least loss, found once for a model."""
-    kept = store.get("order")
-    if kept in [order.value for order in Order]:
-        return Order(kept)
-    found = find_order(engine.tokenizer, engine.likelihood if engine.takes_chains else None)
-    store.put("order", found.value if found else "none")
-    return found

@@ -20,7 +20,10 @@ class Order(str, Enum):
     MIDDLE_BEFORE_LINE = "middle_before_line"
     """SUF suffix PRE lines MID line: ``markers.middle_place`` says where it is cut."""
     PREFIX_FIRST = "prefix_first"
-    """PRE prefix SUF suffix MID."""
+    """PRE prefix SUF suffix MID: every token that is typed moves the suffix."""
+    PREFIX_FIRST_BY_LINES = "prefix_first_by_lines"
+    """PRE lines SUF suffix MID line: the hole begins with the cursor's line, so that the KV cache
+    stays while the line is typed."""
     PREFIX_ALONE = "prefix_alone"
     """prefix: for models too small to gain from what stands behind the hole."""
 

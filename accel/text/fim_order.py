@@ -1,95 +1,84 @@
-"""Which order of a fill-in-the-middle prompt a model was trained for, by its loss."""
+"""Which order of a fill-in-the-middle prompt suits a model: by its loss on holes in code, and by
+what has to be computed again while somebody types."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from accel.draft_tree import TokenArray
 from accel.text.families import Order
+from accel.text.fim_samples import FillSample, fill_samples
 from accel.text.prompts import fim_prompt
-from accel.text.special_tokens import edit_format, fill_format, orders
+from accel.text.special_tokens import FillFormat, edit_format, orders
 from accel.text.tokenizer import Tokenizer
 
-_SAMPLES = [
-    (
-        "def mean(values):\n    total = 0\n    for value in values:\n",
-        "    return total / len(values)\n",
-        "        total += value\n",
-    ),
-    (
-        "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
-        "    def push(self, item):\n",
-        "\n    def pop(self):\n        return self.items.pop()\n",
-        "        self.items.append(item)\n",
-    ),
-    (
-        "import os\n\n\ndef read_lines(path):\n    with open(path) as file:\n",
-        "    return [line.strip() for line in lines]\n",
-        "        lines = file.readlines()\n",
-    ),
-    (
-        "def count_words(text):\n    counts = {}\n    for word in text.split():\n",
-        "    return counts\n",
-        "        counts[word] = counts.get(word, 0) + 1\n",
-    ),
-    (
-        "def largest(numbers):\n",
-        "    for number in numbers:\n        if number > best:\n            best = number\n"
-        "    return best\n",
-        "    best = numbers[0]\n",
-    ),
-    (
-        "def parse(path):\n    try:\n        with open(path) as file:\n"
-        "            data = json.load(file)\n",
-        "        return None\n    return data\n",
-        "    except OSError:\n",
-    ),
-    (
-        "class Point:\n    def __init__(self, x, y):\n        self.x = x\n",
-        "\n    def scaled(self, factor):\n        return Point(self.x * factor, self.y * factor)\n",
-        "        self.y = y\n",
-    ),
-]
+Likelihood = Callable[[TokenArray, TokenArray, bytes], float]
+"""From a prompt, a text behind it and the bytes that the text has to begin with to the log
+likelihood of the text, in nats."""
 
+FIRST_SAMPLES = 9
+"""After so many samples the orders that are far behind are given up."""
+FAR_BEHIND = 1.25
+"""Times the least loss."""
 _FITS_TYPING = 1.02
-"""Suffix first keeps the KV cache while typing, which is worth a little loss."""
+"""An order that keeps the KV cache while one types is worth a little loss."""
 _KNOWS_SUFFIX = 1.05
 """What stands behind the hole keeps a model from writing it again, which is worth more."""
 
 
-Likelihood = Callable[[TokenArray, TokenArray], float]
-"""From a prompt and a text behind it to the log likelihood of the text, in nats."""
+class OrderTrial:
+    """The losses of a model's prompts by their order, sample after sample."""
+
+    def __init__(self, tokenizer: Tokenizer, form: FillFormat, likelihood: Likelihood) -> None:
+        self._tokenizer, self._likelihood = tokenizer, likelihood
+        self._samples = fill_samples()
+        self._done = 0
+        # A vocabulary with our own edit tokens says which order its model was trained for.
+        own = edit_format(tokenizer) is not None
+        allowed = [form.order, Order.PREFIX_ALONE] if own else orders(form)
+        self._totals = dict.fromkeys(allowed, 0.0)
+
+    def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> dict[Order, float] | None:
+        """The mean loss of a middle's byte, in nats, of every order that is not far behind; None
+        where something came before all samples were looked at. Another call goes on from there."""
+        while self._done < len(self._samples):
+            sample = self._samples[self._done]
+            losses = {}
+            for order in self._totals:
+                if interrupted():
+                    return None
+                losses[order] = self._loss(order, sample)
+            for order, loss in losses.items():
+                self._totals[order] += loss
+            self._done += 1
+            if self._done == FIRST_SAMPLES:
+                limit = FAR_BEHIND * min(self._totals.values())
+                self._totals = {o: total for o, total in self._totals.items() if total <= limit}
+        count = sum(len(sample.middle.encode()) for sample in self._samples)
+        return {order: total / count for order, total in self._totals.items()}
+
+    def _loss(self, order: Order, sample: FillSample) -> float:
+        """Negative log likelihood of a sample's middle, given what is typed of its first token."""
+        prompt = fim_prompt(self._tokenizer, sample.prefix, sample.suffix, order=order)
+        target = self._tokenizer.encode(prompt.required_prefix.decode() + sample.middle)
+        return -self._likelihood(prompt.tokens, target, prompt.required_prefix)
 
 
-def find_order(tokenizer: Tokenizer, likelihood: Likelihood | None) -> Order | None:
-    """The order whose prompts make known middles likeliest; None without the tokens.
+def chosen_order(
+    form: FillFormat | None, losses: dict[Order, float], allowed: Container[Order]
+) -> Order | None:
+    """The order with the least loss among those that are ``allowed``; None without the tokens.
 
-    Suffix first is taken when it is nearly as good as the best, and an order with the suffix when
-    it is nearly as good as the prefix alone. Without ``likelihood`` it is the one that the
-    tokenizer names.
+    Where nothing was measured it is that of the tokenizer, by lines where the prefix stands first.
     """
-    form = fill_format(tokenizer)
-    if form is None or likelihood is None:
-        return form.order if form is not None else None
-    # A vocabulary with our own edit tokens says which order its model was trained for.
-    own = edit_format(tokenizer) is not None
-    allowed = [form.order, Order.PREFIX_ALONE] if own else orders(form)
-    losses = {order: _loss(tokenizer, likelihood, order) for order in allowed}
-    alone = losses.pop(Order.PREFIX_ALONE)
-    best = min(losses, key=losses.__getitem__)
-    if losses[best] > _KNOWS_SUFFIX * alone:
-        return Order.PREFIX_ALONE
-    first = losses.get(Order.SUFFIX_FIRST, math.inf)
-    return Order.SUFFIX_FIRST if first <= _FITS_TYPING * losses[best] else best
-
-
-def _loss(tokenizer: Tokenizer, likelihood: Likelihood, order: Order) -> float:
-    """Mean negative log likelihood of a middle's token, in nats."""
-    total, count = 0.0, 0
-    for prefix, suffix, middle in _SAMPLES:
-        prompt = fim_prompt(tokenizer, prefix, suffix, order=order)
-        # The healed end of the prefix belongs to what is predicted.
-        target = tokenizer.encode(prompt.required_prefix.decode() + middle)
-        total, count = total - likelihood(prompt.tokens, target), count + len(target)
-    return total / max(count, 1)
+    if form is None:
+        return None
+    if not losses:
+        by_lines = form.order == Order.PREFIX_FIRST and form.middle is not None
+        return Order.PREFIX_FIRST_BY_LINES if by_lines else form.order
+    costs = {order: loss for order, loss in losses.items() if order in allowed}
+    if Order.PREFIX_FIRST in costs:
+        costs[Order.PREFIX_FIRST] *= _FITS_TYPING
+    if Order.PREFIX_ALONE in costs:
+        costs[Order.PREFIX_ALONE] *= _KNOWS_SUFFIX
+    return min(costs, key=costs.__getitem__, default=Order.PREFIX_ALONE)

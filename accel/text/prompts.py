@@ -64,13 +64,14 @@ def fim_prompt(
     snippets: Sequence[Snippet] = (),
     budget: int = 2048,
     snippet_budget: int | None = None,
+    suffix_budget: int | None = None,
     order: Order | None = None,
 ) -> Prompt:
     """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens.
 
-    ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others.
-    They stand where the model's family has other files (``families.FileForm``), under the name of
-    the ``repository`` where it was shown those.
+    ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others,
+    and at most ``suffix_budget`` for the suffix. Snippets stand where the model's family has other
+    files (``families.FileForm``), under the name of the ``repository`` where it was shown those.
 
     The prompt stops at a border between tokens: the rest of what is typed becomes
     ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
@@ -84,13 +85,24 @@ def fim_prompt(
     room = budget - len(head) - len(files.inside) - 3
     if room < 16:
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
-    prefix, typed = back_off(tokenizer, prefix)
-    after = _first_lines(tokenizer, suffix, _suffix_share(prefix, room))
     alone = not suffix or form is None or order == Order.PREFIX_ALONE
-    before = _last_lines(tokenizer, prefix, room if alone else room - len(after))
+    by_lines = order == Order.PREFIX_FIRST_BY_LINES and not alone
+    # By lines the hole begins where the line does, as holes did that the model was trained on.
+    start = prefix.rfind("\n") + 1 if by_lines else 0
+    lines, (line, typed) = prefix[:start], back_off(tokenizer, prefix[start:])
+    share = _suffix_share(lines + line, room)
+    after = _first_lines(tokenizer, suffix, min(share, suffix_budget or share))
+    left = room if alone else room - len(after)
+    if by_lines:
+        in_hole = _last_lines(tokenizer, line, left // 2)
+        reserved = (len(in_hole) // _LINE_STEP + 1) * _LINE_STEP
+        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2))
+    else:
+        in_hole, before = NOTHING, _last_lines(tokenizer, line, left)
     before = _joined(files.inside, before)
     if form is not None and not alone:
-        body = around_hole(tokenizer, form, order or form.order, before, after)
+        around = around_hole(tokenizer, form, order or form.order, before, after)
+        body = _joined(around, in_hole)
     elif len(head) + len(before) == 0:
         before, typed = tokenizer.encode(typed), ""
         body = before
@@ -100,7 +112,7 @@ def fim_prompt(
         _joined(head, body),
         tokenizer.special_tokens | (frozenset() if form is None else form.ends),
         required_prefix=typed.encode(),
-        text=_joined(head, before),
+        text=_joined(head, before, in_hole),
         suffix_tokens=after,
         stop_texts=files.stop_texts,
     )
@@ -134,12 +146,13 @@ def fim_beginning(
     head = _joined(tokenizer.opening, files.before)
     room = max(budget - len(head) - len(files.inside) - 3, 0)
     kind = None if form is None else order or form.order
-    if form is not None and kind not in (Order.PREFIX_ALONE, Order.PREFIX_FIRST):
+    is_first = kind in (Order.PREFIX_FIRST, Order.PREFIX_FIRST_BY_LINES)
+    if form is not None and kind != Order.PREFIX_ALONE and not is_first:
         after = _first_lines(tokenizer, text, _suffix_share("", room))
         body = around_hole(tokenizer, form, order or form.order, files.inside, after)
     else:
         body = _joined(files.inside, tokenizer.encode(text[: 8 * budget])[:room])
-        if form is not None and kind == Order.PREFIX_FIRST:
+        if form is not None and is_first:
             body = _joined(form.prefix, body)
     return Beginning(_joined(head, body), len(head))
 
@@ -266,6 +279,9 @@ def back_off(tokenizer: Tokenizer, prefix: str) -> tuple[str, str]:
 
 _PIECE = 256
 """Characters in which the last piece is looked for."""
+
+_LINE_STEP = 64
+"""Tokens by which the room for the cursor's line grows: the start of the lines before it stays."""
 
 
 def around_hole(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KINDS = {
     "cold": "nothing is known",
     "warm": "a letter more",
+    "line": "a line more",
     "edited": "another open file changed",
     "placed": "the cursor was known before",
     "restarted": "after a restart",
@@ -107,9 +108,11 @@ def _measured(
     rounds = [replace(job, path=f"{number}.py") for number in range(args.rounds)]
     for one in rounds:
         typed = replace(one, prefix=f"{one.prefix}x")
-        edited = replace(typed, snippets=[replace(job.snippets[0], text="def price(): ...\n")])
+        lined = replace(one, prefix=f"{one.prefix}xs = []\n")
+        edited = replace(lined, snippets=[replace(job.snippets[0], text="def price(): ...\n")])
         times["cold"].append(_first_text_s(service, one))
         times["warm"].append(_first_text_s(service, typed))
+        times["line"].append(_first_text_s(service, lined))
         times["edited"].append(_first_text_s(service, edited))
         placed = replace(one, path=f"placed-{one.path}")
         service.prefill(placed)

@@ -94,6 +94,7 @@ def completion_prompt(
         snippets=[ContextSnippet(one.path, sound(one.text)) for one in snippets],
         budget=budget.prompt,
         snippet_budget=budget.others,
+        suffix_budget=engine.suffix_budget,
         order=engine.fim_order,
     )
     if not len(prompt.tokens):
@@ -225,6 +226,7 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
             path=job.path,
             snippets=[ContextSnippet(one.path, sound(one.text)) for one in job.snippets],
             budget=budget,
+            suffix_budget=engine.suffix_budget,
             order=engine.fim_order,
         )
     else:

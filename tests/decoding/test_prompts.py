@@ -62,6 +62,8 @@ def test_orders() -> None:
     assert got[Order.PREFIX_ALONE] == a
     assert got[Order.SUFFIX_PREFIX_MIDDLE] == [suffix, *b, prefix, *a, middle]
     assert got[Order.MIDDLE_BEFORE_LINE] == [suffix, *b, prefix, middle, *a]
+    lines = EMBEDDED.encode("a = 1\n").tolist()
+    assert got[Order.PREFIX_FIRST_BY_LINES] == [prefix, *lines, suffix, *b, middle]
 
 
 def test_the_middle_token_stays_while_a_line_is_typed() -> None:
@@ -75,8 +77,9 @@ def test_the_middle_token_stays_while_a_line_is_typed() -> None:
 
 @pytest.mark.parametrize("order", list(Order))
 def test_drafts_continue_the_text_and_no_marker(order: Order) -> None:
-    prompt = fim_prompt(EMBEDDED, "a = 1\n", "c = 3\n", order=order)
-    assert prompt.text.tolist() == EMBEDDED.encode("a = 1").tolist()
+    prompt = fim_prompt(EMBEDDED, "a = 1\nb =", "c = 3\n", order=order)
+    assert not EMBEDDED.special_tokens & set(prompt.text.tolist())
+    assert EMBEDDED.decode_bytes(prompt.text) + prompt.required_prefix == b"a = 1\nb ="
 
 
 @pytest.mark.parametrize(
