@@ -181,6 +181,8 @@ def edit_prompt(
         parts, changes = as_trained(instruction, selection)
         prompt = _instructed(tokenizer, form, parts, Excerpt(selection, tuple(changes)))
     elif tokenizer.chat_template is not None:
+        if tokenizer.edit_lines is not None:
+            before, after = lines_around(before, after, tokenizer.edit_lines)
         fence = fence_for(selection, before, after, instruction)
         original = tokenizer.encode(selection)
         room = max(budget - len(original) - 256, 0) // 2
@@ -353,6 +355,14 @@ def _tail(tokenizer: Tokenizer, text: str, budget: int) -> str:
 
 def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
     return tokenizer.decode(_first_lines(tokenizer, text, budget)) if text and budget else ""
+
+
+def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
+    """The last lines before a selection and the first behind it."""
+    above = before.splitlines(keepends=True)
+    # The end of the selection's last line is no line of its own.
+    below = after.removeprefix("\n").splitlines(keepends=True)
+    return "".join(above[max(len(above) - count, 0) :]), "".join(below[:count])
 
 
 def edit_question(

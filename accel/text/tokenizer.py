@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,9 @@ class Tokenizer:
         self.named_tokens: dict[str, int] = {}
         """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
         they may lie outside of the vocabulary."""
+        self.edit_lines: int | None = None
+        """How many lines above and below the code to edit the model was shown in training, where
+        it says so."""
         self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
         self._added = {token["id"]: token["content"] for token in parsed.get("added_tokens") or []}
         self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
@@ -92,7 +96,31 @@ class Tokenizer:
             text = value.get("content") if isinstance(value, dict) else value
             self.template_variables[name] = text or ""
         self.named_tokens = dict(config.get("fim_tokens") or {})
+        lines = config.get("edit_lines")
+        self.edit_lines = lines if isinstance(lines, int) and lines >= 0 else None
         return self
+
+    def renamed(self, names: Mapping[str, str]) -> Tokenizer:
+        """The same tokens under other names, by their names here. Raises BrokenModel where a token
+        to be renamed is not an added one."""
+        definition = json.loads(self._definition)
+        added = {token["content"]: token for token in definition.get("added_tokens") or []}
+        if missing := sorted(names.keys() - added.keys()):
+            raise BrokenModel(
+                f"the vocabulary has no added token {missing[0]}; name others of its tokens"
+            )
+        for old, new in names.items():
+            added[old]["content"] = new
+        vocabulary = definition["model"].get("vocab")
+        if isinstance(vocabulary, dict):
+            definition["model"]["vocab"] = {
+                names.get(name, name): token for name, token in vocabulary.items()
+            }
+        made = Tokenizer(json.dumps(definition))
+        made.chat_template, made.named_tokens = self.chat_template, dict(self.named_tokens)
+        made.template_variables = dict(self.template_variables)
+        made.edit_lines = self.edit_lines
+        return made
 
     def encode(self, text: str) -> TokenArray:
         """Token ids of ``text``. int32 [n]."""

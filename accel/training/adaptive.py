@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import sysconfig
 from collections.abc import Callable
@@ -23,11 +24,11 @@ from accel.training.adaptive_published import PublishedTrainer
 from accel.training.bar import Bar
 from accel.training.errors import TrainingError
 from accel.training.prompt_maker import PromptMaker
+from accel.training.samples.code import read_files
 
 RECORD = "adaptive.json"
 HELD_OUT_EVERY = 50
 """Every so many-th file is held out."""
-LARGEST_FILE = 250_000
 FIGURE = "ordinary-loss.png"
 
 
@@ -77,13 +78,8 @@ def texts_of(corpus: Path | None) -> AdaptiveTexts:
     """Sources of a folder or the standard library. Raises TrainingError when there
     is nothing to read."""
     root = corpus or Path(sysconfig.get_path("stdlib"))
-    files = sorted(root.rglob("*.py"))
-    sizes = {f: f.stat().st_size for f in files if "site-packages" not in f.parts}
-    texts = [
-        f.read_text("utf-8", errors="replace")
-        for f, size in sizes.items()
-        if 300 <= size <= LARGEST_FILE
-    ]
+    files = read_files(root, random.Random(0))
+    texts = [file.text for file in files if "site-packages" not in file.path.split("/")]
     held_out = texts[::HELD_OUT_EVERY]
     training = [text for number, text in enumerate(texts) if number % HELD_OUT_EVERY]
     if not training or not held_out:

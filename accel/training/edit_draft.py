@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,12 @@ from rich.progress import track
 from accel.draft_tree import TokenArray
 from accel.errors import AccelError
 from accel.training.errors import TrainingError
+from accel.training.samples.function_source import function_places
+from accel.training.samples.made_edits import MadeEdit, draw_edit
 
 if TYPE_CHECKING:
     from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
-    from accel.training.edits import EditExample
 
 IGNORED = -100
 """Label of tokens that do not count, as in torch."""
@@ -146,24 +148,16 @@ def made_requests(count: int, seed: int) -> list[Request]:
     return [Request(edit.instruction, edit.before) for edit in library_edits(count, seed)]
 
 
-def library_edits(count: int, seed: int) -> list[EditExample]:
+def library_edits(count: int, seed: int) -> list[MadeEdit]:
     """Edits of every kind, made of functions of the standard library."""
-    from accel.training.edits import definitions, draw_kind, make_edit
-
     rng = random.Random(seed)
-    sources = [
-        source
+    functions = [
+        text[place.start : place.end]
         for text in rng.sample(library_files(), _LIBRARY_FILES)
-        for source in definitions(text, 2000)
+        for place in function_places(text)
     ]
-    made: list[EditExample] = []
-    for number in range(20 * count):
-        edit = make_edit(rng.choice(sources), draw_kind(rng), seed + number)
-        if edit is not None and edit.before != edit.after:
-            made.append(edit)
-        if len(made) == count:
-            break
-    return made
+    drawn = (draw_edit(rng.choice(functions), rng) for _ in range(20 * count))
+    return list(islice((edit for edit in drawn if edit is not None), count))
 
 
 def library_files() -> list[str]:

@@ -13,6 +13,7 @@ from accel.text.prompts import around_hole, back_off
 from accel.text.special_tokens import FillFormat, fill_format
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
+from accel.training.samples.holes import HoleMaker
 
 HOLE_SHARE = 0.5
 """Prompts with text after the cursor."""
@@ -60,9 +61,10 @@ class PromptMaker:
     def _with_hole(
         self, form: FillFormat, text: str, length: int, rng: random.Random
     ) -> TokenArray | None:
-        cursor = rng.randrange(len(text) // 4, max(len(text) * 3 // 4, len(text) // 4 + 1))
-        line_end = text.find("\n", cursor)
-        end = line_end if line_end >= 0 and rng.random() < 0.6 else cursor + rng.randrange(400)
+        hole = HoleMaker(text).draw(rng)
+        if hole is None:
+            return None
+        cursor, end = hole
         before = self._tokenizer.encode(back_off(self._tokenizer, text[:cursor])[0])
         after = self._tokenizer.encode(text[end : end + CHARACTERS * length])
         room = length - (3 if form.middle is not None else 2)

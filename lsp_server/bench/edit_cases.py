@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import random
-import warnings
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +24,6 @@ LAST_BIN = "reuse > .95"
 END_NAMES = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>", "<|end▁of▁sentence|>", "<eos>")
 PROMPT_BUDGET = 1 << 20
 """A replay has no model whose context could be too short."""
-SHORTEST, LONGEST = 80, 1600
-"""Characters of the functions that edits are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,57 +80,32 @@ def made_edits(repositories: Path, per_kind: int, seed: int) -> list[EditCase]:
     ``repositories``: a folder with a ``.jsonl`` of ``{path, content}`` for each. ``path`` of a case
     is the kind. Raises BenchError where there is nothing to make edits of.
     """
-    from accel.training.edits import EXACT_KINDS, make_edit
+    from accel.training.samples.made_edits import ONE_ANSWER, make_edit
 
     functions = _functions(repositories)
-    rng = random.Random(seed)
     cases: list[EditCase] = []
-    for kind in EXACT_KINDS:
-        rng.shuffle(functions)
-        found = 0
-        for number, source in enumerate(functions):
-            if found == per_kind:
-                break
-            edit = make_edit(source, kind, seed + number)
-            if edit is not None and edit.before != edit.after:
-                found += 1
-                name = f"{kind}-{found}"
-                cases.append(
-                    EditCase(
-                        name, kind, edit.instruction, edit.instruction, edit.before, edit.after
-                    )
-                )
+    for kind in ONE_ANSWER:
+        rng = random.Random(f"{kind} {seed}")
+        tried = (make_edit(text, kind, rng) for text in rng.sample(functions, len(functions)))
+        found = islice((edit for edit in tried if edit is not None), per_kind)
+        for number, edit in enumerate(found, start=1):
+            asked = edit.instruction
+            cases.append(EditCase(f"{kind}-{number}", kind, asked, asked, edit.before, edit.after))
     return cases
 
 
 def _functions(repositories: Path) -> list[str]:
+    from accel.training.samples.function_source import function_places
+
     files = sorted(repositories.glob("*.jsonl")) if repositories.is_dir() else [repositories]
     if not files:
         raise BenchError(f"{repositories} holds no .jsonl of a repository; give another to --kinds")
     found = [
-        function
+        text[place.start : place.end]
         for file in files
         for text in read_repository(file).values()
-        for function in _functions_of(text)
+        for place in function_places(text)
     ]
     if not found:
         raise BenchError(f"{repositories} holds no Python function to edit; give another folder")
-    return found
-
-
-def _functions_of(text: str) -> list[str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return []
-    lines = text.splitlines(keepends=True)
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            function = "".join(lines[first - 1 : node.end_lineno])
-            if SHORTEST <= len(function) <= LONGEST:
-                found.append(function)
     return found

@@ -107,6 +107,25 @@ class TypingClient:
         self._client.notify("textDocument/didOpen", {"textDocument": item})
         return TypedDocument(self._client, uri, text)
 
+    def edited(self, uri: str, text: str, lines: tuple[int, int], instruction: str) -> str:
+        """What becomes of lines of a document by an instruction, without the end of the last one.
+
+        Lines from 0, the second one excluded. Raises ServerFailed where the server refuses.
+        """
+        document = self.open(uri, text)
+        asked = {
+            "textDocument": {"uri": uri, "version": 1},
+            "range": {
+                "start": {"line": lines[0], "character": 0},
+                "end": {"line": lines[1], "character": 0},
+            },
+            "instruction": instruction,
+        }
+        try:
+            return str(self._client.request("redraft/edit", asked, READY_S)["text"])
+        finally:
+            document.close()
+
     def cancel(self, msg_id: int) -> None:
         """Cancel a request."""
         self._client.notify("$/cancelRequest", {"id": msg_id})

@@ -52,6 +52,7 @@ COMMANDS: dict[str, Command] = {
         {
             "completion": Command("lsp_server.bench.completion", "completion against its peers"),
             "edit": Command("lsp_server.bench.edit", "edits against their peers"),
+            "edit-kinds": Command("lsp_server.bench.edit_kinds", "edits with one right answer"),
             "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
             "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
             "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
@@ -70,6 +71,7 @@ COMMANDS: dict[str, Command] = {
         "",
         "train models",
         {
+            "adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits"),
             "edit-draft": Command(
                 "accel.training.edit_draft", "a small model that drafts for edits"
             ),

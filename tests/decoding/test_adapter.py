@@ -159,6 +159,7 @@ def test_the_rest_of_the_file_stays(base: Path, adapter: Path, tmp_path: Path) -
             "tokenizer.ggml.fim_mid_token_id": 262,
             "tokenizer.ggml.fim_rep_token_id": 263,
             "tokenizer.ggml.fim_sep_token_id": 264,
+            "tokenizer.redraft.edit_lines": 12,
         }
         assert {key: new.metadata.value(key) for key in added} == added
         for key in set(old.metadata) - {"general.file_type", "tokenizer.ggml.tokens"}:

@@ -175,6 +175,14 @@ def test_several_tokens_end_a_text(tmp_path: Path) -> None:
         assert read_vocabulary(file.metadata).end_tokens == {2}, "an ordinary </s> is HTML"
 
 
+def test_a_file_says_how_much_around_an_edit_the_model_was_shown(tmp_path: Path) -> None:
+    plain = write_gguf(tmp_path / "plain.gguf", byte_level(), {})
+    told = {**byte_level(), "tokenizer.redraft.edit_lines": 12}
+    file = write_gguf(tmp_path / "told.gguf", told, {})
+    assert Tokenizer.from_folder(plain).edit_lines is None
+    assert Tokenizer.from_folder(file).edit_lines == 12
+
+
 def test_the_tokenizer_is_made_once_and_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

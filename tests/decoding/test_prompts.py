@@ -246,6 +246,26 @@ def test_edits_through_a_chat_template(tmp_path: Path) -> None:
     assert end in prompt.stop_tokens
 
 
+def test_a_model_that_says_so_is_shown_as_many_lines_around_an_edit_as_in_training(
+    tmp_path: Path,
+) -> None:
+    tokenizer = chat_tokenizer(tmp_path, CHATML)
+    before = "".join(f"above = {n}\n" for n in range(9))
+    after = "\n" + "".join(f"below = {n}\n" for n in range(9))
+
+    def shown() -> str:
+        prompt = edit_prompt(tokenizer, "a", "x = 1", before=before, after=after)
+        return tokenizer.decode(prompt.tokens)
+
+    assert "above = 0\n" in shown()
+    tokenizer.edit_lines = 2
+    assert "```\nabove = 7\nabove = 8\n\n```" in shown()
+    assert "```\nbelow = 0\nbelow = 1\n\n```" in shown()
+    tokenizer.edit_lines = 0
+    assert "above" not in shown()
+    assert "below" not in shown()
+
+
 def test_broken_chat_templates_are_refused(tmp_path: Path) -> None:
     for template in ("{{ raise_exception('no') }}", "nothing", "{% for %}"):
         tokenizer = chat_tokenizer(tmp_path, template)

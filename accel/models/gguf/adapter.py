@@ -5,7 +5,8 @@ An adapter is a safetensors file. For each projection ``p`` of ``PROJECTIONS`` i
 ``p.B.scale`` f16 [layers, out]: the weight of a layer becomes base + (B * scale) @ (A * scale), in
 the order of rows that transformers has. ``fim_embeddings`` f32 [3, width] may be there, too: it is
 added to the rows of three tokens of the base, which the adapter's metadata names in ``fim_tokens``
-and which become the tokens to fill in the middle. (Hu et al., LoRA, arXiv 2106.09685.)
+and which become the tokens to fill in the middle. How many lines around the code to edit it was
+shown stands in ``edit_lines``. (Hu et al., LoRA, arXiv 2106.09685.)
 
 The file that comes out is the same, to the byte, on every machine: see ``Adapter.delta``.
 """
@@ -28,6 +29,7 @@ from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.metadata import StringArray
 from accel.models.gguf.quantise import q8_0
+from accel.models.gguf.vocabulary import EDIT_LINES_KEY
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights, TensorSource
 from accel.models.gguf.writing import NewTensor, entry, write_gguf
 
@@ -41,6 +43,8 @@ PROJECTIONS = {
     "d": "mlp.down_proj",
 }
 """Names of matrices in an adapter, and in transformers."""
+EDIT_LINES = 12
+"""Lines above and below the code to edit in samples of adapters that do not say how many."""
 FIM_TOKENS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
 _TOKENS = "tokenizer.ggml.tokens"
@@ -72,6 +76,7 @@ class Adapter:
         self.fim_embeddings: NDArray[np.float32] | None = self._parts.get("fim_embeddings")
         self.fim_tokens = self._numbers("fim_tokens", 3)
         self.repository_tokens = self._numbers("repository_tokens", 2)
+        self.edit_lines = (self._numbers("edit_lines", 1) or [EDIT_LINES])[0]
         self.name = self._metadata.get("name", "")
         if self.fim_embeddings is not None and not self.fim_tokens:
             raise self._broken("has embeddings and does not say of which tokens")
@@ -245,6 +250,7 @@ def _entries(file: GgufFile, adapter: Adapter) -> list[bytes]:
     """The header: that of the base, and what the adapter changes of it."""
     changed: dict[str, bytes] = {
         "general.file_type": entry("general.file_type", _FILE_TYPE_Q8_0),
+        EDIT_LINES_KEY: entry(EDIT_LINES_KEY, adapter.edit_lines),
     }
     if adapter.name:
         changed["general.name"] = entry("general.name", adapter.name)

@@ -34,6 +34,7 @@ def _make(folder: Path, vocabulary: Vocabulary, path: Path) -> None:
         "unk_token": vocabulary.text_of(vocabulary.unknown),
         "chat_template": vocabulary.chat_template,
         "fim_tokens": vocabulary.fim_tokens,
+        "edit_lines": vocabulary.edit_lines,
     }
     definition = tokenizer_json(vocabulary, path)
     try:

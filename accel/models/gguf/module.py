@@ -61,14 +61,14 @@ class GgufDecoder(nn.Module):
         return self.lm_head
 
     def forward(self, input_ids: Tensor, **_options: object) -> Any:
-        """Logits [1, tokens, vocabulary] of [1, tokens] under ``logits``."""
+        """Logits [rows, tokens, vocabulary] of [rows, tokens] under ``logits``."""
         base: Any = self.model
         frequencies = base.rotary_emb.inv_freq
         places = torch.arange(input_ids.shape[1], device=frequencies.device)
         angles = torch.outer(places.float(), frequencies)
         scale = base.rotary_emb.attention_scaling
         turning = angles.cos() * scale, angles.sin() * scale
-        x = base.embed_tokens.weight[input_ids[0]].float()
+        x = base.embed_tokens.weight[input_ids].float()
         for layer in base.layers:
             x = x + _attention(layer.self_attn, layer.input_layernorm(x), turning)
             h = layer.post_attention_layernorm(x)
@@ -76,28 +76,27 @@ class GgufDecoder(nn.Module):
             x = x + _product(
                 mlp.down_proj, silu(_product(mlp.gate_proj, h)) * _product(mlp.up_proj, h)
             )
-        return SimpleNamespace(logits=_product(self.lm_head, base.norm(x))[None])
+        return SimpleNamespace(logits=_product(self.lm_head, base.norm(x)))
 
 
 def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
-    """What attention adds to rows [tokens, width]."""
-    tokens, depth = len(h), part.head_dim
+    """What attention adds to states [rows, tokens, width]."""
     query, key, value = (
-        _product(projection, h).view(tokens, -1, depth)
+        _product(projection, h).unflatten(-1, (-1, part.head_dim))
         for projection in (part.q_proj, part.k_proj, part.v_proj)
     )
     if hasattr(part, "q_norm"):
         query, key = part.q_norm(query), part.k_norm(key)
     query, key = _turned(query, *turning), _turned(key, *turning)
-    group = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
-    query, key, value = (each.transpose(0, 1)[None] for each in (query, key, value))
+    group = query.shape[2] // key.shape[2]
+    key, value = key.repeat_interleave(group, 2), value.repeat_interleave(group, 2)
+    query, key, value = (each.transpose(1, 2) for each in (query, key, value))
     attended = scaled_dot_product_attention(query, key, value, is_causal=True, scale=part.scaling)
-    return _product(part.o_proj, attended[0].transpose(0, 1).reshape(tokens, -1))
+    return _product(part.o_proj, attended.transpose(1, 2).flatten(2))
 
 
 def _turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """The first half of each head's values turned with the second [tokens, heads, depth]."""
+    """The first half of each head's values turned with the second [rows, tokens, heads, depth]."""
     first, second = heads.chunk(2, -1)
     cos, sin = cos[:, None], sin[:, None]
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

@@ -15,6 +15,9 @@ from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 _PREFIX = "tokenizer.ggml."
+EDIT_LINES_KEY = "tokenizer.redraft.edit_lines"
+"""Our own key: see ``Vocabulary.edit_lines``."""
+_MOST_EDIT_LINES = 100_000
 
 _ENDS = frozenset(
     {
@@ -100,6 +103,8 @@ class Vocabulary:
     chat_template: str | None
     fim_tokens: dict[str, int]
     """What the file names for ``prefix``, ``suffix`` and ``middle`` of a hole, unchecked."""
+    edit_lines: int | None = None
+    """How many lines above and below the code to edit the model was shown in training."""
 
     def text_of(self, token: int | None) -> str:
         """The text of a token, nothing for None."""
@@ -153,6 +158,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         end_tokens=frozenset(end for end in ends if end is not None),
         chat_template=metadata.text("tokenizer.chat_template"),
         fim_tokens=_fim_tokens(metadata),
+        edit_lines=metadata.integer(EDIT_LINES_KEY, 0, _MOST_EDIT_LINES),
     )
 
 

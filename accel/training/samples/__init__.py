@@ -1,0 +1,1 @@
+"""Makers of training samples: from files, from functions and from commits."""
