@@ -11,6 +11,10 @@ class InvalidRequest(AccelError):
     """A request or option that cannot be served as it stands."""
 
 
+class PromptTooLong(InvalidRequest):
+    """A prompt with more tokens than the model reads."""
+
+
 class ModelError(AccelError):
     """A model that cannot be loaded. The message is ``CAUSE; REMEDY``, or the cause alone."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest
-from accel.errors import InvalidRequest
+from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.sampling import Sampling
 from accel.verification.token_chances import TokenChance
 
@@ -60,9 +60,9 @@ class GenerationRequest:
         if not len(self.prompt):
             raise InvalidRequest("the prompt has no tokens; give at least one")
         if len(self.prompt) >= max_positions:
-            raise InvalidRequest(
-                f"the prompt has {len(self.prompt)} tokens and the model takes "
-                f"{max_positions}; trim it"
+            raise PromptTooLong(
+                f"the prompt has {len(self.prompt)} tokens and this model's maximum context length "
+                f"is {max_positions} tokens; shorten it"
             )
         if self.entropy_top_k > 1 and not self.sampling.plain_greedy:
             raise InvalidRequest("entropy_top_k is for greedy decoding; set temperature to 0")

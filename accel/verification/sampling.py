@@ -1,13 +1,13 @@
-"""From logits to the next token: processors, and noise that depends on seed and place alone."""
+"""From scores to the next token, by noise that depends on seed and place alone."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
 from accel.verification.gumbel_sampling import draw
 
@@ -18,17 +18,28 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. The default is greedy. Same order as transformers:
-    repetition penalty, temperature, top-k, top-p."""
+    """How the next token is chosen. The default is greedy. Same order as transformers and vLLM:
+    biases, penalties, temperature, min-p, top-k, top-p."""
 
     temperature: float = 0.0
     top_k: int = 0
     """0 for all tokens."""
     top_p: float = 1.0
+    min_p: float = 0.0
+    """Tokens less likely than so much of the likeliest one's probability are never drawn."""
     repetition_penalty: float = 1.0
     penalise_prompt: bool = True
     """Whether the penalty is for tokens of the prompt, too, or for those of the text alone. After
     a long prompt nearly all tokens are penalised alike, which ends no loop."""
+    presence_penalty: float = 0.0
+    """Taken from the score of every token of the text, as OpenAI and vLLM do; below 0, added."""
+    frequency_penalty: float = 0.0
+    """Taken as often as the token stands in the text."""
+    last_tokens: int | None = None
+    """All penalties are for tokens that are among so many of the last ones, prompt and text, as
+    llama.cpp's ``repeat_last_n`` has it; None for what is said above."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """Tokens and what is added to their scores; minus infinity for tokens that are never chosen."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -38,10 +49,18 @@ class Sampling:
             raise InvalidRequest(f"top_k {self.top_k} is below 0; give 0 for all tokens")
         if not 0 < self.top_p <= 1:
             raise InvalidRequest(f"top_p {self.top_p} is outside (0, 1]; give 1 for all tokens")
+        if not 0 <= self.min_p <= 1:
+            raise InvalidRequest(f"min_p {self.min_p} is outside [0, 1]; give 0 for all tokens")
         if not self.repetition_penalty > 0:
             raise InvalidRequest(
                 f"repetition_penalty {self.repetition_penalty} is not above 0; give 1 for none"
             )
+        if not (math.isfinite(self.presence_penalty) and math.isfinite(self.frequency_penalty)):
+            raise InvalidRequest("presence_penalty and frequency_penalty are numbers; give 0")
+        if self.last_tokens is not None and self.last_tokens < 0:
+            raise InvalidRequest(f"last_tokens {self.last_tokens} is below 0; give None for all")
+        if not all(bias < math.inf for _, bias in self.logit_bias):
+            raise InvalidRequest("logit_bias has a number for each token; leave it out for none")
 
     @property
     def greedy(self) -> bool:
@@ -51,22 +70,31 @@ class Sampling:
     @property
     def plain_greedy(self) -> bool:
         """Greedy on the logits as they stand, independent of the history."""
-        return self.greedy and self.repetition_penalty == 1
+        return self.greedy and not self.changes_logits
+
+    @property
+    def penalises(self) -> bool:
+        """Scores depend on the tokens before."""
+        return bool(self.repetition_penalty != 1 or self.presence_penalty or self.frequency_penalty)
+
+    @property
+    def changes_logits(self) -> bool:
+        """Scores are not the logits as they stand."""
+        return self.penalises or bool(self.logit_bias)
 
 
-def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> int:
-    """Next token after a node. ``logits`` float32 [vocabulary], -inf for excluded tokens.
+def choose(scores: Logits, sampling: Sampling, place: int) -> int:
+    """Next token after a node. ``scores`` float32 [vocabulary], -inf for excluded tokens: what
+    ``LogitsProcessor`` makes of the logits.
 
-    ``seen`` are the tokens of the node's own history, in any order and number; ``place`` counts
-    the generated tokens before this one, so that the draw depends on seed and place and not on how
-    it was computed (Gumbel-max with counter-based noise).
+    ``place`` counts the generated tokens before this one, so that the draw depends on seed and
+    place and not on how it was computed (Gumbel-max with counter-based noise).
     """
-    scores = penalised(logits, sampling.repetition_penalty, seen)
     if sampling.greedy:
         return int(scores.argmax())
     return int(
         draw(
-            scores,
+            likely_enough(scores, sampling),
             sampling.temperature,
             sampling.top_k,
             sampling.top_p,
@@ -76,19 +104,17 @@ def choose(logits: Logits, sampling: Sampling, seen: TokenArray, place: int) -> 
     )
 
 
+def likely_enough(scores: Logits, sampling: Sampling) -> Logits:
+    """Scores without those of tokens that ``min_p`` excludes."""
+    if not sampling.min_p:
+        return scores
+    least = scores.max() + np.float32(sampling.temperature * math.log(sampling.min_p))
+    return np.where(scores < least, np.float32(-np.inf), scores)
+
+
 def warm_up() -> None:
     """Compile the draw of a token, or load its compiled form."""
-    choose(np.zeros(2, np.float32), Sampling(temperature=1.0, top_p=0.5), np.zeros(0, np.int32), 0)
-
-
-def penalised(logits: Logits, penalty: float, seen: TokenArray) -> Logits:
-    """Scores of seen tokens made less likely (CTRL, Keskar et al. 2019, as in transformers)."""
-    if penalty == 1 or not len(seen):
-        return logits
-    scores = logits.copy()
-    old = scores[seen]
-    scores[seen] = np.where(old < 0, old * penalty, old / penalty)
-    return scores
+    choose(np.zeros(2, np.float32), Sampling(temperature=1.0, top_p=0.5), 0)
 
 
 def nucleus(scores: Logits, sampling: Sampling) -> NDArray[np.int64]:

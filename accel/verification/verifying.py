@@ -18,6 +18,7 @@ from accel.runner import ModelRunner
 from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
+from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import choose
 from accel.verification.token_chances import TokenChance, token_chance
 from accel.verification.verifier import relaxed, walk
@@ -46,8 +47,7 @@ class Verifying:
         self._is_lossy = request.entropy_top_k > 1
         self.chances: list[TokenChance] = []
         """Of the tokens of the last walk, where they were asked for."""
-        penalised = request.prompt if request.sampling.penalise_prompt else _NOTHING
-        self._prompt_set = np.unique(penalised)
+        self._processor = LogitsProcessor(request.sampling, request.prompt)
 
     def walk(
         self, pending: TokenArray, tree: DraftTree, session: Session
@@ -98,11 +98,5 @@ class Verifying:
             held = np.full_like(logits, -np.inf)
             held[allowed] = logits[allowed]
             logits = held
-        seen = _NOTHING
-        if sampling.repetition_penalty != 1:
-            generated = np.array([*output.tokens, *above], np.int32)
-            seen = np.concatenate([self._prompt_set, generated])
-        return choose(logits, sampling, seen, len(output.tokens) + len(above))
-
-
-_NOTHING = np.empty(0, np.int32)
+        scores = self._processor.scores(logits, output.tokens, above)
+        return choose(scores, sampling, len(output.tokens) + len(above))

@@ -72,6 +72,27 @@ def line_end_after(seconds: float, now: Callable[[], float]) -> StopRule:
     return rule
 
 
+def less_indented(least: int) -> StopRule:
+    """Cut before a line, not the first, with text behind fewer than ``least`` blanks and tabs:
+    llama.cpp's ``n_indent``."""
+    looked_at = 0
+
+    def rule(text: str) -> int | None:
+        nonlocal looked_at
+        place = text.rfind("\n", 0, looked_at)
+        place = text.find("\n") if place < 0 else place
+        looked_at = len(text)
+        while place >= 0:
+            end = text.find("\n", place + 1)
+            line = text[place + 1 :] if end < 0 else text[place + 1 : end]
+            if line.strip() and len(line) - len(line.lstrip(" \t")) < least:
+                return place
+            place = end
+        return None
+
+    return rule
+
+
 def first_of(rules: Sequence[StopRule]) -> StopRule | None:
     """Cut where the first of several rules cuts; None of none."""
     if len(rules) <= 1:

@@ -251,6 +251,8 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
 def generation_end(job: GenerateJob) -> stopping.StopRule | None:
     """Where the text of a generation is cut."""
     rules = [stopping.strings(job.stop)] if job.stop else []
+    if job.min_indent:
+        rules.append(stopping.less_indented(job.min_indent))
     if job.max_seconds:
         rules.append(stopping.line_end_after(job.max_seconds, time.perf_counter))
     return stopping.first_of(rules)
@@ -261,8 +263,6 @@ def result_of(
 ) -> JobResult:
     """A finished generation as a result."""
     statistics = generation.statistics
-    asked = generation.request.draft_request
-    original = asked.original if asked is not None else None
     return JobResult(
         text=generation.text,
         spans=builder.cut(len(generation.text)),
@@ -275,7 +275,6 @@ def result_of(
         plain_seconds=statistics.tokens * plain_forward_s,
         prompt_tokens=statistics.prompt_tokens,
         prompt_tokens_reused=statistics.prompt_tokens_reused,
-        prediction_tokens=0 if original is None else len(original),
     )
 
 
@@ -308,7 +307,6 @@ def joined(results: list[JobResult]) -> JobResult:
         plain_seconds=sum(result.plain_seconds for result in results),
         prompt_tokens=sum(result.prompt_tokens for result in results),
         prompt_tokens_reused=sum(result.prompt_tokens_reused for result in results),
-        prediction_tokens=sum(result.prediction_tokens for result in results),
     )
 
 

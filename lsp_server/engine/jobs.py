@@ -113,13 +113,31 @@ class GenerateJob(_WritingJob):
     """What the answer is expected to be like, for drafts. It changes no text."""
     _: KW_ONLY
     max_tokens: int = 256
+    """0: compute the prompt alone."""
     max_seconds: float = 0.0
     """Stop at the first line end after so long; 0: never."""
+    min_indent: int = 0
+    """The text ends before a line that is indented by fewer characters."""
     top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    last_tokens: int | None = None
+    """The penalties look at so many of the last tokens, of prompt and text. None: the repetition
+    penalty at all of them, the other two at the text."""
+    logit_bias: list[tuple[int | str, float | None]] = field(default_factory=list)
+    """Tokens, or texts that stand for all of their tokens, and what is added to their scores; None:
+    they are never written."""
     stop: list[str] = field(default_factory=list)
     """The text ends before the first of these."""
+    stop_tokens: list[int] = field(default_factory=list)
+    """The text ends before the first of these, too."""
+    ignore_end: bool = False
+    """What ends a text is never written, ``stop_tokens`` left out."""
     logprobs: int | None = None
-    """Tell how likely each token was, and so many of the likeliest; None: do not."""
+    """Tell how likely each token was by the model alone, before biases, penalties and temperature,
+    and so many of the likeliest; None: do not."""
 
 
 AnyJob = CompletionJob | EditJob | GenerateJob
@@ -188,6 +206,8 @@ class JobResult:
     """Those that were computed for an earlier request."""
     prediction_tokens: int = 0
     """Of the prediction, where there was one."""
+    prediction_accepted: int = 0
+    """Tokens that were drafted from the prediction and are the model's own."""
 
 
 def scope_of(owner: str, workspace: str) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import numpy as np
 
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
@@ -58,6 +61,7 @@ from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
+from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.index.workspaces import WorkspaceIndexes, tokenizer_of
 from lsp_server.protocol.framing import Frame
@@ -92,9 +96,10 @@ def _never() -> bool:
     return False
 
 
-def generate_key(job: GenerateJob) -> tuple[str, ...]:
-    """What shares the caches of generations. Those with a prediction have another drafter."""
-    return ("predict" if job.prediction else "generate", job.scope, job.path)
+def generate_key(job: GenerateJob, *, drafts_edits: bool) -> tuple[str, ...]:
+    """What shares the caches of generations. Those that are drafted as edits are have another
+    drafter."""
+    return ("predict" if drafts_edits else "generate", job.scope, job.path)
 
 
 def edit_key(job: EditJob) -> tuple[str, ...]:
@@ -376,15 +381,45 @@ class EngineService:
     def generate_steps(self, job: GenerateJob, cancelled: Cancelled = _never) -> Steps:
         """A generation that yields after every forward."""
         prompt = generation_prompt(self.engine, job, self._prompt_length)
-        nodes = EDIT_NODES if job.prediction else COMPLETION_NODES
+        predicted = prompt.original_tokens
+        # Until what drafts edits is compiled, a prediction is one more text to look things up in.
+        drafts_edits = bool(job.prediction) and self._drafts_edits()
+        if predicted is not None and not drafts_edits:
+            prompt.original_tokens = None
+            prompt.suffix_tokens = np.concatenate([predicted, prompt.suffix_tokens])
+        nodes = EDIT_NODES if drafts_edits else COMPLETION_NODES
         request = self._request(job, prompt, nodes, cancelled)
         room = self.engine.max_positions - len(prompt.tokens) - 1
         request.max_tokens = max(min(job.max_tokens, room), 1)
+        request.stop_tokens |= frozenset(job.stop_tokens)
         request.stop_rule = generation_end(job)
         request.logprobs = job.logprobs
-        drafter = self._reuse if job.prediction else self._mixture
-        plain = job.plain or (bool(job.prediction) and not self._drafts_edits())
-        return (yield from self._generate(generate_key(job), request, plain, drafter))
+        key = generate_key(job, drafts_edits=drafts_edits)
+        if not job.max_tokens:
+            result = self._read_prompt(key, request)
+            yield []
+        else:
+            drafter = self._reuse if drafts_edits else self._mixture
+            result = yield from self._generate(key, request, job.plain, drafter)
+        if predicted is not None:
+            source = "original" if drafts_edits else "suffix"
+            result.prediction_tokens = len(predicted)
+            result.prediction_accepted = min(result.sources.get(source, 0), len(predicted))
+        return result
+
+    def _read_prompt(self, key: tuple[str, ...], request: GenerationRequest) -> JobResult:
+        """Compute a prompt behind which nothing is written. Raises AccelError."""
+        request.check(self.engine.max_positions)
+        count = len(request.prompt)
+        with self._sessions.lend(key, self.engine.session) as session:
+            reused = min(session.common(request.prompt), count)
+            started = time.perf_counter()
+            done = self.engine.prefill(request.prompt, session, request.cancelled)
+        seconds = time.perf_counter() - started
+        end = "length" if done else "cancelled"
+        return JobResult(
+            "", [], 0, 0, 0.0, seconds, {}, end, prompt_tokens=count, prompt_tokens_reused=reused
+        )
 
     def _drafts_edits(self) -> bool:
         """Whether what drafts edits is compiled."""
@@ -402,7 +437,8 @@ class EngineService:
         """Compute the prompt of a request that may come. Returns the tokens held."""
         if isinstance(job, GenerateJob):
             asked = generation_prompt(self.engine, job, self._prompt_length)
-            return self._prefill(generate_key(job), asked.tokens, cancelled)
+            key = generate_key(job, drafts_edits=bool(job.prediction) and self._drafts_edits())
+            return self._prefill(key, asked.tokens, cancelled)
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
             return self._prefill(edit_key(job), prompt.tokens, cancelled)
@@ -459,17 +495,11 @@ class EngineService:
     ) -> GenerationRequest:
         from accel.drafting.base import DraftRequest
         from accel.request import GenerationRequest
-        from accel.verification.sampling import Sampling
 
         cursor = None
         if isinstance(job, CompletionJob):
             cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
-        sampling = Sampling(
-            job.temperature,
-            top_k=job.top_k if isinstance(job, GenerateJob) else 0,
-            top_p=job.top_p,
-            seed=job.seed,
-        )
+        sampling = sampling_of(self.engine, job, prompt)
         index: Any = self.indexes.snapshot(job.workspace, cursor)
         return GenerationRequest(
             prompt=prompt.tokens,

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute
 from lsp_server.engine.jobs import GenerateJob, TokenSpan
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
-from lsp_server.http_server.generation_fields import MOST_LOGPROBS, generate_job, text_content
+from lsp_server.http_server.generation_fields import generate_job, text_content, wanted_logprobs
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import chat_logprobs
 from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
@@ -22,7 +22,7 @@ MOST_MESSAGES = 256
 
 def chat_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
-    return [openai_route("/v1/chat/completions", engine, limits, _job, ChatEvents)]
+    return [openai_route("/v1/chat/completions", engine, limits, _jobs, ChatEvents)]
 
 
 class ChatEvents(OpenAiEvents):
@@ -52,19 +52,22 @@ class ChatEvents(OpenAiEvents):
         return chat_logprobs(tokens)
 
 
-def _job(fields: Fields) -> GenerateJob:
+def _jobs(fields: Fields) -> list[GenerateJob]:
     job = generate_job(fields, DEFAULT_TOKENS)
     messages = fields.objects("messages")
     if not 0 < len(messages) <= MOST_MESSAGES:
         raise invalid(f"messages has 1 to {MOST_MESSAGES} entries")
     job.messages = [_message(message) for message in messages]
-    if fields.flag("logprobs"):
-        job.logprobs = fields.whole("top_logprobs", 0, 0, MOST_LOGPROBS)
-    return job
+    # In a chat 0 and 1 are truth values, as it is asked for by one.
+    job.logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
+    return [job]
 
 
 def _message(fields: Fields) -> tuple[str, str]:
     role = ROLES.get(fields.text("role"))
     if role is None:
         raise invalid(f"a role is one of {', '.join(ROLES)}")
+    for name in ("tool_calls", "function_call", "prefix", "audio"):
+        if fields.take(name):
+            raise invalid(f"messages.{name} is not supported; leave it out")
     return role, text_content(fields.take("content"), "messages.content")

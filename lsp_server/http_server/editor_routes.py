@@ -22,7 +22,7 @@ from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.served_engine import ServedEngine
-from lsp_server.http_server.streaming import Events, StreamedCall, answered
+from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 from lsp_server.server_protocol import PROTOCOL
 
 EditorJob = TypeVar("EditorJob", CompletionJob, EditJob)
@@ -117,7 +117,7 @@ class EditorRoutes:
         job = self._owned(read(fields.object("job")), request)
         fields.end()
         urgency = fair_urgency(asked_urgency, job.max_tokens)
-        return StreamedCall(lambda on_spans: ask(job, job.owner, on_spans, urgency), Events())
+        return StreamedCalls([lambda on_spans: ask(job, job.owner, on_spans, urgency)], Events())
 
     async def _body(self, request: Request) -> Fields:
         fields = Fields(await read_json(request, self._limits.body_bytes))

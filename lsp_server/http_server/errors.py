@@ -11,10 +11,14 @@ from lsp_server.errors import EngineFailed, EngineUnavailable
 logger = logging.getLogger(__name__)
 
 OF_THE_REQUEST = (
-    *("InvalidRequest", "UnsupportedPrompt", "NothingToContinue", "EditRefused"),
-    "StaleDocument",
+    *("InvalidRequest", "PromptTooLong", "UnsupportedPrompt", "NothingToContinue"),
+    *("EditRefused", "StaleDocument"),
 )
 """Errors of the engine process that are about what was asked; their messages are for the client."""
+
+
+_OPENAI_CODES = {"PromptTooLong": "context_length_exceeded"}
+"""What OpenAI calls errors of the engine, where clients know them by that."""
 
 
 class RequestRefused(Exception):
@@ -45,7 +49,7 @@ class RequestRefused(Exception):
                 "message": self.message,
                 "type": self.kind,
                 "param": None,
-                "code": self.code,
+                "code": _OPENAI_CODES.get(self.code, self.code),
             }
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from typing import Any, TypeVar
 
 from lsp_server.http_server.errors import invalid
@@ -28,11 +27,14 @@ class Fields:
         return self._of(str, name, default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A truth value."""
+        """A truth value; 0 and 1 are some, too."""
+        value = self.take(name, default)
+        if isinstance(value, int | float) and value in (0, 1):
+            return bool(value)
         return self._of(bool, name, default)
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number between two others."""
+        """A whole number between two others. 16.0 is one."""
         value = self._of(int, name, default)
         if not low <= value <= high:
             raise invalid(f"{self._where}{name} is a whole number from {low} to {high}")
@@ -51,6 +53,10 @@ class Fields:
         value = self._values.get(name)
         return default if value is None else value
 
+    def has(self, name: str) -> bool:
+        """Whether there is a value that is not null."""
+        return self._values.get(name) is not None
+
     def objects(self, name: str) -> list[Fields]:
         """A list of objects."""
         values = self.take(name, [])
@@ -65,10 +71,13 @@ class Fields:
             raise invalid(f"{self._where}{name} is an object")
         return Fields(value, f"{self._where}{name}")
 
-    def end(self, ignored: Collection[str] = ()) -> None:
-        """All was taken: whatever else stands there is refused, except for what is ``ignored``."""
-        left = sorted(set(self._values) - self._taken - set(ignored))
-        if left:
+    def left(self) -> list[str]:
+        """Names of values that nobody has taken."""
+        return sorted(set(self._values) - self._taken)
+
+    def end(self) -> None:
+        """All was taken: whatever else stands there is refused."""
+        if left := self.left():
             raise invalid(f"{self._where}{left[0][:60]} is not known here")
 
     def _of(self, kind: type[T], name: str, default: T) -> T:
@@ -78,6 +87,8 @@ class Fields:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if kind is float and is_number:
             return kind(_bounded(value))
+        if kind is int and isinstance(value, float) and value.is_integer():
+            return kind(value)
         if not isinstance(value, kind) or (kind is int and not is_number):
             raise invalid(f"{self._where}{name} is {_WORDS[kind]}")
         return value

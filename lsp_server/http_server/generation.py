@@ -6,19 +6,22 @@ import json
 import secrets
 import time
 from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.generation_fields import urgency_of
 from lsp_server.http_server.metrics import note_result
 from lsp_server.http_server.served_engine import ServedEngine
-from lsp_server.http_server.streaming import Events, StreamedCall, answered
+from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 
 
 class GenerationEvents(Events):
@@ -33,7 +36,15 @@ class GenerationEvents(Events):
             "created": int(time.time()),
             "model": model,
         }
-        self._text = AnswerText(job.stop, whole_lines=job.max_seconds > 0)
+        self._stops = job.stop
+        self._whole_lines = job.max_seconds > 0 or job.min_indent > 0
+        self.index = 0
+        """Of the text that comes now."""
+
+    def begin(self, index: int) -> None:
+        """The text of the next prompt begins."""
+        self.index = index
+        self._text = AnswerText(self._stops, self._whole_lines)
 
     @abstractmethod
     def piece(self, piece: AnswerPiece) -> bytes:
@@ -44,7 +55,13 @@ class GenerationEvents(Events):
         """What comes behind the last piece."""
 
     @abstractmethod
-    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+    def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+        """The answer to one prompt."""
+
+    @abstractmethod
+    def whole(
+        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
+    ) -> dict[str, Any]:
         """The answer in one."""
 
     def spans(self, spans: list[Span]) -> bytes:
@@ -64,37 +81,49 @@ class GenerationEvents(Events):
 
 
 def generation_response(
-    engine: ServedEngine, job: GenerateJob, events: GenerationEvents, stream: bool
-) -> ASGIApp | GenerationAnswer:
-    """The response to a generation, streaming or in one piece."""
+    engine: ServedEngine, jobs: Sequence[GenerateJob], events: GenerationEvents, stream: bool
+) -> ASGIApp:
+    """The response to generations, one after another, streaming or in one piece."""
     if stream:
-        return StreamedCall(
-            lambda on_spans: engine.generate(job, job.owner, on_spans, urgency_of(job)), events
-        )
-    return GenerationAnswer(engine, job, events)
+        return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
+    return GenerationAnswer(engine, jobs, events)
 
 
 class GenerationAnswer:
     """An answer in one piece."""
 
-    def __init__(self, engine: ServedEngine, job: GenerateJob, events: GenerationEvents) -> None:
+    def __init__(
+        self, engine: ServedEngine, jobs: Sequence[GenerateJob], events: GenerationEvents
+    ) -> None:
         self._engine = engine
-        self._job = job
+        self._jobs = jobs
         self._events = events
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Wait for the engine and answer. Raises RequestRefused."""
-        spans: list[Span] = []
-        job = self._job
-        call = self._engine.generate(job, job.owner, spans.extend, urgency_of(job))
-        result: JobResult = await answered(call, receive)
-        note_result(scope, result)
-        text = AnswerText(job.stop)
-        begun = text.add(spans) if job.logprobs is not None else AnswerPiece()
-        rest = text.end(result)
-        whole = AnswerPiece(result.text, [*begun.tokens, *rest.tokens])
-        response: Response = JSONResponse(self._events.whole(whole, result))
+        choices, results = [], []
+        for index, job in enumerate(self._jobs):
+            self._events.begin(index)
+            spans: list[Span] = []
+            call = _begin(self._engine, job, spans.extend)
+            result: JobResult = await answered(call, receive)
+            note_result(scope, result)
+            choices.append(self._events.choice(_piece(job, spans, result), result))
+            results.append(result)
+        response: Response = JSONResponse(self._events.whole(choices, results))
         await response(scope, receive, send)
+
+
+def _begin(engine: ServedEngine, job: GenerateJob, on_spans: OnSpans) -> Call:
+    return engine.generate(job, job.owner, on_spans, urgency_of(job))
+
+
+def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
+    """A whole text, with its tokens where they were asked for."""
+    text = AnswerText(job.stop)
+    begun = text.add(spans) if job.logprobs is not None else AnswerPiece()
+    rest = text.end(result)
+    return AnswerPiece(result.text, [*begun.tokens, *rest.tokens])
 
 
 def owned(job: GenerateJob, request: Request) -> GenerateJob:

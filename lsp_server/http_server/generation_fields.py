@@ -1,7 +1,6 @@
-"""What OpenAI's routes have in common: how a text is generated.
+"""What the routes have in common: how a text is generated.
 
-What would change the text and cannot be done is refused. Other fields that are not known are passed
-over, as clients send fields of many servers.
+``known_fields`` says what of the other fields is refused.
 """
 
 from __future__ import annotations
@@ -11,61 +10,152 @@ from typing import Any
 
 from lsp_server.engine.jobs import GenerateJob
 from lsp_server.engine.scheduler import COMPLETION, EDIT
-from lsp_server.http_server.errors import invalid
+from lsp_server.http_server.errors import RequestRefused, invalid
 from lsp_server.http_server.fields import Fields
 
 MOST_TOKENS = 1 << 16
-MOST_SEED = (1 << 63) - 1
+MOST_SEED = (1 << 64) - 1
 MOST_STOPS = 64
 MOST_STOP_CHARACTERS = 1024
 MOST_LOGPROBS = 20
 SHORT_TOKENS = 256
 """Longer answers are as urgent as edits: others go between."""
 
-_CANNOT: dict[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "echo": (False,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
-    "min_p": (0,),
-    "logit_bias": ({},),
-    "tools": ([],),
-    "functions": ([],),
-    "response_format": ({"type": "text"},),
-    "grammar": ("",),
-    "json_schema": ({},),
-    "audio": (),
-    "modalities": (["text"],),
-}
-"""Fields that can have these values alone."""
-
-
-def refuse_what_cannot_be(fields: Fields) -> None:
-    """Raises RequestRefused where something is asked for that is not done."""
-    for name, values in _CANNOT.items():
-        value = fields.take(name)
-        if value is not None and value not in values:
-            raise invalid(f"{name} is not supported; leave it out")
+SAMPLERS = (
+    *("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "typical_p", "top_p", "min_p", "xtc"),
+    *("temperature", "infill"),
+)
+"""llama.cpp's. Those that are not done have fields of their own, which are refused."""
+WHOLE_CONTEXT = 1 << 30
+"""More tokens than any context has."""
+LLAMA_CPP_LAST_TOKENS = 64
+"""How far back ``repeat_penalty`` looks where the request does not say."""
+MOST_BIAS = 10_000.0
+MOST_BIASES = 1 << 16
+LEAST_TOP_P = 1e-6
+"""The likeliest token alone."""
 
 
 def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
-    """How to generate, without the prompt. Raises RequestRefused."""
-    refuse_what_cannot_be(fields)
-    limit = fields.whole("max_tokens", max_tokens, 1, 1 << 30)
-    limit = fields.whole("max_completion_tokens", limit, 1, 1 << 30)
+    """How to generate, without the prompt. ``max_tokens``: where the request names none. Raises
+    RequestRefused."""
     temperature = fields.number("temperature", 0.0, 0.0, 2.0)
-    seed = secrets.randbits(62) if temperature else 0
-    return GenerateJob(
-        max_tokens=min(limit, MOST_TOKENS),
+    repetition_penalty, last_tokens = _repetition(fields)
+    job = GenerateJob(
+        max_tokens=_limit(fields, max_tokens),
+        max_seconds=fields.whole("t_max_predict_ms", 0, 0, 1 << 30) / 1000,
+        min_indent=fields.whole("n_indent", 0, 0, 1 << 16),
         temperature=temperature,
         top_k=max(fields.whole("top_k", 0, -1, 1 << 30), 0),
-        top_p=fields.number("top_p", 1.0, 1e-6, 1.0),
-        seed=fields.whole("seed", seed, -MOST_SEED, MOST_SEED),
+        top_p=max(fields.number("top_p", 1.0, 0.0, 1.0), LEAST_TOP_P),
+        min_p=fields.number("min_p", 0.0, 0.0, 1.0),
+        repetition_penalty=repetition_penalty,
+        presence_penalty=fields.number("presence_penalty", 0.0, -100.0, 100.0),
+        frequency_penalty=fields.number("frequency_penalty", 0.0, -100.0, 100.0),
+        last_tokens=last_tokens,
+        logit_bias=_logit_bias(fields),
+        seed=_seed(fields, temperature),
         stop=stop_texts(fields),
+        stop_tokens=_stop_tokens(fields),
+        ignore_end=fields.flag("ignore_eos"),
         prediction=_prediction(fields),
     )
+    _leave_out_samplers(fields, job)
+    return job
+
+
+def _leave_out_samplers(fields: Fields, job: GenerateJob) -> None:
+    """llama.cpp's ``samplers`` says which of the rules count."""
+    names = fields.take("samplers")
+    if names is None:
+        return
+    if not (isinstance(names, list) and all(name in SAMPLERS for name in names)):
+        raise invalid(f"samplers is a list of {', '.join(sorted(SAMPLERS))}")
+    if "top_k" not in names:
+        job.top_k = 0
+    if "top_p" not in names:
+        job.top_p = 1.0
+    if "min_p" not in names:
+        job.min_p = 0.0
+    if "penalties" not in names:
+        job.repetition_penalty, job.presence_penalty, job.frequency_penalty = 1.0, 0.0, 0.0
+
+
+def _limit(fields: Fields, usual: int) -> int:
+    """How many tokens are written at most; below 0: as many as the model has room for."""
+    names = "max_completion_tokens", "max_tokens", "n_predict"
+    asked = [fields.whole(name, usual, -2, 1 << 30) for name in names if fields.has(name)]
+    limit = asked[0] if asked else usual
+    return MOST_TOKENS if limit < 0 else min(limit, MOST_TOKENS)
+
+
+def _seed(fields: Fields, temperature: float) -> int:
+    """-1 and none: another text every time."""
+    name = "seed" if fields.has("seed") else "random_seed"
+    seed = fields.whole(name, -1, -MOST_SEED, MOST_SEED)
+    if seed != -1:
+        return seed
+    return secrets.randbits(62) if temperature else 0
+
+
+def _repetition(fields: Fields) -> tuple[float, int | None]:
+    """The repetition penalty, and how many of the last tokens penalties look at: as vLLM and
+    transformers have it all of them for ``repetition_penalty``, as llama.cpp has it
+    ``repeat_last_n`` for ``repeat_penalty``."""
+    by_vllm = fields.number("repetition_penalty", 1.0, 1e-3, 100.0)
+    by_llama_cpp = fields.number("repeat_penalty", 1.0, 1e-3, 100.0)
+    last_tokens = fields.whole("repeat_last_n", -1, -1, 1 << 30)
+    window = last_tokens if last_tokens >= 0 else None
+    if by_vllm != 1 and by_llama_cpp not in (1, by_vllm):
+        raise invalid("repetition_penalty and repeat_penalty differ; send one of them")
+    if by_llama_cpp != 1 and by_vllm == 1 and not fields.has("repeat_last_n"):
+        window = LLAMA_CPP_LAST_TOKENS
+    if fields.has("repeat_last_n") and last_tokens < 0:
+        window = WHOLE_CONTEXT
+    return by_llama_cpp if by_vllm == 1 else by_vllm, window
+
+
+def _logit_bias(fields: Fields) -> list[tuple[int | str, float | None]]:
+    """OpenAI's object of token ids and numbers, or llama.cpp's list of pairs of a token id or a
+    text and a number, or false for what is never written."""
+    value = fields.take("logit_bias", {})
+    if isinstance(value, dict):
+        value = [[int(name) if _is_id(name) else name, bias] for name, bias in value.items()]
+    if not isinstance(value, list) or len(value) > MOST_BIASES:
+        raise _no_bias()
+    return [_bias(pair) for pair in value]
+
+
+def _bias(pair: Any) -> tuple[int | str, float | None]:
+    if not (isinstance(pair, list) and len(pair) == 2):
+        raise _no_bias()
+    named, bias = pair
+    if type(named) is not int and not (isinstance(named, str) and named):
+        raise _no_bias()
+    if bias is False:
+        return named, None
+    if type(bias) not in (int, float) or not -MOST_BIAS <= bias <= MOST_BIAS:
+        raise _no_bias()
+    return named, float(bias)
+
+
+def _is_id(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) < 10
+
+
+def _no_bias() -> RequestRefused:
+    return invalid(
+        f"logit_bias has a number from {-MOST_BIAS:g} to {MOST_BIAS:g}, or false, for each token: "
+        'as {"TOKEN": NUMBER} or as [[TOKEN, NUMBER]]'
+    )
+
+
+def _stop_tokens(fields: Fields) -> list[int]:
+    value = fields.take("stop_token_ids", [])
+    tokens = value if isinstance(value, list) else [value]
+    if not all(type(token) is int and 0 <= token < 1 << 31 for token in tokens):
+        raise invalid("stop_token_ids is a list of token ids")
+    return tokens
 
 
 def urgency_of(job: GenerateJob) -> int:
@@ -76,6 +166,18 @@ def urgency_of(job: GenerateJob) -> int:
 def fair_urgency(urgency: int, max_tokens: int) -> int:
     """What is as urgent as a completion has to be as short: others wait until it ends."""
     return urgency if max_tokens <= SHORT_TOKENS else max(urgency, EDIT)
+
+
+def wanted_logprobs(fields: Fields) -> int | None:
+    """How many of the likeliest tokens are told at each place; None: nothing is. A number, as
+    OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
+    value = fields.take("logprobs", False)
+    most = fields.whole("top_logprobs", 0, 0, MOST_LOGPROBS)
+    if isinstance(value, bool):
+        if most and not value:
+            raise invalid("top_logprobs goes with logprobs, which is true then")
+        return most if value else None
+    return max(fields.whole("logprobs", 0, 0, MOST_LOGPROBS), most)
 
 
 def stop_texts(fields: Fields) -> list[str]:
@@ -89,19 +191,29 @@ def stop_texts(fields: Fields) -> list[str]:
     return [stop for stop in stops if stop]
 
 
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Kinds of parts that are texts, and where these stand."""
+
+
 def text_content(value: Any, where: str) -> str:
-    """A text, or a list of parts of which each is a text."""
+    """A text, or a list of parts of which each is a text; nothing is an empty text."""
+    if value is None:
+        return ""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
         raise invalid(f"{where} is a text or a list of parts")
-    texts = []
-    for part in value:
-        text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
-        if not isinstance(text, str):
-            raise invalid(f"{where} has text alone: the model reads nothing else")
-        texts.append(text)
-    return "".join(texts)
+    return "".join(_text_of(part, where) for part in value)
+
+
+def _text_of(part: Any, where: str) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get("type") if isinstance(part, dict) else None
+    text = part.get(TEXT_PARTS[kind]) if isinstance(kind, str) and kind in TEXT_PARTS else None
+    if not isinstance(text, str):
+        raise invalid(f"{where} has text alone: the model reads nothing else")
+    return text
 
 
 def _prediction(fields: Fields) -> str:

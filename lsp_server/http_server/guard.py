@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
@@ -12,6 +13,7 @@ from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.keys import MOST_KEY_CHARACTERS, KeyHolder, Keys
 from lsp_server.http_server.limits import UsageByKey
 
+_SLASHES = re.compile("/{2,}")
 HEALTH = "/health"
 """The one path that needs no key."""
 
@@ -37,6 +39,8 @@ class Guard:
             headers = Headers(scope=scope)
             holder = scope["holder"] = self._holder(headers)
             self._check_origin(headers)
+            # An address that ends in a slash makes clients ask for //v1.
+            scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"
             with self._usage.request(holder.name):
                 await self._inner(scope, receive, send)
         except RequestRefused as refused:
@@ -44,7 +48,8 @@ class Guard:
 
     def _holder(self, headers: Headers) -> KeyHolder:
         given = headers.getlist("authorization")
-        kind, _, key = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        kind, _, key = given[0].strip().partition(" ") if len(given) == 1 else ("", "", "")
+        key = key.strip()
         if kind.lower() != "bearer" or not 0 < len(key) <= MOST_KEY_CHARACTERS:
             raise _no_key("a key is needed: Authorization: Bearer KEY")
         holder = self._keys.holder(key)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -17,7 +18,8 @@ from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation import GenerationEvents, data, generation_response, owned
-from lsp_server.http_server.generation_fields import MOST_TOKENS, generate_job
+from lsp_server.http_server.generation_fields import generate_job
+from lsp_server.http_server.known_fields import refuse_the_rest
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.served_engine import ServedEngine
@@ -32,14 +34,15 @@ def infill_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute
 
     async def infill(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
-        tokens = fields.whole("n_predict", DEFAULT_TOKENS, -1, 1 << 30)
-        job = owned(_job(fields, tokens), request)
+        job = owned(_job(fields), request)
         events = InfillEvents(model_name(engine), job, _response_fields(fields))
-        if tokens == 0:
+        stream = fields.flag("stream")
+        refuse_the_rest(fields)
+        if job.max_tokens == 0:
             await answered(engine.prefill(job, job.owner, PREFILL), request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
-            return JSONResponse(events.whole(AnswerPiece(), nothing))
-        return generation_response(engine, job, events, fields.flag("stream"))
+            return JSONResponse(events.choice(AnswerPiece(), nothing))
+        return generation_response(engine, [job], events, stream)
 
     return [Route("/infill", infill, methods=["POST"])]
 
@@ -57,9 +60,15 @@ class InfillEvents(GenerationEvents):
 
     def end(self, result: JobResult) -> bytes:
         """What it cost."""
-        return data(self.whole(AnswerPiece(), result))
+        return data(self.choice(AnswerPiece(), result))
 
-    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+    def whole(
+        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
+    ) -> dict[str, Any]:
+        """The answer in one."""
+        return choices[0]
+
+    def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         """The answer in one."""
         answer = {
             "index": 0,
@@ -80,9 +89,8 @@ class InfillEvents(GenerationEvents):
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _job(fields: Fields, tokens: int) -> GenerateJob:
+def _job(fields: Fields) -> GenerateJob:
     job = generate_job(fields, DEFAULT_TOKENS)
-    job.max_tokens = MOST_TOKENS if tokens < 0 else max(min(tokens, MOST_TOKENS), 1)
     prompt = fields.take("prompt", "")
     if not isinstance(prompt, str):
         raise invalid("prompt is the text between input_prefix and the cursor")
@@ -90,7 +98,6 @@ def _job(fields: Fields, tokens: int) -> GenerateJob:
     job.suffix = fields.text("input_suffix", "")
     job.snippets = [_snippet(one) for one in fields.objects("input_extra")]
     job.prompt_seconds = fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000
-    job.max_seconds = fields.whole("t_max_predict_ms", 0, 0, 1 << 30) / 1000
     return job
 
 

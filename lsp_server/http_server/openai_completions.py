@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.routing import BaseRoute
@@ -9,18 +10,20 @@ from starlette.routing import BaseRoute
 from lsp_server.engine.jobs import GenerateJob, TokenSpan
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
-from lsp_server.http_server.generation_fields import MOST_LOGPROBS, generate_job
+from lsp_server.http_server.generation_fields import generate_job, wanted_logprobs
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import CompletionLogprobs
 from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
 from lsp_server.http_server.served_engine import ServedEngine
 
 DEFAULT_TOKENS = 256
+MOST_PROMPTS = 128
+"""Of a request. They are answered one after another."""
 
 
 def completion_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
-    return [openai_route("/v1/completions", engine, limits, _job, CompletionEvents)]
+    return [openai_route("/v1/completions", engine, limits, _jobs, CompletionEvents)]
 
 
 class CompletionEvents(OpenAiEvents):
@@ -29,8 +32,9 @@ class CompletionEvents(OpenAiEvents):
     id_prefix = "cmpl"
     whole_object = chunk_object = "text_completion"
 
-    def __init__(self, model: str, job: GenerateJob, tells_usage: bool) -> None:
-        super().__init__(model, job, tells_usage)
+    def begin(self, index: int) -> None:
+        """Offsets of tokens are those in the text of one prompt."""
+        super().begin(index)
         self._logprobs = CompletionLogprobs()
 
     def shown_piece(self, text: str) -> dict[str, Any]:
@@ -50,25 +54,33 @@ class CompletionEvents(OpenAiEvents):
         return self._logprobs.of(tokens)
 
 
-def _job(fields: Fields) -> GenerateJob:
+def _jobs(fields: Fields) -> list[GenerateJob]:
+    """One for each prompt."""
     job = generate_job(fields, DEFAULT_TOKENS)
-    job.text, job.tokens = _prompt(fields)
     suffix = fields.text("suffix", "")
-    if suffix and job.text is None:
-        raise invalid("suffix goes with a prompt that is a text")
     job.suffix = suffix or None
-    if fields.take("logprobs") is not None:
-        job.logprobs = fields.whole("logprobs", 0, 0, MOST_LOGPROBS)
-    return job
+    job.logprobs = wanted_logprobs(fields)
+    prompts = _prompts(fields.take("prompt"))
+    if suffix and not all(isinstance(prompt, str) for prompt in prompts):
+        raise invalid("suffix goes with a prompt that is a text")
+    return [
+        replace(job, text=prompt) if isinstance(prompt, str) else replace(job, tokens=prompt)
+        for prompt in prompts
+    ]
 
 
-def _prompt(fields: Fields) -> tuple[str | None, list[int] | None]:
-    """A text or token ids; a list of one of them, too."""
-    prompt = fields.take("prompt")
-    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):
-        prompt = prompt[0]
-    if isinstance(prompt, str):
-        return prompt, None
-    if isinstance(prompt, list) and all(type(token) is int for token in prompt):
-        return None, prompt
-    raise invalid("prompt is a text or a list of token ids; one prompt a request")
+def _prompts(value: Any) -> list[str | list[int]]:
+    """A text, token ids, or a list of several of them."""
+    if _is_prompt(value):
+        return [value]
+    if not (isinstance(value, list) and all(map(_is_prompt, value))):
+        raise invalid("prompt is a text, a list of token ids, or a list of several of them")
+    if len(value) > MOST_PROMPTS:
+        raise invalid(f"prompt has at most {MOST_PROMPTS} texts; send several requests")
+    return value
+
+
+def _is_prompt(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(type(token) is int for token in value)
+    )

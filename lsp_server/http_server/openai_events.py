@@ -6,7 +6,7 @@ Source: OpenAI's API reference, Completions and Chat Completions.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation import GenerationEvents, data, generation_response, owned
+from lsp_server.http_server.known_fields import refuse_the_rest
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.served_engine import ServedEngine
@@ -63,16 +64,24 @@ class OpenAiEvents(GenerationEvents):
         return self._chunk([self._choice(self.shown_piece(piece.text), piece, None)])
 
     def end(self, result: JobResult) -> bytes:
-        """Why it ended, and what it cost."""
-        choice = self._choice(self.shown_end(), AnswerPiece(), finish_reason(result))
-        cost = self._chunk([], usage=usage(result)) if self._tells_usage else b""
-        return self._chunk([choice]) + cost + DONE
+        """Why a text ended."""
+        return self._chunk([self._choice(self.shown_end(), AnswerPiece(), finish_reason(result))])
 
-    def whole(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+    def close(self, results: Sequence[JobResult]) -> bytes:
+        """What it cost."""
+        cost = self._chunk([], usage=usage(results)) if self._tells_usage else b""
+        return cost + DONE
+
+    def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+        """The answer to one prompt."""
+        return self._choice(self.shown_whole(piece.text), piece, finish_reason(result))
+
+    def whole(
+        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
+    ) -> dict[str, Any]:
         """The answer in one."""
-        choice = self._choice(self.shown_whole(piece.text), piece, finish_reason(result))
         named = {**self.head, "object": self.whole_object}
-        return {**named, "choices": [choice], "usage": usage(result)}
+        return {**named, "choices": choices, "usage": usage(results)}
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         return data({**self.head, "object": self.chunk_object, "choices": choices, **more})
@@ -81,24 +90,25 @@ class OpenAiEvents(GenerationEvents):
         self, shown: dict[str, Any], piece: AnswerPiece, reason: str | None
     ) -> dict[str, Any]:
         logprobs = self.logprobs(piece.tokens) if self._tells_logprobs else None
-        return {"index": 0, **shown, "logprobs": logprobs, "finish_reason": reason}
+        return {"index": self.index, **shown, "logprobs": logprobs, "finish_reason": reason}
 
 
 def openai_route(
     path: str,
     engine: ServedEngine,
     limits: RequestLimits,
-    job_of: Callable[[Fields], GenerateJob],
+    jobs_of: Callable[[Fields], list[GenerateJob]],
     events_of: type[OpenAiEvents],
 ) -> Route:
     """A route that answers in one, or streams."""
 
     async def generate(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
-        job = owned(job_of(fields), request)
+        jobs = [owned(job, request) for job in jobs_of(fields)]
         stream = fields.flag("stream")
-        events = events_of(model_name(engine), job, stream and _include_usage(fields))
-        return generation_response(engine, job, events, stream)
+        events = events_of(model_name(engine), jobs[0], stream and _include_usage(fields))
+        refuse_the_rest(fields)
+        return generation_response(engine, jobs, events, stream)
 
     return Route(path, generate, methods=["POST"])
 

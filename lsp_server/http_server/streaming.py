@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
@@ -32,6 +32,13 @@ class Events:
     fails_by_status = False
     """Whether a request that fails before anything came is answered with an HTTP status."""
 
+    def begin(self, index: int) -> None:
+        """The request of this number begins."""
+
+    def close(self, results: Sequence[Any]) -> bytes:
+        """What comes behind the end of the last request."""
+        return b""
+
     def spans(self, spans: list[Span]) -> bytes:
         """New text; nothing for nothing."""
         return event("spans", [asdict(span) for span in spans]) if spans else b""
@@ -45,37 +52,50 @@ class Events:
         return event("error", {"kind": refused.code, "message": refused.message})
 
 
-class StreamedCall:
-    """An ASGI response: server-sent events of one request to the engine."""
+class StreamedCalls:
+    """An ASGI response: server-sent events of requests to the engine, one after another."""
 
-    def __init__(self, begin: Begin, events: Events) -> None:
-        self._begin = begin
+    def __init__(self, begins: Sequence[Begin], events: Events) -> None:
+        self._begins = begins
         self._events = events
+        self._has_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the engine has answered or the client has left."""
+        results: list[Any] = []
+        for number, begin in enumerate(self._begins):
+            self._events.begin(number)
+            try:
+                results.append(await self._passed_on(begin, receive, send))
+            except Exception as error:
+                refused = refusal_of(error)
+                if not self._has_begun and self._events.fails_by_status:
+                    raise refused from error
+                await self._send(send, self._events.error(refused), is_last=True)
+                return
+            note_result(scope, results[-1])
+            end = self._events.result(results[-1])
+            if number == len(self._begins) - 1:
+                end += self._events.close(results)
+            await self._send(send, end, is_last=number == len(self._begins) - 1)
+
+    async def _passed_on(self, begin: Begin, receive: Receive, send: Send) -> Any:
+        """What one request ends with; its spans are sent as they come."""
         news: asyncio.Queue[list[Span] | None] = asyncio.Queue()
-        call = self._begin(news.put_nowait)
+        call = begin(news.put_nowait)
         call.future.add_done_callback(lambda _: news.put_nowait(None))
         async with cancelled_by_leaving(call, receive):
-            spans = await news.get()
-            fails = spans is None and self._events.fails_by_status
-            if fails and (error := call.future.exception()) is not None:
-                raise refusal_of(error)
-            # With the first news: on Ray every message by itself costs as much as a forward.
-            await send({"type": "http.response.start", "status": 200, "headers": HEAD})
-            while spans is not None:
+            while (spans := await news.get()) is not None:
                 if data := self._events.spans(spans):
-                    await send(_piece(data))
-                spans = await news.get()
-            error = call.future.exception()
-            if error is None:
-                result = call.future.result()
-                note_result(scope, result)
-                end = self._events.result(result)
-            else:
-                end = self._events.error(refusal_of(error))
-            await send({**_piece(end), "more_body": False})
+                    await self._send(send, data, is_last=False)
+            return call.future.result()
+
+    async def _send(self, send: Send, data: bytes, *, is_last: bool) -> None:
+        if not self._has_begun:
+            # With the first news: on Ray every message by itself costs as much as a forward.
+            self._has_begun = True
+            await send({"type": "http.response.start", "status": 200, "headers": HEAD})
+        await send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 
 async def answered(call: Call, receive: Receive) -> Any:
@@ -108,7 +128,3 @@ async def _left(receive: Receive) -> None:
 def event(name: str, data: Any) -> bytes:
     """A server-sent event. Lone surrogates travel as escapes."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")
-
-
-def _piece(data: bytes) -> dict[str, Any]:
-    return {"type": "http.response.body", "body": data, "more_body": True}

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lsp_server.engine.jobs import JobResult
 
 
-def usage(result: JobResult) -> dict[str, Any]:
-    """Tokens of prompt and answer. Of a prediction, accepted tokens are those that the answer took
+def usage(results: Sequence[JobResult]) -> dict[str, Any]:
+    """Tokens of prompts and answers. Of a prediction, accepted tokens are those that an answer took
     from it, and rejected ones those that are not in the answer."""
-    accepted = min(result.sources.get("original", 0), result.prediction_tokens)
+    prompt = sum(result.prompt_tokens for result in results)
+    written = sum(result.tokens for result in results)
+    accepted = sum(result.prediction_accepted for result in results)
     return {
-        "prompt_tokens": result.prompt_tokens,
-        "completion_tokens": result.tokens,
-        "total_tokens": result.prompt_tokens + result.tokens,
-        "prompt_tokens_details": {"cached_tokens": result.prompt_tokens_reused},
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {
+            "cached_tokens": sum(result.prompt_tokens_reused for result in results)
+        },
         "completion_tokens_details": {
             "accepted_prediction_tokens": accepted,
-            "rejected_prediction_tokens": result.prediction_tokens - accepted,
+            "rejected_prediction_tokens": sum(result.prediction_tokens for result in results)
+            - accepted,
         },
     }
 

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import (
     LogitsProcessorList,
+    MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
@@ -16,10 +17,10 @@ from transformers import (
 
 from accel.draft_tree import DraftTree, Source
 from accel.errors import InvalidRequest
-from accel.verification.sampling import Sampling, choose, nucleus, penalised
+from accel.verification.logits_processor import LogitsProcessor
+from accel.verification.sampling import Sampling, choose, likely_enough, nucleus
 from accel.verification.verifier import walk
 
-NONE = np.empty(0, np.int32)
 _MASK = (1 << 64) - 1
 
 
@@ -34,7 +35,7 @@ def test_candidates_equal_those_of_transformers(
         logits = random.normal(0, 3, 40).astype(np.float32)
         seen = np.unique(random.integers(0, 40, 6)).astype(np.int32)
         sampling = Sampling(temperature, top_k, top_p, penalty)
-        scores = penalised(logits, penalty, seen)
+        scores = LogitsProcessor(sampling, seen).scores(logits, [], [])
         ours = nucleus(scores, sampling)
         theirs = LogitsProcessorList(
             [RepetitionPenaltyLogitsProcessor(penalty), TemperatureLogitsWarper(temperature)]
@@ -51,6 +52,22 @@ def test_candidates_equal_those_of_transformers(
         np.testing.assert_allclose(
             scores[np.sort(ours)] / temperature, processed[0, expected].numpy(), rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
+@pytest.mark.parametrize("min_p", [0.0, 0.01, 0.3, 1.0])
+def test_min_p_excludes_what_it_does_in_transformers(temperature: float, min_p: float) -> None:
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        scores = random.normal(0, 3, 40).astype(np.float32)
+        ours = likely_enough(scores, Sampling(temperature, min_p=min_p))
+        theirs = LogitsProcessorList(
+            [TemperatureLogitsWarper(temperature), MinPLogitsWarper(min_p)]
+        )(torch.zeros((1, 1), dtype=torch.long), torch.tensor(scores)[None])
+        assert (ours > -np.inf).tolist() == torch.isfinite(theirs[0]).tolist()
+        likely = set(np.flatnonzero(ours > -np.inf).tolist())
+        drawn = {choose(scores, Sampling(temperature, min_p=min_p), at) for at in range(30)}
+        assert drawn <= likely
 
 
 def test_noise_depends_on_seed_place_and_token_alone() -> None:
@@ -115,15 +132,15 @@ def test_compiled_draws_equal_those_that_sort_all_tokens() -> None:
         )
         place = int(random.integers(0, 10_000))
         expected = slow_draw(scores, sampling, place)
-        assert choose(scores, sampling, NONE, place) == expected, (size, sampling, place)
+        assert choose(scores, sampling, place) == expected, (size, sampling, place)
 
 
 def test_next_to_no_temperature_takes_the_likeliest() -> None:
     for temperature in (1e-12, 1e-40, 1e-300):
         for scores in ([1.0, 3.0, 2.0], [-3.0, -1.0, -2.0]):
             sampling = Sampling(temperature, top_p=0.9)
-            assert choose(np.array(scores, np.float32), sampling, NONE, 4) == np.argmax(scores)
-            assert choose(np.array(scores, np.float32), Sampling(temperature), NONE, 4) == 1
+            assert choose(np.array(scores, np.float32), sampling, 4) == np.argmax(scores)
+            assert choose(np.array(scores, np.float32), Sampling(temperature), 4) == 1
 
 
 @pytest.mark.parametrize("nothing", [-np.inf, np.nan])
@@ -132,7 +149,7 @@ def test_where_nothing_can_be_drawn_some_token_is(nothing: float, size: int) -> 
     """Not even where a nucleus is looked for, which no token is in."""
     scores = np.full(size, nothing, np.float32)
     for sampling in (Sampling(1.0), Sampling(1.0, top_p=0.9), Sampling(1.0, top_k=2, top_p=0.9)):
-        assert 0 <= choose(scores, sampling, NONE, 4) < size
+        assert 0 <= choose(scores, sampling, 4) < size
 
 
 def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
@@ -142,7 +159,7 @@ def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
 def test_draws_follow_the_distribution() -> None:
     """20,000 draws from 6 tokens; the bound is passed by chance once in 100,000 runs."""
     logits = np.log(np.array([0.4, 0.25, 0.15, 0.1, 0.07, 0.03], np.float32))
-    draws = [choose(logits, Sampling(1.0, seed=11), NONE, place) for place in range(20_000)]
+    draws = [choose(logits, Sampling(1.0, seed=11), place) for place in range(20_000)]
     counts = np.bincount(draws, minlength=6)
     assert chi_square(counts, np.exp(logits) * 20_000) < 30.9
 
@@ -164,7 +181,7 @@ def test_drafts_do_not_bend_the_distribution() -> None:
 
         def token(node: int, above: list[int], tree=tree, sampling=sampling) -> int:  # type: ignore[no-untyped-def]
             chances = first if not above else second[above[0]]
-            return choose(np.log(chances).astype(np.float32), sampling, NONE, len(above))
+            return choose(np.log(chances).astype(np.float32), sampling, len(above))
 
         path, tokens = walk(tree, token)
         assert path == tree.accepted_path(np.array(tokens, np.int32))
@@ -178,13 +195,13 @@ def test_drafts_do_not_bend_the_distribution() -> None:
 def test_top_k_one_is_greedy() -> None:
     logits = np.random.default_rng(1).normal(size=50).astype(np.float32)
     for place in range(20):
-        assert choose(logits, Sampling(2.0, top_k=1), NONE, place) == int(logits.argmax())
+        assert choose(logits, Sampling(2.0, top_k=1), place) == int(logits.argmax())
 
 
 def test_excluded_tokens_are_never_drawn() -> None:
     logits = np.full(10, -np.inf, np.float32)
     logits[3] = -5.0
-    assert {choose(logits, Sampling(1.0, top_p=0.5), NONE, place) for place in range(50)} == {3}
+    assert {choose(logits, Sampling(1.0, top_p=0.5), place) for place in range(50)} == {3}
 
 
 @pytest.mark.parametrize(
@@ -196,6 +213,13 @@ def test_excluded_tokens_are_never_drawn() -> None:
         {"top_p": 0.0},
         {"top_p": 1.1},
         {"repetition_penalty": 0.0},
+        {"min_p": -0.1},
+        {"min_p": 1.1},
+        {"presence_penalty": float("nan")},
+        {"frequency_penalty": float("inf")},
+        {"last_tokens": -1},
+        {"logit_bias": ((3, float("inf")),)},
+        {"logit_bias": ((3, float("nan")),)},
     ],
 )
 def test_impossible_values_are_refused(values: dict[str, float]) -> None:

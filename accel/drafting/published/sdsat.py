@@ -64,7 +64,7 @@ class SdsatDrafter:
         if count < 0 or not len(self._context):
             return DraftTree.empty()
         logits = self._read(self._tokens[:count])
-        following = choose(logits[0], self._sampling, self._context[:0], self._written)
+        following = choose(logits[0], self._sampling, self._written)
         first = DraftTree.chain(np.array([following], np.int32), Source.ADAPTIVE)
         if not count:
             return first
