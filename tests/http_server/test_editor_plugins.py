@@ -52,7 +52,7 @@ def test_llama_vscode(server: Served) -> None:
     asked = {
         **{name: value for name, value in LLAMA_VIM.items() if name != "response_fields"},
         "cache_prompt": True,
-        "lora": [{"id": 0, "scale": 0.5}],
+        "lora": [],
         "t_max_prompt_ms": 0,
     }
     answer = server.post("/infill", asked).json()
