@@ -25,12 +25,12 @@ class Sampling:
     top_k: int = 0
     """0 for all tokens."""
     top_p: float = 1.0
-    min_p: float = 0.0
-    """Tokens less likely than so much of the likeliest one's probability are never drawn."""
     repetition_penalty: float = 1.0
     penalise_prompt: bool = True
     """Whether the penalty is for tokens of the prompt, too, or for those of the text alone. After
     a long prompt nearly all tokens are penalised alike, which ends no loop."""
+    min_p: float = 0.0
+    """Tokens less likely than so much of the likeliest one's probability are never drawn."""
     presence_penalty: float = 0.0
     """Taken from the score of every token of the text, as OpenAI and vLLM do; below 0, added."""
     frequency_penalty: float = 0.0
