@@ -16,7 +16,7 @@ demo: $(READY)
 
 # Every core compiles what models and drafters run before the tests need it, each on one core.
 test: $(READY)
-	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService().load(print)"
+	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
 	$(BIN)/python -m pytest -m "not long and not editors"
 
 test-long: $(READY)

@@ -95,7 +95,7 @@ class Engine(ModelRunner):
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
-        """Load a folder, a hub id that is on this machine, or the embedded model (None).
+        """Load a folder, a GGUF file, or a hub id that is on this machine.
 
         ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the
         fastest number; ``backend`` and what follows it: see ``open_backend``; ``kv_budget`` bounds
@@ -118,7 +118,7 @@ class Engine(ModelRunner):
             opened.model,
             opened.tokenizer,
             _planner(opened.model, opened.costs),
-            name="embedded" if model is None else str(model),
+            name=str(model),
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
         )

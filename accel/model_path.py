@@ -10,7 +10,11 @@ from pathlib import Path
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
 from accel.models.gguf.file import is_gguf, parts_of
 
-DEFAULT_MODEL = Path(__file__).parent / "default_model"
+NO_MODEL = "no model is chosen"
+HOW_TO_CHOOSE = (
+    "fetch the default (98 MB) with `redraft models get default`, or choose one of this machine: "
+    "redraft models use NAME"
+)
 
 CHECK_PATH = "give a GGUF file, or a folder with config.json and *.safetensors"
 
@@ -20,11 +24,11 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def find_folder(model: str | Path | None) -> Path:
-    """Folder of a model: the embedded one for None or nothing, a folder, or that of a hub id which
-    was fetched before; or its GGUF file. Never uses the network. Raises ModelNotFound, BrokenModel
-    or UnsupportedModel."""
+    """Folder of a model: a folder, or that of a hub id which was fetched before; or its GGUF file.
+    Never uses the network. Raises ModelNotFound, also where no model is named, BrokenModel or
+    UnsupportedModel."""
     if not model:
-        return DEFAULT_MODEL
+        raise ModelNotFound(NO_MODEL, HOW_TO_CHOOSE)
     written = str(model)
     _check_writing(written)
     path = Path(os.path.expanduser(written))
@@ -51,9 +55,11 @@ def is_hub_id(model: str | Path) -> bool:
 
 def state_of(model: str | Path | None) -> tuple[object, ...]:
     """Changes whenever a file of the model does: names, sizes and times of what stands there."""
-    path = Path(os.path.expanduser(str(model or DEFAULT_MODEL)))
+    if not model:
+        return ("none",)
+    path = Path(os.path.expanduser(str(model)))
     try:
-        if model and is_hub_id(str(model)) and not path.exists():
+        if is_hub_id(str(model)) and not path.exists():
             path = hub_folder(str(model)) / "snapshots"
             path = max(path.iterdir(), key=lambda one: one.stat().st_mtime_ns)
         if not path.is_dir():

@@ -1,8 +1,7 @@
 """What is compiled for a machine at the first start, in parts that processes of their own may
 compile at the same time.
 
-``python -m accel.precompile PART FOLDER DTYPE KV_TYPE``, with the folder of a model, or its GGUF
-file.
+``python -m accel.precompile PART FILE KV_TYPE``, with the folder of a model, or its GGUF file.
 """
 
 from __future__ import annotations
@@ -25,21 +24,19 @@ from accel.native.numba_cache import is_kept
 from accel.verification import gumbel_sampling, sampling
 
 
-def missing_parts(model: str | Path | None, device: str, *, as_stored: bool = True) -> list[str]:
+def missing_parts(model: str | Path, device: str, *, as_stored: bool = True) -> list[str]:
     """Names of the parts that a model needs and that were never compiled here, see ``SECONDS``.
 
-    Its forward is one of them for the embedded model, and for GGUF files that are computed
-    ``as_stored``: others are large, or may have none. Raises InvalidRequest for a device that is
-    not here.
+    Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or
+    may have none. Raises InvalidRequest for a device that is not here.
     """
     parts: dict[str, Any] = {
         "retrieval": retrieval_kernels.draft_in,
         "edits": copy_kernels.draft_in,
         "sampling": gumbel_sampling.draw,
     }
-    is_stored = model is not None and as_stored and is_gguf(Path(model)) and is_fast()
-    if (model is None or is_stored) and _is_cpu(device):
-        parts["forward"] = product.multiply_by_form if is_stored else forward.forward
+    if as_stored and is_gguf(Path(model)) and is_fast() and _is_cpu(device):
+        parts["forward"] = product.multiply_by_form
     return [name for name, function in parts.items() if not is_kept(function)]
 
 
@@ -52,41 +49,36 @@ def _is_cpu(device: str) -> bool:
     return device_of(device).type == "cpu"
 
 
-def _compile_forward(folder: Path, dtype: str, kv_type: KvType) -> None:
+def _compile_forward(file: Path, kv_type: KvType) -> None:
     import numpy as np
 
     from accel.engine import Engine
-    from accel.model_path import DEFAULT_MODEL
     from accel.models.cpu.llama import CompiledLlama
-    from accel.models.cpu.safetensors_decoder import read_decoder
     from accel.planning.cost_model import ForwardCosts
     from accel.planning.planner import Planner
     from accel.text.tokenizer import Tokenizer
 
     # A file may be large, and may be one that another forward computes.
-    if is_gguf(folder):
-        decoder = gguf_decoder.read_decoder(folder, layers=1)
-    else:
-        decoder = read_decoder(folder, dtype)
+    decoder = gguf_decoder.read_decoder(file, layers=1)
     if decoder is None:
         return
     model = CompiledLlama(decoder, kv_type)
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     # Any tokenizer will do.
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
-    Engine(model, tokenizer, Planner(costs), name=str(folder), threads=1).preload()
+    tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
+    Engine(model, tokenizer, Planner(costs), name=str(file), threads=1).preload()
     # The first request asks for these.
     forward.steps_of(1, 1, 0, False)
     infilling.warm_up()
 
 
-def _compile_retrieval(_folder: Path, _dtype: str, _kv_type: KvType) -> None:
+def _compile_retrieval(_file: Path, _kv_type: KvType) -> None:
     from accel.drafting.retrieval import drafter
 
     drafter.warm_up()
 
 
-def _compile_edits(_folder: Path, _dtype: str, _kv_type: KvType) -> None:
+def _compile_edits(_file: Path, _kv_type: KvType) -> None:
     from accel.drafting.copy import drafter
 
     drafter.warm_up()
@@ -96,7 +88,7 @@ def _compile_sampling(*_arguments: Any) -> None:
     sampling.warm_up()
 
 
-_COMPILE: dict[str, Callable[[Path, str, KvType], None]] = {
+_COMPILE: dict[str, Callable[[Path, KvType], None]] = {
     "forward": _compile_forward,
     "retrieval": _compile_retrieval,
     "edits": _compile_edits,
@@ -109,8 +101,8 @@ SECONDS = {"forward": 18.0, "retrieval": 17.0, "edits": 13.0, "sampling": 11.0}
 
 def main() -> None:
     """Compile one part."""
-    name, folder, dtype, kv_type = sys.argv[1:]
-    _COMPILE[name](Path(folder), dtype, cast("KvType", kv_type))
+    name, file, kv_type = sys.argv[1:]
+    _COMPILE[name](Path(file), cast("KvType", kv_type))
 
 
 if __name__ == "__main__":

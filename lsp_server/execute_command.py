@@ -81,11 +81,11 @@ async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict
 
 
 def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
-    """``redraft.useModel``: the model for all editors that name none; ``path`` is empty for the
-    embedded one, ``for`` may be ``edits`` or ``drafts``. Tells which one this editor uses now."""
+    """``redraft.useModel``: the model for all editors that name none; ``path`` is empty for
+    none, ``for`` may be ``edits`` or ``drafts``. Tells which one this editor uses now."""
     path = chosen.get("path")
     if not isinstance(path, str):
-        raise RedraftError("redraft.useModel needs the path of a model, empty for the embedded one")
+        raise RedraftError("redraft.useModel needs the path of a model, empty for none")
     purpose = chosen.get("for", PURPOSES[0])
     if purpose not in PURPOSES:
         raise RedraftError(f"redraft.useModel chooses for one of {', '.join(PURPOSES)}")

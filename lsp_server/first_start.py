@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-KEEP = "Keep the Embedded One"
+NOT_NOW = "Not Now"
 QUESTION = (
-    "Redraft uses its embedded model, which is small and needs no download. "
+    "Redraft completes and edits code with a model on this machine, and none is chosen. "
     "Do you want to see which models suit this machine?"
 )
 
 
 async def offer_models(protocol: RedraftProtocol, question: SetupQuestion) -> None:
     """``window/showMessageRequest``, unless there was an answer before or another editor asks just
-    now; *Choose Model* sends ``redraft/chooseModel``. Until then the embedded model answers."""
+    now; *Choose Model* sends ``redraft/chooseModel``. Until then nothing is computed."""
     if not question.is_open:
         return
     question.begin()
@@ -45,7 +45,7 @@ async def _asked(protocol: RedraftProtocol) -> str | None:
     params = {
         "type": types.MessageType.Info.value,
         "message": QUESTION,
-        "actions": [{"title": CHOOSE_MODEL}, {"title": KEEP}],
+        "actions": [{"title": CHOOSE_MODEL}, {"title": NOT_NOW}],
     }
     try:
         answer = await protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)

@@ -165,7 +165,6 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         where,
         ls.features,
         ls.settings.edit,
-        embedded=ls.edit_engine().is_embedded,
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
     )

@@ -62,6 +62,8 @@ class RedraftServer(LanguageServer):
         self.settings = Settings()
         self.used = used_models(self.settings, Choices())
         """Which models serve the client, and who decided."""
+        self._told_problems: set[str] = set()
+        """What was wrong with the settings, and was told."""
         self._sent: Any = None
         """The settings as the client sent them."""
         self.environment: dict[str, str] = {}
@@ -87,7 +89,6 @@ class RedraftServer(LanguageServer):
             self.client_name,
             lambda: self.settings,
             self.edit_engine,
-            lambda: self.edit_engine().is_embedded,
         )
         self.indexing = IndexingProgress(
             self.protocol,
@@ -157,8 +158,10 @@ class RedraftServer(LanguageServer):
         settings = used.put_into(read.settings)
         for problem in read.problems:
             logger.warning("%s", problem)
-        if read.problems:
-            self.show_warning("Redraft settings: " + "; ".join(read.problems[:5]))
+        problems = [one for one in read.problems if one not in self._told_problems]
+        self._told_problems.update(problems)
+        if problems:
+            self.show_warning("Redraft settings: " + "; ".join(problems[:5]))
         changed = (settings, used) != (self.settings, self.used)
         if _models(settings) != _models(self.settings):
             self.model_notice.forget()

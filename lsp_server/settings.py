@@ -38,9 +38,8 @@ def _documented(
 
 
 EMBEDDED = "embedded"
-"""Names the embedded model in settings."""
-EMBEDDED_CONTEXT_TOKENS = 128
-"""Of other files, for the embedded model: it writes no better with more."""
+"""What settings called a model that earlier versions brought along. It reads as none."""
+NOT_EMBEDDED = "there is no embedded model any more; `redraft models get default` fetches one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class ModelSettings:
 
     path: str = _setting(
         "",
-        "Folder, GGUF file or id of a causal language model, or `embedded`; empty: what was chosen "
-        "with `redraft models use`, else the embedded model.",
+        "Folder, GGUF file or id of a causal language model; empty: what was chosen with "
+        "`redraft models use`.",
     )
     dtype: str = _setting(
         "auto",
@@ -142,9 +141,8 @@ class ServerSettings:
     fallback: str = _setting(
         "model",
         "What answers while the server cannot be reached: the model of `redraft.model.path` or the "
-        "one that was chosen, where there is one (model), else the embedded one, too (embedded), "
-        "or nothing (none).",
-        choices=("model", "embedded", "none"),
+        "one that was chosen, where there is one (model), or nothing (none).",
+        choices=("model", "none"),
         own=True,
     )
 
@@ -246,23 +244,20 @@ class ContextSettings:
     cross_file: bool = _setting(True, "Put text of other files before the text at the cursor.")
     tokens: int = _setting(
         0,
-        "At most so many tokens of other files; 0: for the embedded model 128, for others as many "
-        "as are computed in 60 ms.",
+        "At most so many tokens of other files; 0: as many as are computed in 60 ms.",
         low=0,
         high=16384,
     )
     prompt_seconds: float = _setting(
         1.5,
         "A prompt is as long as the model computes in so many seconds when nothing of it is known "
-        "yet, by its measured speed; the embedded model's has at most 1,152 tokens.",
+        "yet, by its measured speed.",
         low=0.1,
         high=60,
     )
     models: dict[str, int] = field(
         default_factory=dict,
-        metadata=_documented(
-            "`context.tokens` by model, named as in `model.path` or `embedded`; 0: none."
-        ),
+        metadata=_documented("`context.tokens` by model, named as in `model.path`; 0: none."),
     )
 
 
@@ -301,28 +296,23 @@ class Settings:
 
     @property
     def completion_model(self) -> str:
-        """The path of the model of suggestions; empty: the embedded one."""
-        return _path_of(self.completion.model or self.model.path)
+        """The path of the model of suggestions; empty: none."""
+        return self.completion.model or self.model.path
 
     @property
     def edit_model(self) -> str:
-        """The path of the model of edits; empty: the embedded one."""
-        return _path_of(self.edit.model or self.model.path)
+        """The path of the model of edits; empty: none."""
+        return self.edit.model or self.model.path
 
     @property
     def context_tokens(self) -> int:
         """Tokens of other files in a prompt of the chosen model; -1: what is computed quickly."""
         if not self.context.cross_file:
             return 0
-        own = self.context.models.get(self.completion_model or EMBEDDED)
+        own = self.context.models.get(self.completion_model)
         if own is not None:
             return max(0, own)
-        is_embedded = not (self.completion_model or self.server.url)
-        return self.context.tokens or (EMBEDDED_CONTEXT_TOKENS if is_embedded else -1)
-
-
-def _path_of(name: str) -> str:
-    return "" if name == EMBEDDED else name
+        return self.context.tokens or -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +330,24 @@ def read_settings(values: Any) -> Read:
         return Read(Settings(), problems)
     if not isinstance(values, dict):
         return Read(Settings(), [f"redraft: expected an object, got {_short(values)}"])
+    values = _without_embedded(values, problems)
     return Read(_read_tree(Settings, values, "redraft", problems), problems)
+
+
+def _without_embedded(values: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """``embedded`` names a model that earlier versions brought along. It reads as none."""
+    read = dict(values)
+    for section, name, none in (
+        ("model", "path", ""),
+        ("completion", "model", ""),
+        ("edit", "model", ""),
+        ("server", "fallback", "none"),
+    ):
+        part = read.get(section)
+        if isinstance(part, dict) and part.get(name) == EMBEDDED:
+            read[section] = {**part, name: none}
+            problems.append(f"redraft.{section}.{name}: {NOT_EMBEDDED}")
+    return read
 
 
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:

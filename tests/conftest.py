@@ -19,6 +19,10 @@ _HOME = tempfile.TemporaryDirectory(prefix="redraft-home-")
 for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
     os.environ[f"XDG_{kind}_HOME"] = str(Path(_HOME.name, kind.lower()))
 
+from small_model import choose_small_model  # noqa: E402
+
+choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
+
 LAST = ("e2e", "editors")
 
 

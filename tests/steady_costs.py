@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from small_model import SMALL_MODEL
 
 from accel.models.fingerprint import fingerprint
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
 
@@ -16,9 +16,10 @@ COSTS = ForwardCosts([256], [1, 128], np.array([[2e-3, 4e-3]]))
 """Drafts pay, and a prompt of a thousand tokens takes less than 0.1 s."""
 
 
-def keep_costs(model: Path = DEFAULT_MODEL) -> None:
+def keep_costs(model: Path = SMALL_MODEL) -> None:
     """As if a model had been measured in :data:`DTYPE` with so many threads: who loads it so plans
     with :data:`COSTS`."""
     store = ProfileStore(fingerprint(model, "cpu"))
     store.put(f"path/{DTYPE}", "compiled")
+    store.put(f"known/{DTYPE}/{THREADS}", [DTYPE, THREADS])
     store.put(f"forwards/{DTYPE}/{THREADS}", COSTS.to_json())

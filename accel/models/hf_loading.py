@@ -10,14 +10,12 @@ from torch import nn
 
 from accel.errors import BrokenModel, OutOfMemory
 from accel.model_folder import check_folder
-from accel.model_path import DEFAULT_MODEL
 from accel.models import tree_attention as attention
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
 from accel.models.torch_forward import is_out_of_memory
 
 __all__ = [
-    "DEFAULT_MODEL",
     "check_folder",
     "end_tokens",
     "find_folder",

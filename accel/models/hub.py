@@ -12,7 +12,7 @@ _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 
 
 def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
-    """Folder of a model: the embedded one for None, a folder, or a hub id already on this machine.
+    """Folder of a model: a folder, a GGUF file, or a hub id already on this machine.
 
     The network is used only with ``download``. Raises ModelNotFound, BrokenModel or
     UnsupportedModel.

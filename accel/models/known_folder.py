@@ -5,17 +5,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel.model_path import DEFAULT_MODEL
 from accel.models.autotune import RunSettings, can_be_kept, kept_as, may_use_more, profile
 from accel.models.base import KvType, Model
 from accel.models.cpu.safetensors_model import open_folder
 from accel.models.fingerprint import fingerprint
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
-
-EMBEDDED_DTYPE = "bf16"
-"""What the embedded model is stored and was trained in: the faster one, too, where the processor
-cannot multiply it."""
 
 
 def open_known(
@@ -24,7 +19,7 @@ def open_known(
     """A model on the CPU, what it runs with, what was measured, and where that is kept; None where
     torch has to look at the folder first."""
     store = ProfileStore(fingerprint(folder, "cpu"))
-    settings = _known_settings(folder, dtype, threads, kv_type, store)
+    settings = _known_settings(dtype, threads, kv_type, store)
     model = open_folder(folder, settings.dtype, kv_type) if settings is not None else None
     if model is None or settings is None:
         return None
@@ -40,13 +35,9 @@ def remember(store: ProfileStore, dtype: str, threads: int | None, settings: Run
 
 
 def _known_settings(
-    folder: Path, dtype: str, threads: int | None, kv_type: KvType, store: ProfileStore
+    dtype: str, threads: int | None, kv_type: KvType, store: ProfileStore
 ) -> RunSettings | None:
     may_share = may_use_more(threads)
-    if folder == DEFAULT_MODEL:
-        # Our tests compare its compiled forward with transformers.
-        name = EMBEDDED_DTYPE if dtype == "auto" else dtype
-        return RunSettings(name, threads or 1, may_share, kv_type)
     kept = store.get(_key(dtype, threads, kv_type))
     if isinstance(kept, list) and len(kept) == 2:
         return RunSettings(str(kept[0]), int(kept[1]), may_share, kv_type)
@@ -57,4 +48,4 @@ def _key(dtype: str, threads: int | None, kv_type: KvType) -> str:
     return kept_as(f"known/{dtype}/{threads}", kv_type)
 
 
-__all__ = ["EMBEDDED_DTYPE", "open_known", "remember"]
+__all__ = ["open_known", "remember"]

@@ -61,7 +61,7 @@ def open_backend(
     measures_later: bool = False,
     download: bool = False,
 ) -> Backend:
-    """Open a folder, a GGUF file, a hub id that is on this machine, or the embedded model (None).
+    """Open a folder, a GGUF file, or a hub id that is on this machine.
 
     ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
     stored, otherwise the faster of fp32 and bf16, by measurement; ``threads`` None the fastest
@@ -91,7 +91,7 @@ def open_backend(
     folder = find_folder(path, download=download)
     check_folder(folder, backend)
     asked = dtype, threads, device, backend, kv_type, by_llama_cpp, measures_later
-    found = _open(folder, path is not None, *asked)
+    found = _open(folder, *asked)
     if found.model.kv_type != kv_type:
         found.model.notices += (
             f"keys and values stay in 16 bits: this forward ({found.form}) has no {kv_type}",
@@ -101,7 +101,6 @@ def open_backend(
 
 def _open(
     folder: Path,
-    may_be_large: bool,
     dtype: DType,
     threads: int | None,
     device: str,
@@ -119,7 +118,7 @@ def _open(
 
         opened = open_by_llama_cpp(folder, by_llama_cpp, measures_later=measures_later)
         return _by_llama_cpp(opened, tokenizer)
-    if on_cpu and may_be_large:
+    if on_cpu:
         check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype, kv_type)
     if on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))

@@ -59,7 +59,7 @@ class Size:
             return f"a GGUF file of it in {smaller}, some {megabytes:,.0f} MB, would fit"
         most = int(max(free - REST_BYTES, 0) / REPACKED / _SMALLER["Q4_0"] / 1e6)
         if not most:
-            return "nothing but the embedded model would fit"
+            return "no model would fit"
         return f"a model of {most:,.0f} million weights in Q4_0 would fit"
 
     def smaller(self, free: int) -> str:

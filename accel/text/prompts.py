@@ -205,8 +205,7 @@ def edit_prompt(
         )
     else:
         raise UnsupportedPrompt(
-            "the model has neither edit tokens nor a chat template; use the embedded model or an "
-            "instruct model for edits"
+            "the model has neither edit tokens nor a chat template; use an instruct model for edits"
         )
     if len(prompt.tokens) > budget:
         raise InvalidRequest(

@@ -42,7 +42,7 @@ class AdaptiveTexts:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `redraft train adaptive`."""
-    parser.add_argument("--model", metavar="DIR", help="model to train for; else the embedded one")
+    parser.add_argument("--model", metavar="DIR", help="model to train for; else the chosen one")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run and its result")
     parser.add_argument(
         "--corpus",

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="git repository of a Python project; may be repeated",
     )
     parser.add_argument("--out", type=Path, required=True, help="file of the weights (.npy)")
-    parser.add_argument("--model", metavar="DIR", help="tokenizer's folder; else the embedded one")
+    parser.add_argument("--model", metavar="DIR", help="whose tokenizer; else the chosen model's")
     parser.add_argument("--per-history", type=int, default=120, help="edits of each history")
     parser.add_argument("--made", type=int, default=300, help="edits made by kind of instruction")
     parser.add_argument("--seed", type=int, default=0)

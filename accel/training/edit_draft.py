@@ -63,7 +63,7 @@ class Example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft train edit-draft``."""
-    parser.add_argument("--target", metavar="DIR", help="model to draft for; else the embedded one")
+    parser.add_argument("--target", metavar="DIR", required=True, help="model to draft for")
     parser.add_argument("--draft", metavar="DIR", required=True, help="smaller model to tune")
     parser.add_argument("--out", type=Path, required=True, help="folder of the tuned model")
     parser.add_argument(

@@ -57,7 +57,7 @@ class Body(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft train acceptance``."""
     parser.add_argument("--out", type=Path, required=True, help="file of the weights (.npz)")
-    parser.add_argument("--model", metavar="DIR", help="tokenizer's folder; else the embedded one")
+    parser.add_argument("--model", metavar="DIR", help="whose tokenizer; else the chosen model's")
     parser.add_argument("--packages", default=PACKAGES, help="installed packages, by import name")
     parser.add_argument("--per-package", type=int, default=45, help="functions of each package")
     parser.add_argument("--nodes", type=int, default=150_000, help="most examples of a round")

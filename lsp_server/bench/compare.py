@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="systems: all that draft; sampling: temperatures 0, 0.2 and 1; never-slower: time "
         "against plain decoding in pairs, on text that no datastore knows and on code",
     )
-    parser.add_argument("--model", metavar="DIR", help="model folder; else the embedded model")
+    parser.add_argument("--model", metavar="DIR", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--draft-model", metavar="DIR", help="smaller model of the same tokenizer")
     parser.add_argument(
         "--dtype", choices=DTYPES, help="of weights and KV cache; else the faster one, by timing"

@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--draft-model",
         metavar="DIR",
-        help="smaller model for standard-sd and draft-model; the one beside the embedded model "
+        help="smaller model for standard-sd and draft-model; else `draft` in its folder "
         "where that is measured",
     )
     parser.add_argument(
@@ -198,7 +198,7 @@ def add_hf_arguments(parser: argparse.ArgumentParser) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which model runs and how."""
     parser.add_argument(
-        "--model", metavar="PATH", help="model folder or GGUF file; else the embedded model"
+        "--model", metavar="PATH", help="model folder or GGUF file; else the chosen one"
     )
     parser.add_argument(
         "--dtype",

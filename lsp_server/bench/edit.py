@@ -87,11 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
     )
     parser.add_argument("--model", metavar="PATH", help="model folder or GGUF file; else the "
-                        "embedded model")  # fmt: skip
+                        "chosen model")  # fmt: skip
     parser.add_argument(
         "--draft-model",
         metavar="DIR",
-        help="smaller model of the same tokenizer; the embedded model has one beside it",
+        help="smaller model of the same tokenizer; else `draft` in its folder",
     )
     parser.add_argument(
         "--draft-base", type=Path, metavar="DIR", help="the draft model before its tuning"

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         "target": args.target,
         "rows": rows if args.part == "all" else rows[args.part],
         **report.circumstances(
-            model=args.model or "embedded", dtype=args.dtype, seed=args.seed, cases=args.cases
+            model=str(args.model), dtype=args.dtype, seed=args.seed, cases=args.cases
         ),
     }
     tables = [report.table(f"FastCoder, {part}", rows[part], _columns(args, part)) for part in rows]

@@ -38,7 +38,7 @@ MOST_TOKENS = 48
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the embedded")
+    parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
     parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of keys and values")
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         "ready_s": statistics.median(starts),
         "ready_s_all": starts,
         **lengths,
-        "model": args.model or "embedded",
+        "model": args.model,
         "machine": report.machine(),
         "versions": report.versions(),
     }

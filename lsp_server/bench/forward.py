@@ -21,9 +21,7 @@ BACKENDS = ("own", "llama-cpp")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument(
-        "--model", metavar="PATH", help="folder or GGUF file; else the embedded model"
-    )
+    parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--shape", help="a public shape with random weights: 0.5B, 1.3B or 7B")
     parser.add_argument("--dtype", choices=(*CHOICES, "both"), help="both of a folder, and a GGUF "
                         "file's weights as they are stored, where it is left out")  # fmt: skip
@@ -53,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     document = {
         **measured,
         "context": args.context,
-        "model": args.shape or args.model or "embedded",
+        "model": args.shape or args.model,
         "machine": report.machine(),
         "versions": report.versions(),
     }

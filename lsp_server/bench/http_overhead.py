@@ -31,7 +31,7 @@ START_S = 600.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--model", default="", help="folder or GGUF file; else the embedded model")
+    parser.add_argument("--model", default="", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--rounds", type=int, default=200, help="completions each way")
     parser.add_argument("--cancels", type=int, default=50, help="clients that leave")
     parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     document = {
         "milliseconds": rows,
         "milliseconds_all": asdict(found),
-        "model": args.model or "embedded",
+        "model": args.model,
         "machine": report.machine(),
         "versions": report.versions(),
     }

@@ -45,7 +45,7 @@ GOALS = {
     "own_marks": "> 0",
     "memory_growth_percent": "<= 3",
 }
-"""What is to be reached with two replicas of the embedded model."""
+"""What is to be reached with two replicas of a small model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -47,7 +47,7 @@ class MethodSetup:
     engine: Engine | None = None
     """The loaded target, None in a replay."""
     model: str | None = None
-    """Where the target was loaded from, None for the embedded one."""
+    """Where the target was loaded from."""
     draft_model: Path | None = None
     """Folder of a smaller model of the same tokenizer."""
     sampling: Sampling | None = None
@@ -81,14 +81,14 @@ def without_hf(names: str) -> str:
 
 
 def find_draft_model(given: str | Path | None, model: str | None) -> Path | None:
-    """Folder of the draft model: the one ``given``, else the one that is shipped beside the
-    embedded model where that is the target; None where there is none. Raises accel's errors."""
-    from accel.models.hf_loading import DEFAULT_MODEL, find_folder
+    """Folder of the draft model: the one ``given``, else ``draft`` in the target's folder; None
+    where there is none. Raises accel's errors."""
+    from accel.models.hf_loading import find_folder
 
     if given is not None:
         return find_folder(given)
-    shipped = DEFAULT_MODEL / "draft"
-    return shipped if model is None and (shipped / "config.json").is_file() else None
+    beside = find_folder(model) / "draft"
+    return beside if (beside / "config.json").is_file() else None
 
 
 def tell_files(drafter: Drafter | None, files: TokenFiles) -> None:

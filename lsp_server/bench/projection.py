@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edits", type=Path, nargs="+", default=[], metavar="FILE",
                         help="files of edit cases")  # fmt: skip
     parser.add_argument("--model", metavar="PATH", help="whose tokenizer cuts the texts; else the "
-                        "embedded model's")  # fmt: skip
+                        "chosen model's")  # fmt: skip
     parser.add_argument("--limit", type=int, help="cases of each file, evenly spread")
     parser.add_argument("--max-tokens", type=int, default=512, help="tokens of a completion")
     parser.add_argument("--left-only", action="store_true",

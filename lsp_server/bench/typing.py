@@ -51,13 +51,13 @@ GOALS = {
     "soak_errors": "0",
     "soak_growth_percent": "about 0",
 }
-"""What is to be reached on two quiet cores with the embedded model."""
+"""What is to be reached on two quiet cores with a model of nine million parameters."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the bench."""
     parser.add_argument("--file", type=Path, required=True, help="Python file to type")
-    parser.add_argument("--model", help="folder or id of a model, else the embedded one")
+    parser.add_argument("--model", help="folder, GGUF file or id; else the chosen model")
     parser.add_argument("--keys", type=int, default=400, help="keys to type (default 400)")
     parser.add_argument("--places", type=int, default=8, help="places to type at (default 8)")
     parser.add_argument("--words", default="40:120", metavar="A:B", help="words a minute")

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default=DEFAULT,
-        help="a folder, GGUF file or id; embedded; or default, which is fetched once",
+        help="a folder, GGUF file or id; or default, which is fetched once",
     )
     parser.add_argument("--json", type=Path, help="write what was measured to this file too")
 
@@ -72,18 +72,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def shown_model(console: Console, wanted: str) -> str:
-    """The path of the model to show, empty for the embedded one."""
-    if wanted == "embedded":
-        return ""
+    """The path of the model to show. Raises RedraftError."""
     if wanted != DEFAULT:
         return wanted
-    try:
-        with shown_progress(console) as report:
-            return str(fetch_default(report))
-    except RedraftError as error:
-        console.print(str(error), style="yellow", markup=False)
-        console.print("The embedded model (9 million parameters) is shown in its place.")
-        return ""
+    with shown_progress(console) as report:
+        return str(fetch_default(report))
 
 
 def _default_repositories(root: Path) -> list[Path]:

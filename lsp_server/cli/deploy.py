@@ -14,7 +14,9 @@ from pathlib import Path
 
 from lsp_server.cli.serve_http import add_engine_arguments
 from lsp_server.engine.backend_arguments import backend_options
+from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import DeployError
+from lsp_server.models.used import command_model
 from lsp_server.ray_serve.environment import (
     EVERYWHERE,
     end_haproxy,
@@ -110,9 +112,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> DeployOptions:
+    model = command_model(args.model)
+    check_model(model)
     return DeployOptions.of(
         {
-            "model": str(Path(args.model).resolve()) if args.model else "",
+            "model": str(Path(model).resolve()),
             "dtype": args.dtype,
             "device": args.device,
             **backend_options(args),

@@ -19,6 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from accel.model_path import HOW_TO_CHOOSE
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
@@ -184,10 +185,10 @@ def _chosen() -> Finding:
     used = used_models(Settings(), read_choices())
     purposes = {"suggestions": used.completion, "edits": used.edits}
     if not any(model.path for model in purposes.values()):
-        return Finding("chosen model", "none: see redraft models; the embedded one answers")
+        return Finding("chosen model", "none", HOW_TO_CHOOSE)
     names = {str(path): f"{one.name}, {path}" for one in known_models() for path in one.paths}
     found = "; ".join(
-        f"{purpose}: {names.get(model.path, model.path) or 'the embedded one'}, {model.reason}"
+        f"{purpose}: {names.get(model.path, model.path) or 'none'}, {model.reason}"
         for purpose, model in purposes.items()
     )
     paths = [model.path for model in (*purposes.values(), used.drafts) if model.path]

@@ -15,7 +15,6 @@ from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.documents import line_end, split_lines
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
-from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.jobs import EditJob, JobResult, kept
@@ -23,7 +22,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.held_back import file_reason, held_back_warning
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
-from lsp_server.settings import EMBEDDED, Settings
+from lsp_server.settings import EMBEDDED, NOT_EMBEDDED, Settings
 from lsp_server.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         used = used_models(Settings(), read_choices())
         args.model, args.draft_model = used.edits.path, args.draft_model or used.drafts.path
     elif args.model == EMBEDDED:
-        args.model = ""
+        raise RedraftError(NOT_EMBEDDED)
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = read_text(path)
@@ -99,17 +98,14 @@ def run(args: argparse.Namespace) -> int:
     job = _job(args, path, workspace, text, start, end)
     console = Console(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
-    renamed = rename_changes(args.instruction, where, strict=not args.model)
-    if renamed is not None and not args.model:
+    renamed = rename_changes(args.instruction, where)
+    if renamed is not None:
         result = kept(apply_hunks(where.code, renamed))
         new = result.text
     else:
-        if not args.model:
-            refuse_not_understood(job.instruction, job.selection)
         result = _generated(args, job, workspace, console)
         # What is written at once is not previewed.
-        strict = args.write or not args.model
-        new = checked_text(job.selection, result, job.language, job.instruction, strict=strict)
+        new = checked_text(job.selection, result, job.language, job.instruction, strict=args.write)
         show_notes(console, [doubt_about(job.selection, new, job.language, job.instruction)])
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)

@@ -128,6 +128,14 @@ def _known_errors() -> tuple[type[Exception], ...]:
     return (AccelError, RedraftError, RepoIndexError, OSError)
 
 
+def _chosen_model() -> str | None:
+    """What the user chose with ``redraft models use``, where benches and training are told no
+    model."""
+    from lsp_server.models.choices import read_choices
+
+    return read_choices().completion or None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -145,7 +153,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if replaced := settle():
             print(f"redraft: {told(replaced)}", file=sys.stderr)
-        return int(module.run(parser.parse_args(arguments[len(words) :])))
+        args = parser.parse_args(arguments[len(words) :])
+        if words[0] in ("bench", "train") and getattr(args, "model", None) in ("", None):
+            args.model = _chosen_model()
+        return int(module.run(args))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

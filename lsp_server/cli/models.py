@@ -25,8 +25,8 @@ from lsp_server.models.fetched import remove_fetched
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, find_offered, read_manifest
 
-EMBEDDED = "embedded"
-_WITHOUT = {"completion": "the embedded model", "edits": "as for completion", "drafts": "none"}
+NONE = "none"
+_WITHOUT = {"completion": "none", "edits": "as for completion", "drafts": "none"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_argument(parser)
     actions = parser.add_subparsers(dest="action", metavar="use | get | remove")
     use = actions.add_parser("use", help="choose a model for all editors that name none")
-    use.add_argument("name", help=f"a name of the list, a path, or {EMBEDDED}")
+    use.add_argument("name", help=f"a name of the list, a path, or {NONE}")
     use.add_argument(
         "--for",
         dest="purpose",
@@ -117,7 +117,7 @@ def _use(args: argparse.Namespace) -> int:
     """Write the user's file, and have a running server take it up."""
     console = Console(soft_wrap=True)
     path, shown = "", _WITHOUT[args.purpose]
-    if args.name != EMBEDDED:
+    if args.name != NONE:
         model = find_model(known_models(args.folder), args.name)
         if model.about.problem:
             raise RedraftError(model.about.problem)

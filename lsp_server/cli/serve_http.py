@@ -14,6 +14,7 @@ from platformdirs import user_state_path
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.key import EngineKey
 from lsp_server.errors import RedraftError
+from lsp_server.models.used import WRITTEN_MODEL, command_model
 
 if TYPE_CHECKING:
     from lsp_server.http_server.serving import Listening
@@ -75,7 +76,7 @@ def repository_store(args: argparse.Namespace) -> RepositoryStore:
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the engine."""
-    parser.add_argument("--model", default="", help="folder or GGUF file; none: the embedded model")
+    parser.add_argument("--model", default="", help=WRITTEN_MODEL)
     parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
@@ -115,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.repositories.routes import RepositoryRoutes
 
     keys = Keys(args.keys or _own_keys())
+    args.model = command_model(args.model)
     check_model(args.model)
     start_log("http-server")
     _warn_of_plain_http(args)

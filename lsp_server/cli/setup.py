@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from accel.model_path import HOW_TO_CHOOSE
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
 from lsp_server.cli.fetch_progress import shown_progress
 from lsp_server.cli.model_facts import model_facts
@@ -33,7 +34,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A line of the list. ``path`` is empty for the embedded model and for one to be fetched."""
+    """A line of the list. ``path`` is empty for one to be fetched."""
 
     name: str
     facts: Sequence[str]
@@ -78,15 +79,18 @@ def run(args: argparse.Namespace) -> int:
         "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
     }
     options = _options(models, offered)
+    if not options:
+        raise RedraftError(f"there is no model on this machine; {HOW_TO_CHOOSE}")
     wanted = best.name, best.path
-    place = next(n for n, option in enumerate(options) if (option.name, option.path) == wanted)
+    found = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
+    place = next(found, 0)
     if not args.json:
         _show(console, report["machine"], options, place, best)
     option = options[place] if args.yes else None if args.json else _asked(options, place, _input)
     trial = None
     if option is not None:
         path = _fetched(option, console, None if args.yes else _input)
-        trial = None if args.no_trial or not path else _tried(path, console)
+        trial = None if args.no_trial else _tried(path, console)
         report["trial"] = trial and asdict(trial)
         _choose(path, console)
         report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
@@ -104,11 +108,11 @@ def _input(question: str) -> str:
     try:
         return input(question).strip()
     except EOFError:
-        raise RedraftError("nothing was chosen; the embedded model answers") from None
+        raise RedraftError(f"nothing was chosen; {HOW_TO_CHOOSE}") from None
 
 
 def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> list[Option]:
-    """What can be chosen: what is here, what can be fetched, the embedded model."""
+    """What can be chosen: what is here, what can be fetched."""
     here = [
         Option(
             model.name,
@@ -131,8 +135,7 @@ def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> l
         )
         for model in offered
     ]
-    embedded = Option("embedded", ["needs no download; fills in the middle, knows common edits"])
-    return [*here, *there, embedded]
+    return [*here, *there]
 
 
 def _machine() -> dict[str, Any]:
@@ -158,11 +161,12 @@ def _show(
         highlight=False,
     )
     for number, option in enumerate(options, 1):
-        mark = " (recommended)" if number == place + 1 else ""
+        mark = " (recommended)" if best.name and number == place + 1 else ""
         console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
         for line in option.facts:
             console.print(f"    {line}", style="dim", markup=False, highlight=False)
-    console.print(f"\nRecommended: {best.name}, for {best.reason}.", markup=False, highlight=False)
+    advice = f"Recommended: {best.name}, for {best.reason}." if best.name else f"{best.reason}."
+    console.print(f"\n{advice}", markup=False, highlight=False)
 
 
 def _asked(options: Sequence[Option], place: int, ask: Ask) -> Option:
@@ -183,7 +187,7 @@ def _fetched(option: Option, console: Console, ask: Ask | None) -> str:
         size = f"{offer.nbytes / 1e6:.0f} MB"
         answer = ask(f"Fetch {offer.name} ({size}, licence {offer.licence})? [y/N] ")
         if answer.lower() not in ("y", "yes"):
-            raise RedraftError("nothing was fetched; the embedded model answers")
+            raise RedraftError(f"nothing was fetched; {HOW_TO_CHOOSE}")
     with shown_progress(console) as report:
         return str(fetch(offer, report))
 
@@ -203,8 +207,7 @@ def _choose(path: str, console: Console) -> None:
     SetupQuestion(answer_file()).answer("redraft setup")
     ask_daemon("models")
     console.print(
-        f"\n{path or 'The embedded model'} is chosen for all editors that name none "
-        f"({choices_file()}).",
+        f"\n{path} is chosen for all editors that name none ({choices_file()}).",
         soft_wrap=True,
         markup=False,
         highlight=False,

@@ -155,7 +155,7 @@ class Hub:
             engine.open_workspace(folder)
         # Datastores serve models of this machine.
         here = [engine.key for engine in engines if engine.server is None or engine.key.local]
-        for model in dict.fromkeys(key.model for key in here):
+        for model in dict.fromkeys(key.model for key in here if key.model):
             self.indexer.open_workspace(folder, model, options)
 
     def close_workspace(self, folder: str) -> None:

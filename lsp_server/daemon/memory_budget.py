@@ -66,7 +66,7 @@ class MemoryBudget:
             while not _fits(
                 need, budget := await asyncio.to_thread(self.budget, megabytes, engine)
             ):
-                if budget.most < need.nbytes and not _is_embedded(need):
+                if budget.most < need.nbytes:
                     raise _too_large(engine, need, budget, megabytes)
                 self._changed.clear()
                 if (idle := self._longest_idle(engine)) is not None:
@@ -114,12 +114,7 @@ def _holds(engine: EngineClient) -> bool:
 
 
 def _fits(need: Need, budget: MemoryShare) -> bool:
-    # Alone the embedded model is never refused: without it nothing would answer.
-    return need.nbytes <= budget.left or (_is_embedded(need) and not budget.held)
-
-
-def _is_embedded(need: Need) -> bool:
-    return need.key.models == [""]
+    return need.nbytes <= budget.left
 
 
 def _too_large(

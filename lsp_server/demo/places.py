@@ -127,7 +127,7 @@ def _edit_places_in(path: Path) -> list[EditPlace]:
 
 
 def _instructions(function: ast.FunctionDef) -> list[str]:
-    """What an instruction may ask of this function, and what the embedded model was taught."""
+    """What an instruction may ask of this function."""
     instructions = []
     names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
     if names:

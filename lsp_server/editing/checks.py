@@ -1,8 +1,7 @@
 """What a model's answer must be like before it is offered as an edit.
 
 Cut-off answers and empty ones are refused. Those that no longer parse where the text did, and those
-that break the rule of a known kind of instruction (``rules``), are refused from the embedded model,
-which makes such mistakes; of another model they are shown with a warning.
+that break the rule of a known kind of instruction (``rules``), are shown with a warning.
 """
 
 from __future__ import annotations

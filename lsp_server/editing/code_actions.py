@@ -38,16 +38,15 @@ def code_actions(
     features: ClientFeatures,
     settings: EditSettings,
     *,
-    embedded: bool = True,
     held_back: bool = False,
     allowed: bool = False,
 ) -> list[types.CodeAction]:
     """Everything that can be offered for a range. Edits are made when one is chosen.
 
-    ``embedded``: the model is the embedded one, which knows few edits. ``held_back``: the document
-    holds secrets, and only what the user selected is edited; ``allowed``: the user allows it.
+    ``held_back``: the document holds secrets, and only what the user selected is
+    edited; ``allowed``: the user allows it.
     """
-    actions = _edits(where, features, settings, embedded=embedded, held_back=held_back)
+    actions = _edits(where, features, settings, held_back=held_back)
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []
     if features.generated_tag:
@@ -74,7 +73,6 @@ def _edits(
     features: ClientFeatures,
     settings: EditSettings,
     *,
-    embedded: bool,
     held_back: bool,
 ) -> list[types.CodeAction]:
     actions: list[types.CodeAction] = []
@@ -88,12 +86,9 @@ def _edits(
         if settings.presets and where.range.start != where.range.end:
             actions += [
                 _ready_made(where, f"Redraft: {preset.title}", preset.instruction)
-                for preset in presets_for(
-                    where.document.language, embedded, settings.preset_instructions
-                )
+                for preset in presets_for(where.document.language, settings.preset_instructions)
             ]
-    # The embedded model fixes nothing: it knows edits of a few kinds.
-    if not (embedded or held_back) and _wanted(where, types.CodeActionKind.QuickFix):
+    if not held_back and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
     return actions
 

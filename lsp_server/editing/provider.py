@@ -16,7 +16,6 @@ from lsp_server.documents import Document, Edit, Position
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
-from lsp_server.editing.known_edits import refuse_not_understood
 from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.editing.renames import EditedPart, rename_changes
@@ -112,13 +111,10 @@ class EditProvider:
         client: str,
         settings: Callable[[], Settings],
         engine: Callable[[], EngineInterface],
-        embedded: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``embedded``: whether the model is the embedded one, which knows few edits."""
         self._client = client
         self._settings = settings
         self._engine = engine
-        self._embedded = embedded
         self._regions: dict[str, list[TrackedRegion]] = {}
         self._calls: set[asyncio.Future[JobResult]] = set()
 
@@ -141,8 +137,6 @@ class EditProvider:
         job = self._job(request, code, start, end)
         try:
             renamed = self._renamed(request, code, document.offset(start), len(selection))
-            if self._embedded() and renamed is None:
-                refuse_not_understood(job.instruction, job.selection)
         except RedraftError as error:
             error.private = bool(request.held_back)
             raise
@@ -171,8 +165,8 @@ class EditProvider:
         return edit
 
     async def _finished(self, begun: Begun, on_text: OnText | None) -> EditResult:
-        if begun.renamed is not None and self._embedded():
-            # Syntax tells what a rename makes of the code: a small model could only spoil it.
+        if begun.renamed is not None:
+            # Syntax tells what a rename makes of the code: a model could only spoil it.
             result = kept(apply_hunks(begun.code, begun.renamed))
         else:
             result = await self._generate(begun.job, on_text)
@@ -196,7 +190,7 @@ class EditProvider:
         text = request.document.text
         text = text[:start] + code + text[start + length :]
         where = EditedPart(text, start, start + len(code), request.document.language, request.path)
-        return rename_changes(request.instruction, where, strict=self._embedded())
+        return rename_changes(request.instruction, where)
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
@@ -262,11 +256,9 @@ class EditProvider:
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document."""
         document, job = begun.request.document, begun.job
-        embedded, language, instruction = self._embedded(), document.language, job.instruction
-        wanted = checked_text(
-            job.selection, result, language, instruction, strict=embedded and begun.renamed is None
-        )
-        doubt = "" if embedded else doubt_about(job.selection, wanted, language, instruction)
+        language, instruction = document.language, job.instruction
+        wanted = checked_text(job.selection, result, language, instruction, strict=False)
+        doubt = doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(begun.region.start)
         after = before[:base] + wanted + before[base + len(begun.selection) :]
         return EditResult(

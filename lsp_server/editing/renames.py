@@ -59,11 +59,11 @@ def line_of(text: str, offset: int) -> int:
     return len(_LINE_END.findall(text, 0, offset)) + 1
 
 
-def rename_changes(instruction: str, where: EditedPart, *, strict: bool) -> list[Hunk] | None:
+def rename_changes(instruction: str, where: EditedPart) -> list[Hunk] | None:
     """The changes of the part that an instruction's rename makes; None where it asks for another.
 
-    strict: the model can do no more than this, so what makes no sense is refused; else it is left
-    to the model. Raises EditRefused, always where the new name exists in the scope.
+    What is renamed must be a name; other words are left to the model. Raises EditRefused where the
+    rename makes no sense, as where the new name exists in the scope.
     """
     wording = rename_wording(instruction, re.sub(r"\r\n?", "\n", where.code))
     if wording is None:
@@ -75,27 +75,20 @@ def rename_changes(instruction: str, where: EditedPart, *, strict: bool) -> list
     hyphens = tree is not None and tree.grammar in MARKUP
     if tree is not None and _is_read_by_words(wording.old, where, tree):
         tree = None
-    try:
-        _refuse_names(wording.old, wording.new, _NAME if tree else _NAME_OF_MARKUP)
-        code = _code_places(wording, where, tree, hyphens=hyphens)
-        places = sorted({*code, *_places_beside_code(wording, where, tree, in_text=not code)})
-        if not places:
-            raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
-        hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
-        if tree is not None:
-            _refuse_no_name(wording, hunks, code, where, tree)
-        _refuse_collision(wording, code, where, tree, hyphens=hyphens)
-    except _Collides:
-        raise
-    except EditRefused:
-        if strict:
-            raise
+    known = _NAME if tree else _NAME_OF_MARKUP
+    if not all(known.fullmatch(name.lstrip("$@#:")) for name in (wording.old, wording.new)):
         return None
+    if wording.old == wording.new:
+        raise EditRefused(f"{wording.old[:40]} has that name already; nothing changes")
+    code = _code_places(wording, where, tree, hyphens=hyphens)
+    places = sorted({*code, *_places_beside_code(wording, where, tree, in_text=not code)})
+    if not places:
+        raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
+    hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
+    if tree is not None:
+        _refuse_no_name(wording, hunks, code, where, tree)
+    _refuse_collision(wording, code, where, tree, hyphens=hyphens)
     return hunks
-
-
-class _Collides(EditRefused):
-    """The new name stands for something else already."""
 
 
 def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
@@ -106,15 +99,6 @@ def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
     if tree.identifiers(name, where.start, where.end):
         return False
     return tree.grammar in MARKUP or not tree.has_identifiers(where.start, where.end)
-
-
-def _refuse_names(old: str, new: str, known: re.Pattern[str]) -> None:
-    """Raises EditRefused for what cannot be a name, and for a rename to the same."""
-    for name in (old, new):
-        if not known.fullmatch(name.lstrip("$@#:")):
-            raise EditRefused(f"{name[:40]} is no name; say: rename a to b")
-    if old == new:
-        raise EditRefused(f"{old[:40]} has that name already; nothing changes")
 
 
 def _code_places(
@@ -280,7 +264,7 @@ def _refuse_collision(
     taken = _words(new, where, hyphens=hyphens) if tree is None else _colliding(tree, code, new)
     if taken:
         line = line_of(where.text, taken[0][0])
-        raise _Collides(
+        raise EditRefused(
             f"{new} exists in line {line} already; choose another name for {wording.old}"
         )
 

@@ -70,7 +70,7 @@ class EngineClient:
         self.message = ""
         self.failure: LoadFailure | None = None
         """Why there was no model at the last try."""
-        self.model = key.model or "embedded"
+        self.model = key.model or "none"
         self.dtype = key.dtype
         self.fills = True
         """Whether the model reads the text after the cursor."""
@@ -267,11 +267,6 @@ class EngineClient:
             self._pace_s[plain] = result.seconds / result.tokens
         if len(self._pace_s) == 2 and self._pace_s[False]:
             self.speedup = round(self._pace_s[True] / self._pace_s[False], 2)
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the model is the embedded one, which knows few edits."""
-        return not self.key.model
 
     @property
     def server_note(self) -> str:

@@ -39,8 +39,6 @@ Steps = Generator[list[Span], None, JobResult]
 
 CONTEXT_TOKENS = 1024
 """This file's part of a prompt where no time is given for it."""
-EMBEDDED_PROMPT_TOKENS = 1152
-"""Longer prompts cost more to compute cold than they help the embedded model."""
 CONTEXT_S = 0.06
 """Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
 MOST_CONTEXT_TOKENS = 1024
@@ -56,8 +54,7 @@ PROBED_ROWS = 128
 
 def prompt_length(engine: Engine) -> PromptLength:
     """How long a prompt of a completion this model computes in how much time."""
-    is_embedded = engine.name == "embedded"
-    most = min(engine.longest_prompt, EMBEDDED_PROMPT_TOKENS if is_embedded else MOST_TOKENS)
+    most = min(engine.longest_prompt, MOST_TOKENS)
     return PromptLength.measured(engine.planner.prefill_seconds, engine.prefill_rows, most)
 
 

@@ -27,7 +27,7 @@ class RequestedEngine(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name or path; ``embedded`` for the embedded one."""
+        """The model's name or path."""
 
     @property
     def dtype(self) -> str:
@@ -109,10 +109,6 @@ class EngineInterface(RequestedEngine, Protocol):
     @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the model is the embedded one, which knows few edits."""
 
     @property
     def speedup(self) -> float | None:

@@ -57,7 +57,7 @@ class EngineKey:
         is to answer then, and without a server."""
         if not self.server.url:
             return None
-        if self.server.fallback == "none" or (self.server.fallback == "model" and not self.model):
+        if self.server.fallback == "none" or not self.model:
             return None
         return replace(self, server=ServerSettings())
 

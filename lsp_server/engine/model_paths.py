@@ -8,10 +8,8 @@ from lsp_server.errors import ModelUnavailable
 
 
 def model_folder(model: str | Path | None) -> Path:
-    """The folder of a model, or its GGUF file; None or nothing stands for the embedded one.
-
-    Raises ModelUnavailable.
-    """
+    """The folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
+    named."""
     from accel.errors import ModelError
     from accel.model_path import find_folder
 

@@ -82,7 +82,7 @@ Cancelled = Callable[[], bool]
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 PIECE_TOKENS = 512
-"""Longer selections are edited piece by piece, as long as the edits the embedded model learnt."""
+"""Longer selections are edited piece by piece, so that an answer stays short."""
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
@@ -600,7 +600,7 @@ class EngineService:
         """Model, number formats, memory of the KV caches, whether it can fill in the middle, what
         is still compiled, and how long its prompts take (``PromptLength``)."""
         if (engine := self._engine) is None:
-            return {"model": str(self._model or "embedded"), "dtype": self._options["dtype"]}
+            return {"model": str(self._model or ""), "dtype": self._options["dtype"]}
         return {
             "model": engine.name,
             "dtype": engine.formats,
@@ -622,7 +622,7 @@ class EngineService:
         from accel.text.format_check import format_problems
 
         problems = format_problems(engine.tokenizer)
-        if engine.fim_order is Order.PREFIX_ALONE and engine.name != "embedded":
+        if engine.fim_order is Order.PREFIX_ALONE:
             problems.append("in a trial the text after the cursor did not help it: it is left out")
         return "; ".join([*problems, *filter(None, [engine.model.notice])])
 

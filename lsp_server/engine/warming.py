@@ -33,14 +33,14 @@ def parts_to_compile(
 ) -> list[CompileTask]:
     """What a model calls and was never compiled on this machine."""
     from accel import precompile
-    from accel.models.known_folder import EMBEDDED_DTYPE
 
-    stored = EMBEDDED_DTYPE if dtype == "auto" else dtype
-    arguments = str(model_folder(model)), stored, kv_type
+    folder = model_folder(model)
     as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
     return [
-        CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name])
-        for name in precompile.missing_parts(model, device, as_stored=as_stored)
+        CompileTask(
+            name, "accel.precompile", (name, str(folder), kv_type), precompile.SECONDS[name]
+        )
+        for name in precompile.missing_parts(folder, device, as_stored=as_stored)
     ]
 
 

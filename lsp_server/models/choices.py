@@ -10,6 +10,7 @@ from platformdirs import user_config_path
 
 from lsp_server.errors import RedraftError
 from lsp_server.private_files import write_private
+from lsp_server.settings import EMBEDDED
 
 PURPOSES = ("completion", "edits", "drafts")
 
@@ -36,7 +37,8 @@ def read_choices() -> Choices:
         found = {purpose: values.get(purpose, "") for purpose in PURPOSES}
     except (OSError, ValueError, AttributeError):
         return Choices()
-    return Choices(**{name: path for name, path in found.items() if isinstance(path, str)})
+    known = {name: path for name, path in found.items() if isinstance(path, str)}
+    return Choices(**{name: path for name, path in known.items() if path != EMBEDDED})
 
 
 def write_choice(purpose: str, path: str) -> None:

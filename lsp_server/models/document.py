@@ -45,7 +45,7 @@ def not_here(offered: Sequence[OfferedModel], models: Sequence[KnownModel]) -> l
 
 
 def chosen_models(chosen: Choices) -> dict[str, str]:
-    """The chosen model of each purpose, empty for the embedded one or none."""
+    """The chosen model of each purpose, empty for none."""
     used = used_models(Settings(), chosen)
     return {
         "completion": used.completion.path,

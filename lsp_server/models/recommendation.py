@@ -19,8 +19,8 @@ OPEN_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """name and path: of a model on this machine; an empty path is the embedded one's, or that of a
-    model that must be fetched first; reason: a sentence for the user."""
+    """name and path: of a model on this machine; the path of one that must be fetched first is
+    empty, and so are both where nothing suits; reason: a sentence for the user."""
 
     name: str
     path: str
@@ -28,16 +28,14 @@ class Recommendation:
     fetch: bool = False
 
 
-EMBEDDED = Recommendation(
-    "embedded", "", "it needs no download, and nothing else here suits this machine better"
-)
+NOTHING_SUITS = Recommendation("", "", "no model that is known here suits this machine")
 
 
 def recommended(
     models: Iterable[KnownModel], offered: Iterable[OfferedModel] = ()
 ) -> Recommendation:
     """The model to take here. One that has to be fetched is recommended where none that is here
-    suits; the embedded one where that does not help either."""
+    suits."""
     here = [model for model in models if _suits(model)]
     if here:
         best = max(here, key=lambda model: _worth(model.about.licence, model.about.parameters))
@@ -47,7 +45,7 @@ def recommended(
         choice = max(there, key=lambda model: _worth(model.licence, model.parameters))
         reason = _reason(estimated_speed(choice.nbytes))
         return Recommendation(choice.name, "", reason, fetch=True)
-    return EMBEDDED
+    return NOTHING_SUITS
 
 
 def _suits(model: KnownModel) -> bool:

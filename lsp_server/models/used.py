@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lsp_server.errors import RedraftError
 from lsp_server.models.choices import Choices, read_choices
-from lsp_server.settings import EMBEDDED, Settings
+from lsp_server.settings import EMBEDDED, NOT_EMBEDDED, Settings
 
 CHOICE = "redraft models use"
 NOTHING = "nothing was chosen"
-WRITTEN_MODEL = f"folder, GGUF file or id, or {EMBEDDED}; else what `{CHOICE}` chose, else embedded"
+WRITTEN_MODEL = f"folder, GGUF file or id; else what `{CHOICE}` chose"
 """What a command says of its option for a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsedModel:
-    """path: empty for the embedded model; because: who decided, a setting or ``CHOICE``; passed:
+    """path: empty for none; because: who decided, a setting or ``CHOICE``; passed:
     the model of ``CHOICE`` that an editor's setting goes before, empty where there is none."""
 
     path: str
@@ -52,10 +53,8 @@ class UsedModels:
 
     def put_into(self, settings: Settings) -> Settings:
         """Settings that name these models."""
-        completion = replace(settings.completion, model=self.completion.path or EMBEDDED)
-        edit = replace(
-            settings.edit, model=self.edits.path or EMBEDDED, draft_model=self.drafts.path
-        )
+        completion = replace(settings.completion, model=self.completion.path)
+        edit = replace(settings.edit, model=self.edits.path, draft_model=self.drafts.path)
         return replace(settings, completion=completion, edit=edit)
 
 
@@ -77,15 +76,14 @@ def used_models(settings: Settings, choices: Choices) -> UsedModels:
 
 def command_model(written: str | None) -> str:
     """The model of suggestions on the command line: what was written there, else what the user
-    chose. Empty for the embedded model."""
+    chose; empty for none. Raises RedraftError."""
     if written == EMBEDDED:
-        return ""
+        raise RedraftError(NOT_EMBEDDED)
     return written or used_models(Settings(), read_choices()).completion.path
 
 
 def _used(settings: list[tuple[str, str]], chosen: str) -> UsedModel:
     for name, model in settings:
         if model:
-            path = "" if model == EMBEDDED else model
-            return UsedModel(path, name, chosen if chosen != path else "")
+            return UsedModel(model, name, chosen if chosen != model else "")
     return UsedModel(chosen, CHOICE if chosen else NOTHING)

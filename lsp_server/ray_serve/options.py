@@ -15,7 +15,7 @@ class DeployOptions:
     """The model, its replicas, and what each of them takes of a machine."""
 
     model: str = ""
-    """Path of a GGUF file or a folder, the same on every node; empty: the embedded model."""
+    """Path of a GGUF file or a folder, the same on every node."""
     dtype: str = "auto"
     device: str = "auto"
     backend: str = "auto"

@@ -37,7 +37,6 @@ from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
 from lsp_server.remote.served_model import Operation, ServedModel
 from lsp_server.remote.told_spans import ToldSpans
-from lsp_server.settings import EMBEDDED_CONTEXT_TOKENS
 
 if TYPE_CHECKING:
     from lsp_server.repositories.sharing import SharedWorkspaces
@@ -174,13 +173,6 @@ class RemoteEngine:
         if self._served is not None:
             return self._served.name
         return self.here.model if self.here is not None else self.key.server.url
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the embedded model answers, here or there."""
-        if self.here is not None:
-            return self.here.is_embedded
-        return self._served is not None and self._served.name == "embedded"
 
     @property
     def dtype(self) -> str:
@@ -404,7 +396,7 @@ class RemoteEngine:
         elif isinstance(job, EditJob):
             call_here = local.edit(job, client, told.add, call.urgency)
         else:
-            call_here = local.complete(_as_here(job, local), client, told.add, call.urgency)
+            call_here = local.complete(job, client, told.add, call.urgency)
         try:
             result = await call_here.future
         except asyncio.CancelledError:
@@ -422,7 +414,6 @@ class RemoteEngine:
             workspace=workspace,
             path=_relative(job.path),
             snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
-            context_tokens=_context_tokens(job, self.is_embedded),
         )
 
     def _workspace_there(self, folder: str) -> str:
@@ -545,18 +536,6 @@ class RemoteEngine:
                 task.cancel()
         if self._connection is not None:
             await self._connection.close()
-
-
-def _as_here(job: CompletionJob, local: EngineInterface) -> CompletionJob:
-    """A completion as the engine of this machine is asked."""
-    return replace(job, context_tokens=_context_tokens(job, local.is_embedded))
-
-
-def _context_tokens(job: CompletionJob, embedded: bool) -> int:
-    """Tokens of other files: where the user left it open, what suits the model."""
-    if job.context_tokens < 0 and embedded:
-        return EMBEDDED_CONTEXT_TOKENS
-    return job.context_tokens
 
 
 def _relative(path: str) -> str:

@@ -28,7 +28,7 @@ class RedraftServerModel:
     def __init__(self, connection: ServerConnection, told: dict[str, Any]) -> None:
         """``told``: what the server says of its model (``GET /redraft/v1/model``)."""
         self._connection = connection
-        self.name = str(told.get("model") or "embedded")
+        self.name = str(told.get("model") or "")
         self.dtype = str(told.get("dtype") or "")
         self.fills = told.get("fills") is not False
         self.prompt_length = PromptLength([float(one) for one in told.get("prompt_seconds") or []])

@@ -33,7 +33,7 @@ def document(**methods: Any) -> dict[str, Any]:
         "plain_decoding": {"plain bf16": {"tokens_per_s": 600.4}},
         "fastest_plain": "plain bf16",
         "cases_file": "cases.jsonl",
-        "model": "embedded",
+        "model": "small",
         "bench": "completion",
         "dtype": "fp32",
         "options": {"max_tokens": 64, "stop": "length"},

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tiny_models import save
 
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.models.random_weights import SHAPES
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -219,7 +219,7 @@ def test_standard_output_holds_the_document_alone(
 
 
 def test_the_reference_is_nowhere_in_the_index(cases: Path, common: Path) -> None:
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    tokenizer = Tokenizer.from_folder(SMALL_MODEL)
     stores = CaseDatastores(tokenizer, common_token_files(tokenizer, common))
     first, second, alone = load_completion_cases(cases)
     known = {path: tokenizer.decode(ids) for path, ids in _known(stores, first, False).items()}
@@ -244,7 +244,7 @@ def _known(stores: CaseDatastores, case: Any, left_only: bool) -> dict[str, Any]
 
 
 def test_prompt_and_target_meet_at_a_border_between_tokens(cases: Path) -> None:
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    tokenizer = Tokenizer.from_folder(SMALL_MODEL)
     for case in load_completion_cases(cases):
         replayed = in_tokens(tokenizer, case, left_only=False, max_tokens=512)
         whole = [*replayed.prompt.tolist(), *replayed.target.tolist()]
@@ -252,7 +252,7 @@ def test_prompt_and_target_meet_at_a_border_between_tokens(cases: Path) -> None:
 
 
 def test_common_code_is_cached_and_the_same(common: Path) -> None:
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    tokenizer = Tokenizer.from_folder(SMALL_MODEL)
     first = common_token_files(tokenizer, common)
     again = common_token_files(tokenizer, common)
     assert {path: ids.tolist() for path, ids in first.items()} == {

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.model_path import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from lsp_server.bench import projection
 from lsp_server.bench.projection_texts import ProjectedText, ProjectedTexts
@@ -43,7 +43,7 @@ class Counting:
 def texts() -> ProjectedTexts:
     target = np.arange(COUNT, dtype=np.int32)
     text = ProjectedText(DraftRequest(np.full(1, 99, np.int32)), target)
-    return ProjectedTexts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
+    return ProjectedTexts([text], Counting, Tokenizer.from_folder(SMALL_MODEL))
 
 
 def document(ours: dict[int, float], theirs: dict[int, float]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_the_bound_is_the_best_width_over_one_row_of_llama_cpp(texts: ProjectedT
 def test_a_lookup_that_finds_its_chain_is_paid_by_rows() -> None:
     period = np.tile(np.arange(8, dtype=np.int32), 4)
     text = ProjectedText(DraftRequest(period), np.tile(np.arange(8, dtype=np.int32), 2))
-    texts = ProjectedTexts([text], Counting, Tokenizer.from_folder(DEFAULT_MODEL))
+    texts = ProjectedTexts([text], Counting, Tokenizer.from_folder(SMALL_MODEL))
     assert texts.looked_up_rows(0) == {1: 16}
     # Four forwards of the pending token and three that are right.
     assert texts.looked_up_rows(3) == {4: 4}

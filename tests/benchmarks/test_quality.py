@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from small_model import SMALL_MODEL
 
 from lsp_server.bench.pass_at_1 import infilling_tests, passes
 from lsp_server.bench.quality import table_of
@@ -40,7 +41,7 @@ def test_a_program_passes_with_the_right_line_alone(cases: Path) -> None:
 
 
 def test_every_figure_is_there(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = str(Path(__file__).parents[2] / "accel" / "default_model")
+    model = str(SMALL_MODEL)
     assert main(["bench", "quality", "--model", model, "--cases", str(cases), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["infilling_served"]["total"] == found["infilling_pass_at_1"]["total"] == 1

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from bit_by_bit import check_nodes
+from small_model import SMALL_MODEL
 from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
 
 from accel.batch import BLOCKED, chain_batch, tree_batch
@@ -19,7 +20,7 @@ from accel.models.cpu.attention import NEAR, QUERIES, write_shares
 from accel.models.cpu.layers import between, cuts_of, query_parts
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.parts import gate
-from accel.models.hf_loading import DEFAULT_MODEL, load_module
+from accel.models.hf_loading import load_module
 from accel.models.probe import Probe
 from accel.request import GenerationRequest
 
@@ -112,7 +113,7 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> None:
     """Whatever stands between a node and its ancestors, and before and after a branch is kept."""
-    model = compiled(DEFAULT_MODEL, dtype)
+    model = compiled(SMALL_MODEL, dtype)
     for seed in range(10):
         random = np.random.default_rng(seed)
         text = random.integers(0, 8192, 40 + 61 * seed).astype(np.int32)
@@ -149,12 +150,12 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -
         np.testing.assert_allclose(got, numbers(model, last, plain), rtol=0.02, atol=0.02)
 
 
-def test_the_embedded_model_is_computed_so() -> None:
+def test_the_small_model_is_computed_so() -> None:
     models: list[Model] = [
-        compiled(DEFAULT_MODEL, torch.float32),
-        compiled(DEFAULT_MODEL, torch.bfloat16),
+        compiled(SMALL_MODEL, torch.float32),
+        compiled(SMALL_MODEL, torch.bfloat16),
     ]
-    probe = Probe(load_module(DEFAULT_MODEL, torch.float32, CPU, "eager"))
+    probe = Probe(load_module(SMALL_MODEL, torch.float32, CPU, "eager"))
     assert all(probe.agrees(model, model.capability.kind) for model in models[:1])
     rows = chain_batch(np.arange(40, dtype=np.int32), 0)
     exact, rounded = (numbers(model, rows, model.new_cache(40)) for model in models)

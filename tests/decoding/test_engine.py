@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tiny_models import (
     VOCABULARY,
     Oracle,
@@ -21,7 +22,6 @@ from tiny_models import (
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import InvalidRequest
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.request import GenerationRequest
@@ -287,10 +287,10 @@ def test_relaxed_acceptance_is_for_draft_models_alone(engine: Engine) -> None:
     assert text(Source.DRAFT_MODEL, 200) == plain.tolist(), "the likeliest child comes first"
 
 
-def test_the_embedded_model_gives_transformers_text() -> None:
+def test_the_small_model_gives_transformers_text() -> None:
     """The real weights, with drafts accepted, in fp32."""
-    engine = open_engine(DEFAULT_MODEL)
-    module = reference_module(DEFAULT_MODEL)
+    engine = open_engine(SMALL_MODEL)
+    module = reference_module(SMALL_MODEL)
     assert engine.form in ("compiled", "lean")
     for seed, text in enumerate(
         ["def add(a, b):\n", "import os\nimport", "class Stack:\n    def "]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from small_model import SMALL_MODEL
 
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.edit_rules.excerpts import Excerpt, excerpts
 from accel.text.edit_rules.source_region import Replacement, apply
 from accel.text.prompts import edit_prompt, excerpt_prompts
@@ -80,7 +80,7 @@ def test_random_changes_are_made_excerpt_by_excerpt() -> None:
 
 
 def test_prompts_are_made_for_what_changes_and_for_no_other_line() -> None:
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    tokenizer = Tokenizer.from_folder(SMALL_MODEL)
     code = "def f(a):\n" + "    step()\n" * 9 + "    return a\n"
     parts = excerpt_prompts(tokenizer, "rename a to b", code)
     assert "".join(text for text, _ in parts) == code

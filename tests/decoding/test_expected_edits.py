@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from edit_examples import BARE, FUNCTION, METHOD, edits_of
+from small_model import SMALL_MODEL
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.copy.rewrites import version_of
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.replay import replay
 from accel.text.edit_rules.markers import cut, cut_at
 from accel.text.edit_rules.recognition import as_trained
@@ -19,7 +19,7 @@ from accel.text.prompts import edit_prompt
 from accel.text.tokenizer import Tokenizer
 from accel.training.edits import EXACT_KINDS, EditExample
 
-TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
+TOKENIZER = Tokenizer.from_folder(SMALL_MODEL)
 
 
 def edits(kind: str) -> list[EditExample]:

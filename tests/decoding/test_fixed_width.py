@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest, Prices
-from accel.model_path import DEFAULT_MODEL
 from accel.models.base import BatchKind, Capability
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.draft_log import DraftLog
@@ -219,7 +219,7 @@ def test_more_is_drafted_for_the_log_than_is_verified(width: int) -> None:
     planner = Planner(costs_of(DEAR), width, widths=(width,))
     drafting = Drafting(
         *(Foreseeing(), planner, Capability(BatchKind.TREE, 8)),
-        *(Tokenizer.from_folder(DEFAULT_MODEL), Statistics()),
+        *(Tokenizer.from_folder(SMALL_MODEL), Statistics()),
         plans=True,
         log=log,
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
 from accel.draft_tree import DraftTree, Source
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.token_healing import prune, rest_after
 from accel.text.tokenizer import Tokenizer
 
-EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
+EMBEDDED = Tokenizer.from_folder(SMALL_MODEL)
 INDEX = EMBEDDED.byte_index
 
 

@@ -7,13 +7,13 @@ import random
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tiny_models import numbers
 
 from accel import infilling as lines_of
 from accel.batch import chain_batch
 from accel.engine import Engine
 from accel.infilling import Line, LineSearch, is_between_lines
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.prompts import Prompt, fim_prompt
 
 BEFORE = '''def mean(values):
@@ -27,7 +27,7 @@ AFTER = """        total += value
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine.load(DEFAULT_MODEL, dtype="fp32", threads=1)
+    return Engine.load(SMALL_MODEL, dtype="fp32", threads=1)
 
 
 def _prompt(engine: Engine, prefix: str, suffix: str) -> Prompt:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_model import SMALL_MODEL
 
 from accel.models import torch_registry as opening
 from accel.models.cpu import matmul_timing as products
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.safetensors_decoder import read_decoder
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.models.torch_names import name_of
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 
 def weights_of(dtype: torch.dtype) -> Weights:
-    decoder = read_decoder(DEFAULT_MODEL, name_of(dtype))
+    decoder = read_decoder(SMALL_MODEL, name_of(dtype))
     assert decoder is not None
     return decoder.weights
 
@@ -70,5 +70,5 @@ def test_the_faster_is_taken_and_neither_is_opened(
 
     monkeypatch.setattr(opening, "product_costs", costs_of)
     monkeypatch.setattr(opening, "open_model", None)
-    settings = opening.choose_settings(DEFAULT_MODEL, "auto", 1, CPU, ProfileStore("chosen"))
+    settings = opening.choose_settings(SMALL_MODEL, "auto", 1, CPU, ProfileStore("chosen"))
     assert settings.dtype == faster

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
 from accel.errors import InvalidRequest, UnsupportedPrompt
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.families import Order
 from accel.text.prompts import back_off, edit_prompt, fim_prompt
 from accel.text.special_tokens import fill_format
 from accel.text.tokenizer import Tokenizer
 
-EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
+EMBEDDED = Tokenizer.from_folder(SMALL_MODEL)
 CODE = "".join(f"def function_{n}(value):\n    return value + {n}\n\n\n" for n in range(200))
 
 
@@ -33,7 +33,7 @@ def special(name: str, tokenizer: Tokenizer = EMBEDDED) -> int:
     return token
 
 
-def test_the_embedded_model_reads_the_suffix_first() -> None:
+def test_the_small_model_reads_the_suffix_first() -> None:
     prompt = fim_prompt(EMBEDDED, "def f():\n    x = 1\n    ret", "\n\nprint(f())\n")
     tokens = prompt.tokens.tolist()
     assert tokens[0] == special("<|fim_suffix|>")

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from edit_words import WordCodec
+from small_model import SMALL_MODEL
 
 from accel.drafting.copy.rewrites import (
     learn_rename,
@@ -18,7 +19,6 @@ from accel.drafting.copy.rewrites import (
     still_due,
     version_of,
 )
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.edit_rules.markers import cut
 from accel.text.prompts import edit_prompt
 from accel.text.tokenizer import Tokenizer
@@ -132,7 +132,7 @@ def test_a_version_keeps_its_place_in_the_original(seed):
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_rewritten_text_is_cut_as_the_original_is(is_cut):
-    tokenizer = Tokenizer.from_folder(DEFAULT_MODEL)
+    tokenizer = Tokenizer.from_folder(SMALL_MODEL)
     code = "def f(host):\n    return g(host, x=host)\n"
     places = [found.span() for found in re.finditer("host", code)]
     pieces = cut(code, places) if is_cut else [code]

@@ -45,14 +45,14 @@ def test_the_refusal_is_a_sentence_that_says_what_would_fit(
     message = str(caught.value)
     assert "\n" not in message
     assert "a GGUF file of it in Q6_K" in message
-    with pytest.raises(OutOfMemory, match="; nothing but the embedded model would fit"):
+    with pytest.raises(OutOfMemory, match="; no model would fit"):
         check_room(file, "bf16", free=int(weights * 0.1))
 
 
 def test_what_fits_is_never_a_model_of_no_weights() -> None:
     size = room.Size(7_000_000_000, 14e9, 0)
     assert size.what_fits(2 << 30) == "a model of 2,870 million weights in Q4_0 would fit"
-    assert size.what_fits(room.REST_BYTES) == "nothing but the embedded model would fit"
+    assert size.what_fits(room.REST_BYTES) == "no model would fit"
 
 
 def test_wider_weights_need_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

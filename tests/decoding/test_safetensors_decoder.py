@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_model import SMALL_MODEL
 from tiny_models import numbers, save
 
 from accel.batch import chain_batch
@@ -21,17 +22,17 @@ from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
 from accel.models.cpu.torch_weights import decoder_of
-from accel.models.hf_loading import DEFAULT_MODEL, end_tokens, load_module
+from accel.models.hf_loading import end_tokens, load_module
 from accel.models.torch_registry import STORED
 
 CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "int8"])
-@pytest.mark.parametrize("kind", ["embedded", "llama"])
+@pytest.mark.parametrize("kind", ["small", "llama"])
 def test_every_number_is_the_same(kind: str, dtype: str, tmp_path: Path) -> None:
     sizes = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
-    folder = DEFAULT_MODEL if kind == "embedded" else save(tmp_path, kind, **sizes)
+    folder = SMALL_MODEL if kind == "small" else save(tmp_path, kind, **sizes)
     ours = read_decoder(folder, dtype)
     assert ours is not None
     assert can_be_read(folder, dtype)
@@ -58,9 +59,9 @@ def test_every_number_is_the_same(kind: str, dtype: str, tmp_path: Path) -> None
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the embedded model's weights and configuration."""
+    """A copy of the small model's weights and configuration."""
     for name in ("config.json", "generation_config.json", "model.safetensors"):
-        shutil.copy(DEFAULT_MODEL / name, tmp_path)
+        shutil.copy(SMALL_MODEL / name, tmp_path)
     assert can_be_read(tmp_path, "bf16")
     return tmp_path
 
@@ -115,12 +116,6 @@ def loaded(code: str, cache: Path) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     ).stdout.strip()
-
-
-def test_the_embedded_model_is_opened_without_torch(tmp_path: Path) -> None:
-    """At the first start, too."""
-    code = "from accel.engine import Engine; Engine.load(device='cpu', threads=1)"
-    assert loaded(code, tmp_path) == "[]"
 
 
 def test_torch_looks_at_another_folder_once(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from small_model import SMALL_MODEL
 
 from accel.batch import chain_batch
 from accel.models.cpu.amx import TILE_PAIRS, multiply_by_tiles
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul import BLOCK, multiply, multiply_in_order, packed, rounded_bits
-from accel.models.hf_loading import DEFAULT_MODEL, load_module
+from accel.models.hf_loading import load_module
 from accel.native.aligned_memory import LINE, copied, empty, zeros
 from accel.native.cpu_features import HAS_TILES
 
@@ -122,7 +123,7 @@ np.save({target!r}, logits_of_a_text())
 
 
 def logits_of_a_text() -> NDArray[np.float32]:
-    module = load_module(DEFAULT_MODEL, torch.bfloat16, torch.device("cpu"), "eager")
+    module = load_module(SMALL_MODEL, torch.bfloat16, torch.device("cpu"), "eager")
     model = CompiledLlama.from_module(module)
     assert model is not None
     tokens = np.random.default_rng(0).integers(0, 8192, 300).astype(np.int32)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers import decoders, models, normalizers
 
 from accel.errors import BrokenModel, ModelNotFound
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 
-EMBEDDED = Tokenizer.from_folder(DEFAULT_MODEL)
+EMBEDDED = Tokenizer.from_folder(SMALL_MODEL)
 
 
 def sentencepiece_like() -> str:
@@ -99,7 +99,7 @@ def test_batches_equal_single_texts() -> None:
 
 
 def test_the_hash_is_that_of_the_file() -> None:
-    assert EMBEDDED.sha256 == Tokenizer.from_folder(DEFAULT_MODEL).sha256
+    assert EMBEDDED.sha256 == Tokenizer.from_folder(SMALL_MODEL).sha256
     assert EMBEDDED.sha256 != Tokenizer(byte_tokenizer()).sha256
 
 

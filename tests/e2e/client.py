@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from small_model import choose_small_model
+
 Message = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"
@@ -30,6 +32,7 @@ def private_environment(folder: Path, **more: str) -> dict[str, str]:
         place = folder / name.lower()
         place.mkdir(mode=0o700, exist_ok=True)
         environment[f"XDG_{name}"] = str(place)
+    choose_small_model(folder / "config_home", folder / "cache_home")
     answer = folder / "state_home" / "redraft" / "setup.json"
     answer.parent.mkdir(mode=0o700, exist_ok=True)
     answer.write_text('{"answer": "in a test"}')

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import REPOSITORY, Driver, command, profile
+from small_model import SMALL_MODEL, choose_small_model
+
+from .client import Driver, command, profile
 
 
 def names(path: str) -> Callable[[Any], bool]:
@@ -31,20 +33,19 @@ def test_an_open_editor_takes_up_a_choice_unless_it_names_a_model(
     refused = command(environment, "models", "use", str(broken))
     assert refused.returncode == 1
     assert "damaged" in refused.stderr
-    assert not kept.exists()
+    assert "chosen.gguf" not in kept.read_text()
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps({"completion": str(broken)}))
         # The choice of a draft model alone has the editors read the file again.
-        assert command(environment, "models", "use", "embedded", "--for", "drafts").returncode == 0
+        assert command(environment, "models", "use", "none", "--for", "drafts").returncode == 0
         told = open_editor.wait_for(names(str(broken)))
         assert told["params"]["state"] in ("loading", "error")
         assert not any(map(names(str(broken)), own.notifications))
-        done = command(environment, "models", "use", "embedded")
+        done = command(environment, "models", "use", "none")
         assert done.returncode == 0, done.stderr
         assert "editor window(s) use it now" in done.stdout
     finally:
-        kept.unlink()
+        choose_small_model(kept.parents[1], Path(environment["XDG_CACHE_HOME"]))
         open_editor.close()
         own.close()
 
@@ -52,9 +53,8 @@ def test_an_open_editor_takes_up_a_choice_unless_it_names_a_model(
 def test_an_editor_lists_models_and_chooses_one(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    embedded = REPOSITORY / "accel" / "default_model"
     store = Path(environment["XDG_CACHE_HOME"]) / "llama.cpp" / "small"
-    shutil.copytree(embedded, store, ignore=shutil.ignore_patterns("draft"))
+    shutil.copytree(SMALL_MODEL, store, ignore=shutil.ignore_patterns("draft"))
     kept = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
     editor = Driver(environment)
     try:
@@ -74,4 +74,4 @@ def test_an_editor_lists_models_and_chooses_one(
     finally:
         editor.close()
         shutil.rmtree(store)
-        kept.unlink(missing_ok=True)
+        choose_small_model(kept.parents[1], Path(environment["XDG_CACHE_HOME"]))

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
-from .client import REPOSITORY, Driver, command, profile
+from .client import Driver, command, profile
 
 pytestmark = pytest.mark.timeout(300)
 
-EMBEDDED = REPOSITORY / "accel" / "default_model"
-DRAFT_MODEL = EMBEDDED
+DRAFT_MODEL = SMALL_MODEL
 """Its drafts are what the model itself writes: some are taken, however much is drafted here."""
 INSTRUCTIONS = (
     "log the arguments at the start with debug",
@@ -55,7 +55,7 @@ def drafted(answers: list[dict[str, Any]]) -> int:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the user's own, which is asked whatever the instruction is."""
     folder = tmp_path_factory.mktemp("own")
-    for file in EMBEDDED.iterdir():
+    for file in SMALL_MODEL.iterdir():
         if file.is_file():
             shutil.copy(file, folder)
     return folder

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from small_model import choose_small_model
+
 from .client import Driver, profile, wait_until
 
 
@@ -27,6 +29,8 @@ def test_the_first_start_offers_to_choose_a_model_once(
 ) -> None:
     kept = Path(environment["XDG_STATE_HOME"]) / "redraft" / "setup.json"
     kept.unlink()
+    chosen = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+    chosen.unlink()
     editors = [joined(environment)]
     try:
         editors[0].request("redraft/status", {})
@@ -34,7 +38,7 @@ def test_the_first_start_offers_to_choose_a_model_once(
         editors.append(joined(environment, chooseModel=True))
         editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")
         (offer,) = offers(editors[1])
-        assert "embedded model" in offer["message"]
+        assert "none is chosen" in offer["message"]
         wait_until(kept.is_file)
         assert json.loads(kept.read_text()) == {"answer": "Choose Model"}
         editors.append(joined(environment, chooseModel=True))
@@ -42,5 +46,6 @@ def test_the_first_start_offers_to_choose_a_model_once(
         assert offers(editors[2]) == []
     finally:
         kept.write_text("{}")
+        choose_small_model(chosen.parents[1], Path(environment["XDG_CACHE_HOME"]))
         for editor in editors:
             editor.close()

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
+
+from gguf_models import random_module, save_gguf
+
 from accel.native.cpu_features import cores
 
 ENGINE = """
-import json
+import json, sys
 from numba.core import event
 
 class Compiled(event.Listener):
@@ -27,7 +31,7 @@ class Compiled(event.Listener):
 names, told = [], []
 event.register("numba:compile", Compiled())
 from lsp_server.engine.process import EngineService
-EngineService().load(told.append)
+EngineService(sys.argv[1]).load(told.append)
 print(json.dumps({"names": names, "told": told}))
 """
 
@@ -45,9 +49,12 @@ def test_all_that_takes_long_is_compiled_at_once(tmp_path: Path) -> None:
         "XDG_DATA_HOME": str(tmp_path / "data"),
     }
 
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
+    model = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **sizes), "Q8_0")
+
     def start() -> tuple[list[str], list[str]]:
         ended = subprocess.run(
-            [sys.executable, "-c", ENGINE],
+            [sys.executable, "-c", ENGINE, str(model)],
             env=environment,
             capture_output=True,
             text=True,

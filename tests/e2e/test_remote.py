@@ -1,6 +1,6 @@
 """An editor whose model is at a server: a real ``redraft serve`` and a real ``redraft serve-http``.
 
-Both load the embedded model, so that what the server writes can be compared with what this machine
+Both load the small model, so that what the server writes can be compared with what this machine
 writes.
 """
 
@@ -128,7 +128,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def remote(place: Place) -> Driver:
-    driver = place.editor(url=place.server.url, fallback="embedded")
+    driver = place.editor(url=place.server.url, fallback="model")
     driver.wait_for_state("ready", timeout=READY_S)
     return driver
 

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_model import SMALL_MODEL
 
-from .client import REPOSITORY, Driver, command, inline
+from .client import Driver, command, inline
 
 pytestmark = pytest.mark.timeout(300)
 
-EMBEDDED = REPOSITORY / "accel" / "default_model"
 FUNCTION = "def total(prices):\n    result = sum(prices)\n    return \n"
 Connect = Callable[..., Driver]
 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Another model, which writes edits as the embedded one does."""
+    """Another model, which writes edits as the first one does."""
     folder = tmp_path / "other"
-    shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("draft"))
+    shutil.copytree(SMALL_MODEL, folder, ignore=shutil.ignore_patterns("draft"))
     return folder
 
 

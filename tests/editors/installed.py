@@ -16,6 +16,7 @@ from typing import Any
 
 import leftovers
 from language_client import LanguageClient
+from small_model import SMALL_MODEL
 from waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,7 +176,7 @@ class Server:
 
     def engine(self) -> dict[str, Any]:
         """The engine of the model that editors have unless a test chooses another."""
-        (found,) = (one for one in self.status()["engines"] if one["model"] == "embedded")
+        (found,) = (one for one in self.status()["engines"] if one["model"] == str(SMALL_MODEL))
         return dict(found)
 
     def engine_process(self) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from drive_neovim import Neovim, OpenNeovim
-from installed import ROOT, Server
+from installed import Server
 from prepared import Place, in_windows_form, prepared_place
 from projects import SHAPES
+from small_model import SMALL_MODEL
 from waiting import wait_for
 
 pytestmark = pytest.mark.editors
@@ -248,7 +249,7 @@ def test_a_model_on_the_machine_is_chosen(
 ) -> None:
     store = Path(server.environment["XDG_CACHE_HOME"]) / "llama.cpp" / "chosen-here"
     ignored = shutil.ignore_patterns("draft")
-    shutil.copytree(ROOT / "accel" / "default_model", store, ignore=ignored)
+    shutil.copytree(SMALL_MODEL, store, ignore=ignored)
     editor = neovim()
     try:
         editor.open(project / "orders.py")
@@ -261,7 +262,7 @@ def test_a_model_on_the_machine_is_chosen(
         editor.lua(CHOOSE.replace("PLACE", "#items"))
         editor.rpc.command("Redraft model")
         kept = Path(server.environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
-        wait_for(lambda: '"completion": ""' in kept.read_text(), "the embedded model")
+        wait_for(lambda: '"completion": ""' in kept.read_text(), "no model")
     finally:
         shutil.rmtree(store)
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import httpx2
+from small_model import SMALL_MODEL
 
 ROOT = Path(__file__).resolve().parents[2]
-DEFAULT_MODEL = ROOT / "accel" / "default_model"
 CHAT_TEMPLATE = """{%- for message in messages -%}
 {%- if message.role not in ('system', 'user', 'assistant') -%}
 {{ raise_exception('an unknown role') }}
@@ -49,8 +49,8 @@ CLIENT = httpx2.Client(timeout=60)
 
 
 def chat_model(folder: Path) -> Path:
-    """The embedded model with a chat template."""
-    for file in DEFAULT_MODEL.iterdir():
+    """The small model with a chat template."""
+    for file in SMALL_MODEL.iterdir():
         if file.is_file():
             shutil.copy(file, folder)
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from served import DEFAULT_MODEL, serving
+from served import serving
+from small_model import SMALL_MODEL
 
 COMPILED_S = 1200.0
 GREEDY = {"prompt": "def total(values):\n    ", "max_tokens": 16}
@@ -25,7 +26,7 @@ def test_the_first_sampled_request_compiles_nothing(
 ) -> None:
     cache = tmp_path / "compiled"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-    with serving(tmp_path, DEFAULT_MODEL) as server:
+    with serving(tmp_path, SMALL_MODEL) as server:
         assert server.post("/v1/completions", GREEDY).status_code == 200
         ends = time.monotonic() + COMPILED_S
         while not compiled(cache, "gumbel_sampling.draw-"):

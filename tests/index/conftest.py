@@ -8,15 +8,14 @@ import json
 import os
 import textwrap
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from repo_index.tokens import TextTokenizer
 
-DEFAULT_MODEL = Path(__file__).parents[2] / "accel" / "default_model"
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -74,7 +73,7 @@ def any_tokenizer(request: pytest.FixtureRequest) -> TextTokenizer:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> TextTokenizer:
-    return TextTokenizer.from_file(DEFAULT_MODEL)
+    return TextTokenizer.from_file(SMALL_MODEL)
 
 
 @pytest.fixture(scope="session", autouse=True)

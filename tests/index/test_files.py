@@ -14,12 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
+from small_model import SMALL_MODEL
 
 from repo_index.files import FileRules, Limits
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import DEFAULT_MODEL, long_count
+from tests.index.conftest import long_count
 
 
 def make(root: Path, files: dict[str, str | bytes]) -> None:
@@ -381,7 +382,7 @@ def test_nothing_of_a_workspace_is_run(tmp_path: Path) -> None:
     )
     for path in (work / ".git/hooks/post-checkout", work / ".venv/bin/python"):
         path.chmod(0o755)
-    command = [sys.executable, "-c", textwrap.dedent(_AUDITED), work, tmp_path / "s", DEFAULT_MODEL]
+    command = [sys.executable, "-c", textwrap.dedent(_AUDITED), work, tmp_path / "s", SMALL_MODEL]
     done = subprocess.run(
         list(map(str, command)), cwd=Path(__file__).parents[2], capture_output=True, check=True
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_model import SMALL_MODEL
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
@@ -36,7 +37,7 @@ class Daemon:
         self,
         folder: Path,
         common: str = "none",
-        model: Path | str = "",
+        model: Path | str = SMALL_MODEL,
         exclude: tuple[str, ...] = (),
     ) -> None:
         options = {"exclude": list(exclude), "max_file_bytes": 1 << 20, "common": common}

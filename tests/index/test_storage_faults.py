@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreUnwritable
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import DEFAULT_MODEL, long_count
+from tests.index.conftest import long_count
 from tests.index.faulty_files import Died, DyingFiles, FullDisk
 from tests.index.store_place import Place, manifest_of
 
@@ -192,7 +193,7 @@ def run_kills(folder: Path, tokenizer: TextTokenizer, rounds: int) -> None:
     for seed in range(rounds):
         command = [sys.executable, "-c", textwrap.dedent(_WRITER), place.work, place.store]
         writer = subprocess.Popen(
-            [*map(str, command), str(DEFAULT_MODEL), str(seed)], stdout=subprocess.PIPE
+            [*map(str, command), str(SMALL_MODEL), str(seed)], stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"open\n"

@@ -6,11 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 
 from accel.text.tokenizer import Tokenizer
 from repo_index.errors import BrokenTokenizer
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import DEFAULT_MODEL, source_text
+from tests.index.conftest import source_text
 
 _TEXTS = [
     "",
@@ -32,7 +33,7 @@ def test_ids_equal_those_of_the_model_side(any_tokenizer: TextTokenizer) -> None
 
 
 def test_the_default_model_too(tokenizer: TextTokenizer) -> None:
-    theirs = Tokenizer.from_folder(DEFAULT_MODEL)
+    theirs = Tokenizer.from_folder(SMALL_MODEL)
     assert tokenizer.sha256 == theirs.sha256
     assert tokenizer.vocabulary_size == theirs.vocabulary_size
     for ids, text in zip(tokenizer.encode(_TEXTS), _TEXTS, strict=True):

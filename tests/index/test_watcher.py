@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_model import SMALL_MODEL
 
 from repo_index import folder_watch
 from repo_index.datastore import Datastore, warm_up
@@ -26,7 +27,7 @@ from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 from repo_index.watcher import Watcher
-from tests.index.conftest import DEFAULT_MODEL, long_count
+from tests.index.conftest import long_count
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
 
 LONG_WAIT_S = 20.0
@@ -276,7 +277,7 @@ def test_a_real_overflow(tmp_path: Path, tokenizer: TextTokenizer) -> None:
     (tmp_path / "work").mkdir()
     command = [sys.executable, "-c", textwrap.dedent(_FOLLOWER), tmp_path / "work", tmp_path / "s"]
     process = subprocess.Popen(
-        [*map(str, command), str(DEFAULT_MODEL)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*map(str, command), str(SMALL_MODEL)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     assert process.stdin is not None
@@ -300,10 +301,10 @@ def test_few_descriptors_are_said(tmp_path: Path) -> None:
     script = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
     command = [sys.executable, "-c", script + textwrap.dedent(_FOLLOWER), work, tmp_path / "s"]
     done = subprocess.run(
-        [*map(str, command), str(DEFAULT_MODEL)],
+        [*map(str, command), str(SMALL_MODEL)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=True,
     )
     assert done.stdout == b"open\n"
-    assert len(expected_texts(work, TextTokenizer.from_file(DEFAULT_MODEL))) == 50
+    assert len(expected_texts(work, TextTokenizer.from_file(SMALL_MODEL))) == 50

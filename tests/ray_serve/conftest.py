@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from small_model import SMALL_MODEL
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -33,7 +34,7 @@ def haproxy_folder():
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory, haproxy_folder):
-    """The server with two replicas of the model that REDRAFT_TEST_MODEL names, or the embedded.
+    """The server with two replicas of the model that REDRAFT_TEST_MODEL names, or of the small one.
 
     HAProxy stands before it, or Ray's own proxy with REDRAFT_TEST_RAY_PROXY.
     """
@@ -51,7 +52,7 @@ def server(tmp_path_factory, haproxy_folder):
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(f"first {KEY}\nother {OTHER_KEY}\n")
     options = DeployOptions(
-        model=os.environ.get("REDRAFT_TEST_MODEL", ""),
+        model=os.environ.get("REDRAFT_TEST_MODEL", str(SMALL_MODEL)),
         threads=1,
         keys=str(keys),
         requests_per_minute=100_000.0,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import httpx2
+from small_model import SMALL_MODEL
 from tokenizers import Tokenizer
 
 from lsp_server.engine.client import EngineClient
@@ -24,10 +25,9 @@ from lsp_server.repositories.hosting import HostedRepositories
 from lsp_server.repositories.limits import RepositoryLimits
 from lsp_server.repositories.routes import RepositoryRoutes
 from lsp_server.repositories.store import RepositoryStore
-from tests.index.conftest import DEFAULT_MODEL
 
 ROOT = "/redraft/v1"
-DECODER = Tokenizer.from_file(str(DEFAULT_MODEL / "tokenizer.json"))
+DECODER = Tokenizer.from_file(str(SMALL_MODEL / "tokenizer.json"))
 KEYS = ("ann", "bob", "eve")
 
 

@@ -18,7 +18,7 @@ KEY = "plum-key-7d1f"
 Send = Callable[[dict[str, Any]], Any]
 MODEL = {
     "protocol": 1,
-    "model": "embedded",
+    "model": "small",
     "dtype": "fp32",
     "fills": True,
     "prompt_seconds": [0.001 * step for step in range(1, 21)],

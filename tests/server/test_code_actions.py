@@ -29,13 +29,13 @@ x = 1
 
 
 def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.CodeAction]:
-    language, embedded = more.pop("language", "python"), more.pop("embedded", True)
+    language = more.pop("language", "python")
     settings = EditSettings(preset_instructions=more.pop("own", []))
     document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
     where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
     told = {name: more.pop(name, False) for name in ("held_back", "allowed")}
-    return code_actions(where, ClientFeatures(**more), settings, embedded=embedded, **told)
+    return code_actions(where, ClientFeatures(**more), settings, **told)
 
 
 def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
@@ -178,8 +178,7 @@ def test_ready_made_instructions_need_a_selection_and_fit_the_language() -> None
 def test_problems_can_be_fixed() -> None:
     span = types.Range(types.Position(6, 4), types.Position(6, 8))
     diagnostic = types.Diagnostic(span, "undefined\nname 'a'")
-    assert offered(6, 6, diagnostics=[diagnostic]) == []
-    (action,) = offered(6, 6, diagnostics=[diagnostic], embedded=False)
+    (action,) = offered(6, 6, diagnostics=[diagnostic])
     assert action.kind == types.CodeActionKind.QuickFix
     assert action.data["range"] == span
     assert "undefined name 'a'" in action.data["instruction"]
@@ -197,7 +196,7 @@ def test_problems_can_be_fixed() -> None:
 )
 def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: set[str]) -> None:
     diagnostic = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 1)), "x")
-    found = offered(3, 9, diagnostics=[diagnostic], only=only, embedded=False)
+    found = offered(3, 9, diagnostics=[diagnostic], only=only)
     assert {str(getattr(one.kind, "value", one.kind)) for one in found} == kinds
 
 
@@ -208,15 +207,12 @@ def test_the_mark_of_generated_code_where_it_is_known() -> None:
     assert all(one.tags is None for one in offered(3, 9))
 
 
-def test_ready_made_instructions_suit_the_model_and_the_language() -> None:
+def test_ready_made_instructions_suit_the_language() -> None:
     def titles(**more: Any) -> set[str]:
         return {one.title.removeprefix("Redraft: ") for one in offered(11, 12, **more)}
 
-    assert "simplify" not in titles()
-    assert {"add a docstring", "remove comments"} <= titles()
-    assert {"add a docstring", "simplify"} <= titles(embedded=False)
-    assert "remove comments" not in titles(embedded=False)
-    assert titles(embedded=False, language="rust") == {"simplify"}
+    assert {"add a docstring", "simplify", "remove comments"} <= titles()
+    assert titles(language="rust") == {"simplify"}
 
 
 def test_own_instructions_come_first() -> None:
@@ -246,7 +242,7 @@ def test_in_a_file_that_is_held_back_only_a_selection_is_edited_and_it_can_be_al
     assert allow.command is not None
     assert allow.command.command == "redraft.allowFile"
     assert allow.command.arguments == [{"uri": "file:///a.py"}]
-    selected = offered(0, 9, held_back=True, embedded=False)
+    selected = offered(0, 9, held_back=True)
     assert len(selected) > 1
     assert all(one.data is None or not one.data["withComment"] for one in selected)
     back = offered(3, 3, allowed=True)[-1]

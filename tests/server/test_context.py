@@ -344,11 +344,10 @@ def test_many_open_files_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("values", "tokens"),
     [
-        ({}, 128),
-        ({"model": {"path": "/m"}}, -1),
+        ({}, -1),
         ({"context": {"tokens": 300}}, 300),
         ({"context": {"crossFile": False, "tokens": 300}}, 0),
-        ({"context": {"models": {"embedded": 0}}}, 0),
+        ({"context": {"models": {"/m": 0}}, "model": {"path": "/m"}}, 0),
         ({"context": {"models": {"/m": 900}}, "model": {"path": "/m"}}, 900),
         ({"context": {"models": {"/m": 900}, "tokens": 7}}, 7),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from breaking import with_config
+from small_model import SMALL_MODEL
 
 from lsp_server.cli import doctor as doctor_command
 from lsp_server.models.choices import write_choice
@@ -55,7 +56,7 @@ def test_it_says_which_model_was_chosen(tmp_path: Path, monkeypatch: pytest.Monk
     write_choice("completion", "")
     write_choice("edits", str(tmp_path))
     finding = found("chosen model", None)
-    assert "suggestions: the embedded one, nothing was chosen" in finding.found
+    assert "suggestions: none, nothing was chosen" in finding.found
     assert f"edits: {tmp_path}, chosen with `redraft models use`" in finding.found
     assert not finding.remedy
 
@@ -70,12 +71,12 @@ def test_it_says_whether_llama_cpp_is_here(monkeypatch: pytest.MonkeyPatch) -> N
 def test_it_says_how_the_model_is_asked_and_what_is_wrong_with_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = doctor_command._formats(None)
+    sound = doctor_command._formats(str(SMALL_MODEL))
     assert (sound.found, sound.remedy) == ("holes as Qwen2.5-Coder, no chat template", "")
     monkeypatch.setattr(
         "accel.text.format_check.format_problems", lambda tokenizer: ["it lacks <|fim_middle|>"]
     )
-    broken = doctor_command._formats(None)
+    broken = doctor_command._formats(str(SMALL_MODEL))
     assert broken.found.endswith("; it lacks <|fim_middle|>")
     assert broken.remedy == "take another file of this model"
     nothing = doctor_command._formats(str(tmp_path / "nothing"))

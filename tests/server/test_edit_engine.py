@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.verification import gumbel_sampling, sampling
@@ -22,7 +23,7 @@ JOB = EditJob("", "shapes.py", "rename width to w", SELECTION, language="python"
 @pytest.fixture(scope="module")
 def service():
     keep_costs()
-    made = EngineService(dtype=DTYPE, threads=THREADS, common=False)
+    made = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
     yield made
     made.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from lsp_server.documents import Document, Position
 from lsp_server.editing.fitting import with_end_of
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
-from lsp_server.editing.known_edits import not_understood
-from lsp_server.editing.lsp import edit_answer, workspace_edit
 from lsp_server.editing.notes import (
     NOT_ASKED_FOR,
     NOT_OF_THE_RENAME,
@@ -27,8 +24,6 @@ from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced
 from lsp_server.engine.call import Call
 from lsp_server.engine.jobs import EditJob, JobResult
-from lsp_server.errors import EditRefused
-from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import Settings
 
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
@@ -53,11 +48,10 @@ class Engine:
 
 
 def edited(
-    text: str, answer: str, instruction: str, *, comment: bool = False, embedded: bool = False,
-    language: str = "python",
+    text: str, answer: str, instruction: str, *, comment: bool = False, language: str = "python"
 ) -> tuple[EditResult, Engine]:  # fmt: skip
     document, engine = Document("u", language, 1, text), Engine(answer)
-    provider = EditProvider("c", Settings, lambda: engine, lambda: embedded)  # type: ignore[arg-type,return-value]
+    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
     request = EditRequest(
         document, "u.py", "", Position(0, 0), document.end(), instruction, with_comment=comment
     )
@@ -154,49 +148,7 @@ def test_the_comment_goes_with_the_changes_of_the_rest(text: str, new: str) -> N
     assert apply_hunks(text, hunks) == new
 
 
-def test_the_embedded_model_says_what_it_understands() -> None:
-    for instruction in ("füge einen Docstring hinzu", "mach es schneller", "rewrite it in Rust"):
-        with pytest.raises(EditRefused, match="rename a to b"):
-            edited(OLD, OLD, instruction, embedded=True)
-        assert len(not_understood(instruction, OLD)) < 300
-        assert edited(OLD, OLD + "x\n", instruction)[1].jobs[0].instruction == instruction
-    assert not_understood("please remove all the comments", OLD) == ""
-
-
-def test_of_other_models_what_is_in_doubt_is_shown_with_a_warning() -> None:
-    wrong = OLD.replace("prices)", "items)").replace("sum(items", "max(items")
-    for answer, told in ((wrong, "more than the name"), (OLD[:-7] + "(\n", "does not parse")):
-        edit, _ = edited(OLD, answer, "rename prices to items")
-        assert told in edit.warning
-        assert NOT_OF_THE_RENAME in [one.note for one in edit.changes]
-
-
-def test_a_rename_of_the_embedded_model_needs_no_answer() -> None:
-    edit, engine = edited(OLD, "nonsense", "rename prices to items", embedded=True)
+def test_a_rename_needs_no_answer_of_a_model() -> None:
+    edit, engine = edited(OLD, "nonsense", "rename prices to items")
     assert applied(OLD, edit) == OLD.replace("prices", "items")
     assert engine.jobs == []
-
-
-def test_lines_of_one_hunk_are_noted_each_by_itself() -> None:
-    answer = OLD.replace("prices", "items").replace("    # Sum.", "    # Sum of all.")
-    edit, _ = edited(OLD, answer.replace("    tax", "     tax"), "rename prices to items")
-    notes = {(change.start.line, change.note) for change in edit.changes}
-    assert notes == {(0, ""), (1, NOT_OF_THE_RENAME), (2, ONLY_WHITE_SPACE), (4, "")}
-
-
-def test_what_goes_beyond_needs_confirmation_in_a_workspace_edit() -> None:
-    answer = OLD.replace("prices", "items").replace("tax = 1", "tax = 2")
-    edit, _ = edited(OLD, answer, "rename prices to items")
-    features = ClientFeatures(document_changes=True, change_annotations=True)
-    server: Any = SimpleNamespace(features=features)
-    document = Document("u", "python", 1, OLD)
-    made = workspace_edit(server, document, edit)
-    notes = made["changeAnnotations"]
-    asked = [notes[one["annotationId"]] for one in made["documentChanges"][0]["edits"]]
-    assert [one["needsConfirmation"] for one in asked] == [False, True, False]
-    assert NOT_OF_THE_RENAME in asked[1]["label"]
-    assert [one["note"] for one in edit_answer(server, document, edit)["hunks"]] == [
-        "",
-        NOT_OF_THE_RENAME,
-        "",
-    ]

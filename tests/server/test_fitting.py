@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.infilling import Line
@@ -26,7 +27,7 @@ JOB = CompletionJob("", "mean.py", BEFORE, AFTER, language="python")
 @pytest.fixture(scope="module")
 def service():
     keep_costs()
-    made = EngineService(dtype=DTYPE, threads=THREADS, common=False)
+    made = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
     made.load()
     yield made
     made.close()

@@ -83,8 +83,8 @@ def test_two_purposes_share_an_engine_when_they_have_one_model() -> None:
 
 def test_a_workspace_is_indexed_for_both_models() -> None:
     hub, recorder = made()
-    hub.use_workspace("/w", settings(edit={"model": "/other"}))
-    assert recorder.told == [("open", "/w", ""), ("open", "/w", "/other")]
+    hub.use_workspace("/w", settings(model={"path": "/one"}, edit={"model": "/other"}))
+    assert recorder.told == [("open", "/w", "/one"), ("open", "/w", "/other")]
 
 
 def test_a_folder_is_closed_with_its_last_client() -> None:

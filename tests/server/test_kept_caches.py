@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.batch import chain_batch
@@ -131,7 +132,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[EngineService]:
     keep_costs()
-    service = EngineService(dtype=DTYPE, threads=THREADS, common=False)
+    service = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
     service.load()
     yield service
     service.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from breaking import sound
+from small_model import SMALL_MODEL
 
 from lsp_server.engine import load_failure
 from lsp_server.engine.child import Child
@@ -17,7 +18,7 @@ from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import RETRY_S, LoadFailure
 from lsp_server.engine.model_paths import files_state
 from lsp_server.errors import EngineUnavailable
-from lsp_server.settings import Settings
+from lsp_server.settings import ModelSettings, Settings
 
 REQUESTS = 30
 
@@ -77,7 +78,9 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
     assert sys.platform != "win32"
 
     async def ask_again_and_again() -> list[str]:
-        engine = EngineClient(EngineKey.of(Settings()), lambda: None)
+        engine = EngineClient(
+            EngineKey.of(Settings(model=ModelSettings(path=str(SMALL_MODEL)))), lambda: None
+        )
         engine._child = Child("dying_engine", [], engine._receive, engine._died)
         errors = []
         for _ in range(REQUESTS):

@@ -194,16 +194,6 @@ def test_what_never_fits_is_refused_until_the_budget_changes(
     play(scene)
 
 
-def test_the_embedded_model_alone_is_never_refused(play: Callable[[Scene], None]) -> None:
-    async def scene(hub: Hub) -> None:
-        first, embedded = made(hub, "/a", 150), made(hub, "", 10)
-        await ready(first)
-        await ready(embedded)
-        assert first.pid is None
-
-    play(scene)
-
-
 def test_half_of_what_is_free_and_held_is_the_budget_by_default(
     play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -270,7 +270,7 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     assert read_choices() == Choices(completion=str(path))
     assert main(["models", "use", "small", "--for", "drafts"]) == 0
     assert read_choices() == Choices(completion=str(path), drafts=str(path))
-    assert main(["models", "use", "embedded"]) == 0
+    assert main(["models", "use", "none"]) == 0
     assert read_choices() == Choices(drafts=str(path))
     assert main(["models", "use", "small", "--for", "edits"]) == 0
     assert read_choices() == Choices(edits=str(path), drafts=str(path))

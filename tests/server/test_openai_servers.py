@@ -102,7 +102,6 @@ def test_llama_server_is_asked_by_infill() -> None:
         assert engine.server["drafted"] is False
         assert "undrafted" in engine.server_note
         assert engine.model == "qwen2.5-coder:1.5b"
-        assert not engine.is_embedded
 
     with_engine(server, scene)
 

@@ -44,7 +44,7 @@ class LocalEngine:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.state, self.message, self.model, self.dtype = "ready", "", "small", "int8"
-        self.is_embedded, self.fills, self.refused, self.failure = False, True, "", None
+        self.fills, self.refused, self.failure = True, "", None
         self.pid, self.hung, self.last_used, self.speedup = 1, False, 0.0, None
 
     def complete(self, job: Any, client: str, on_spans: Any, urgency: int) -> Call:
@@ -109,8 +109,7 @@ def test_a_completion_comes_span_by_span_and_whole() -> None:
             assert result.text == "total += area"
             assert [span.text for span in spans] == server.pieces
             assert (result.tokens, result.forwards, result.stopped_by) == (3, 2, "end")
-            assert (engine.state, engine.model, engine.dtype) == ("ready", "embedded", "fp32")
-            assert engine.is_embedded
+            assert (engine.state, engine.model, engine.dtype) == ("ready", "small", "fp32")
             assert engine.server["answers"] == "server"
             assert engine.prompt_length.tokens(60.0) == 20 * 64
             assert len(engine.latencies_s) == 1
@@ -411,9 +410,10 @@ def test_a_server_that_nobody_wants_is_not_asked_again(monkeypatch: pytest.Monke
 def test_the_engine_of_this_machine_is_shared_and_told_of_what_is_open() -> None:
     async def scene() -> None:
         hub = Hub()
-        server = {"url": "https://example.com", "fallback": "embedded"}
-        remote = hub.engine(read_settings({"server": server}).settings)
-        local = hub.engine(read_settings({}).settings)
+        model = {"path": "/m"}
+        values = {"server": {"url": "https://example.com"}, "model": model}
+        remote = hub.engine(read_settings(values).settings)
+        local = hub.engine(read_settings({"model": model}).settings)
         assert isinstance(remote, RemoteEngine)
         assert remote._local is local
         remote.set_buffer("/w", "a.py", lambda: "text")
@@ -438,9 +438,8 @@ class Opened:
 @pytest.mark.parametrize(
     ("values", "models"),
     [
-        ({}, [""]),
+        ({}, []),
         ({"server": {"url": "https://example.com"}}, []),
-        ({"server": {"url": "https://example.com", "fallback": "embedded"}}, [""]),
         ({"server": {"url": "https://example.com"}, "model": {"path": "/m"}}, ["/m"]),
         ({"model": {"path": "/m"}, "edit": {"model": "/n"}}, ["/m", "/n"]),
     ],
@@ -538,7 +537,7 @@ def test_the_key_stands_in_no_log_no_status_and_no_representation(
     assert KEY not in caplog.text
 
 
-def test_engines_of_other_keys_are_others_and_the_embedded_one_answers_only_where_wanted() -> None:
+def test_engines_of_other_keys_are_others_and_this_machine_answers_only_where_wanted() -> None:
     def key(**values: Any) -> EngineKey:
         return EngineKey.of(read_settings(values).settings)
 
@@ -546,7 +545,6 @@ def test_engines_of_other_keys_are_others_and_the_embedded_one_answers_only_wher
     assert key(server=server) != key(server={**server, "key": "b"})
     assert key(server={"key": "a"}) == key()
     assert key(server=server).local is None
-    assert key(server={**server, "fallback": "embedded"}).local == key()
     assert key(server=server, model={"path": "/m"}).local == key(model={"path": "/m"})
     assert key(server={**server, "fallback": "none"}, model={"path": "/m"}).local is None
 
@@ -555,7 +553,7 @@ def test_a_server_is_checked_for_reach_key_and_version() -> None:
     async def scene() -> None:
         server = Server()
         async with served(server) as url:
-            assert "embedded fp32, protocol version 1" in await checked_server(url, KEY)
+            assert "small fp32, protocol version 1" in await checked_server(url, KEY)
             with pytest.raises(ModelUnavailable, match="does not take the key"):
                 await checked_server(url, "wrong-plum")
             with pytest.raises(ModelUnavailable, match="wants a key"):

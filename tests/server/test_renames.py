@@ -14,14 +14,12 @@ from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.errors import EditRefused
 
 
-def renamed(
-    instruction: str, text: str, language: str, *, strict: bool = True, part: str = ""
-) -> str | None:
+def renamed(instruction: str, text: str, language: str, *, part: str = "") -> str | None:
     """The text after the rename of a part, of all of it where no part is given."""
     start = text.index(part)
     end = start + len(part) if part else len(text)
     where = EditedPart(text, start, end, language)
-    hunks = rename_changes(instruction, where, strict=strict)
+    hunks = rename_changes(instruction, where)
     if hunks is None:
         return None
     return text[:start] + apply_hunks(where.code, hunks) + text[end:]
@@ -82,12 +80,11 @@ def test_many_renames_are_exact_in_every_language_and_indentation() -> None:
         ("rename a to b", "plaintext", "a\nb\n", 2),
     ],
 )
-@pytest.mark.parametrize("strict", [True, False])
 def test_a_name_that_exists_in_the_scope_is_refused_with_its_line(
-    instruction: str, language: str, text: str, line: int, strict: bool
+    instruction: str, language: str, text: str, line: int
 ) -> None:
     with pytest.raises(EditRefused, match=rf"exists in line {line} already"):
-        renamed(instruction, text, language, strict=strict)
+        renamed(instruction, text, language)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +114,9 @@ def test_the_same_name_in_another_scope_is_no_collision(
 
 
 NONSENSE = [
-    ("rename a to b c", "python", "b c is no name"),
     ("rename q to z", "python", "there is no name q"),
     ("rename the counter to z", "python", "there is no name counter"),
     ("rename a to a", "python", "has that name already"),
-    ("rename a to b-c", "python", "b-c is no name"),
-    ("rename a to 1b", "python", "1b is no name"),
     ("rename a to class", "python", "class cannot be a name"),
     ("rename a to None", "python", "None cannot be a name"),
     ("rename a to function", "javascript", "function cannot be a name"),
@@ -152,7 +146,6 @@ CODE = {
 def test_what_makes_no_sense_is_refused(instruction: str, language: str, reason: str) -> None:
     with pytest.raises(EditRefused, match=reason):
         renamed(instruction, CODE[language], language)
-    assert renamed(instruction, CODE[language], language, strict=False) is None
 
 
 @pytest.mark.parametrize(
@@ -164,6 +157,14 @@ def test_words_that_are_keywords_elsewhere_are_names(new: str, language: str) ->
     got = renamed(f"rename a to {new}", CODE[language], language)
     assert got is not None
     assert got.count(new) == 2
+
+
+@pytest.mark.parametrize("new", ["b c", "b-c", "1b", "'b'"])
+def test_what_becomes_no_name_is_left_to_the_model(new: str) -> None:
+    assert renamed(f"rename a to {new}", CODE["python"], "python") in (
+        None,
+        CODE["python"].replace("a)", "b)").replace("return a", "return b"),
+    )
 
 
 @pytest.mark.parametrize(

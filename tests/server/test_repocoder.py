@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from small_model import SMALL_MODEL
 
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from lsp_server.cli.complete import complete_retrieving
 from lsp_server.completion.repocoder import iterated, with_fragments
@@ -18,7 +18,7 @@ from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 
-TOKENIZER = Tokenizer.from_folder(DEFAULT_MODEL)
+TOKENIZER = Tokenizer.from_folder(SMALL_MODEL)
 NAMES = ("load", "save", "parse", "table", "index", "token", "cache", "draft", "tree", "value")
 
 

@@ -23,7 +23,7 @@ from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import read_choices
 from lsp_server.models.description import Description
 from lsp_server.models.manifest import HubSource, OfferedModel, read_manifest
-from lsp_server.models.recommendation import EMBEDDED, recommended
+from lsp_server.models.recommendation import NOTHING_SUITS, recommended
 from lsp_server.models.setup_question import SetupQuestion, answer_file
 from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
@@ -95,7 +95,7 @@ def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
 def test_what_does_not_suit_is_not_recommended(changed: dict[str, Any]) -> None:
     fields = {"nbytes": GB // 5, **changed}
     models = [here("other", fields.pop("nbytes"), **fields)]
-    assert recommended(models) == EMBEDDED
+    assert recommended(models) == NOTHING_SUITS
     assert recommended([*models, here("small", GB // 10)]).name == "small"
 
 
@@ -124,7 +124,7 @@ def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended(
     offer = OfferedModel(
         *("Left", "left.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("left", "edit")
     )
-    assert recommended([], [offer]) == EMBEDDED
+    assert recommended([], [offer]) == NOTHING_SUITS
 
 
 def test_a_bandwidth_measured_beside_other_work_is_measured_anew(home: Path) -> None:
@@ -204,9 +204,10 @@ def test_nothing_is_fetched_without_a_yes(
 def test_an_answer_that_is_none_is_asked_for_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch, trials: list[str]
 ) -> None:
-    answered(monkeypatch, "9", "coder", "3")
+    answered(monkeypatch, "9", "coder", "1")
     assert main(["setup", "--folder", str(weights)]) == 0
-    assert (read_choices().completion, trials) == ("", []), "the third is the embedded model"
+    path = str(weights / "coder.gguf")
+    assert (read_choices().completion, trials) == (path, [path])
 
 
 def test_without_a_terminal_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from small_model import SMALL_MODEL
 
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.legible import legible_to
 from accel.text.tokenizer import Tokenizer
 from lsp_server.documents import line_end, split_lines
@@ -34,7 +34,7 @@ STRANGE = [
     "\U000e0041", "\U0010ffff", "ﬀ", "ñandú", "цена", "x1", "<1>", "👩\u200d💻", "\ue000", "١٢",
 ]  # fmt: skip
 ENDS = ["\n", "\r\n", "\r"]
-EMBEDDED = legible_to(Tokenizer.from_folder(DEFAULT_MODEL))
+EMBEDDED = legible_to(Tokenizer.from_folder(SMALL_MODEL))
 
 
 def random_text(rng: random.Random) -> str:
@@ -106,7 +106,7 @@ def test_nothing_is_shown_that_a_small_model_cannot_spell():
         assert EMBEDDED(text)
 
 
-def of_the_embedded(text: str, instruction: str = "") -> ShownText:
+def of_the_small_model(text: str, instruction: str = "") -> ShownText:
     return ShownText(text, instruction, legible=EMBEDDED, spaces=True)
 
 
@@ -129,7 +129,7 @@ def of_the_embedded(text: str, instruction: str = "") -> ShownText:
     ],
 )  # fmt: skip
 def test_changed_lines_are_written_as_their_neighbours_are(old, model, new):
-    shown = of_the_embedded(old)
+    shown = of_the_small_model(old)
     assert spliced(shown, model(shown.text)) == new
 
 
@@ -139,14 +139,14 @@ def test_changed_lines_are_written_as_their_neighbours_are(old, model, new):
      ("x1", "x1 = x9")],
 )  # fmt: skip
 def test_an_answer_that_spoils_a_stand_in_is_refused(stand_in, written):
-    shown = of_the_embedded("é = '€'  # price\n")
+    shown = of_the_small_model("é = '€'  # price\n")
     assert shown.text == "x1 = '<2>'  # price\n"
     with pytest.raises(EditRefused, match="vocabulary"):
         spliced(shown, shown.text.replace(stand_in, written))
 
 
 def test_an_instruction_names_words_as_the_text_shows_them():
-    shown = of_the_embedded("größe = 1\nreturn größe\n", "rename größe to länge")
+    shown = of_the_small_model("größe = 1\nreturn größe\n", "rename größe to länge")
     assert shown.text == "x1 = 1\nreturn x1\n"
     assert shown.instruction == "rename x1 to x2"
     assert spliced(shown, shown.text.replace("x1", "x2")) == "länge = 1\nreturn länge\n"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lsp_server.daemon.hub import Hub
-from lsp_server.models.choices import Choices, write_choice
+from lsp_server.errors import RedraftError
+from lsp_server.models.choices import Choices, choices_file, write_choice
 from lsp_server.models.used import CHOICE, NOTHING, UsedModel, command_model, used_models
 from lsp_server.settings import read_settings
 from lsp_server.status import Condition, Performance, status_message
@@ -31,8 +32,8 @@ COMPLETION, EDIT, PATH = "redraft.completion.model", "redraft.edit.model", "redr
             ("p", PATH),
             ("e", EDIT),
         ),
-        ({"edit": {"model": "embedded"}}, Choices("a", "b"), ("a", CHOICE), ("", EDIT)),
-        ({"model": {"path": "embedded"}}, Choices("a"), ("", PATH), ("", PATH)),
+        ({"edit": {"model": "embedded"}}, Choices("a", "b"), ("a", CHOICE), ("b", CHOICE)),
+        ({"model": {"path": "embedded"}}, Choices(), ("", NOTHING), ("", NOTHING)),
     ],
 )
 def test_a_setting_goes_before_a_choice_and_what_is_of_the_purpose_before_what_is_not(
@@ -90,4 +91,7 @@ def test_a_command_is_for_what_was_chosen_unless_it_names_a_model(
     write_choice("completion", "a.gguf")
     assert command_model(None) == "a.gguf"
     assert command_model("b.gguf") == "b.gguf"
-    assert command_model("embedded") == ""
+    with pytest.raises(RedraftError, match="no embedded model any more"):
+        command_model("embedded")
+    choices_file().write_text('{"completion": "embedded"}')
+    assert command_model(None) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.text.families import Order
@@ -21,7 +22,7 @@ CHANGED = replace(JOB, snippets=[AFTER])
 @pytest.fixture(scope="module")
 def loaded() -> EngineService:
     keep_costs()
-    service = EngineService(dtype=DTYPE, threads=THREADS, common=False)
+    service = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
     service.load()
     return service
 

@@ -9,10 +9,10 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from small_model import SMALL_MODEL
 
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from accel.training.copy_weights import (
     LongestSuffix,
@@ -34,7 +34,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.from_folder(DEFAULT_MODEL)
+    return Tokenizer.from_folder(SMALL_MODEL)
 
 
 @pytest.fixture(scope="module")

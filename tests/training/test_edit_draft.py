@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_model import SMALL_MODEL
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from accel.engine import Engine
 from accel.errors import AccelError
-from accel.models.hf_loading import DEFAULT_MODEL
 from accel.text.tokenizer import Tokenizer
 from accel.training.edit_draft import (
     IGNORED,
@@ -33,12 +33,12 @@ AFTER = "def f(x):\n    z = 1\n    y = x\n    return z\n"
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.from_folder(DEFAULT_MODEL)
+    return Tokenizer.from_folder(SMALL_MODEL)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
-    """A tiny model with the embedded model's tokenizer."""
+    """A tiny model with the small model's tokenizer."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=tokenizer.vocabulary_size, hidden_size=32, intermediate_size=48,
@@ -47,7 +47,7 @@ def folder(tmp_path_factory, tokenizer):
         bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     path = tmp_path_factory.mktemp("draft")
-    export(LlamaForCausalLM(config), DEFAULT_MODEL, path)
+    export(LlamaForCausalLM(config), SMALL_MODEL, path)
     return path
 
 

@@ -1,20 +1,18 @@
-"""The model that ships: loads through transformers' own classes and is what its card says."""
+"""The tests' model: loads through transformers' own classes and is what its card says."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
+from small_model import SMALL_DRAFT, SMALL_MODEL
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-_PROJECT = Path(__file__).parents[2]
 
-
-def test_the_shipped_model_loads_and_matches_its_card() -> None:
-    folder = _PROJECT / "accel" / "default_model"
+def test_the_model_loads_and_matches_its_card() -> None:
+    folder = SMALL_MODEL
     weights = folder / "model.safetensors"
     model = AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -33,8 +31,7 @@ def test_the_shipped_model_loads_and_matches_its_card() -> None:
 
 
 def test_the_draft_model_beside_it_is_small_and_of_the_same_tokenizer() -> None:
-    folder = _PROJECT / "accel" / "default_model"
-    draft = folder / "draft"
+    folder, draft = SMALL_MODEL, SMALL_DRAFT
     assert (draft / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
     assert sum(file.stat().st_size for file in draft.iterdir()) <= 6_000_000
     weights = draft / "model.safetensors"

@@ -1,0 +1,38 @@
+"""A model of nine million parameters for tests: a Llama folder with fill-in-the-middle tokens.
+
+It is chosen for all that the tests start, as a user chooses one, and what is known of it after its
+first start is known from the beginning: it is opened without torch.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from accel.models.fingerprint import fingerprint
+
+SMALL_MODEL = Path(__file__).parent / "data" / "small_model"
+SMALL_DRAFT = SMALL_MODEL / "draft"
+"""A smaller one of the same tokenizer, which drafts edits."""
+
+
+def choose_small_model(config_home: Path, cache_home: Path, model: Path = SMALL_MODEL) -> None:
+    """As ``redraft models use`` does, for all who find their user's folders there."""
+    choices = config_home / "redraft" / "models.json"
+    choices.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    choices.write_text(json.dumps({"completion": str(model)}))
+    know_small_model(cache_home, model)
+
+
+def know_small_model(cache_home: Path, model: Path = SMALL_MODEL) -> None:
+    """As after its first start on this machine: that its forward is right, and in which numbers it
+    is computed."""
+    profile = cache_home / "redraft" / "profiles" / f"{fingerprint(model, 'cpu')}.json"
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    numbers = {"auto": "bf16", "bf16": "bf16", "fp32": "fp32"}
+    known = {
+        f"known/{asked}/{threads}": [used, 1]
+        for asked, used in numbers.items()
+        for threads in (None, 1)
+    }
+    profile.write_text(json.dumps(known))
