@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from accel.model_path import NO_MODEL
 from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
 
@@ -38,6 +39,9 @@ class ModelNotice:
         if engine.state == "ready":
             self._told.pop(engine.key, None)
         if engine.state != "failed" or engine.failure is None:
+            return
+        if engine.failure.cause == NO_MODEL and features.choose_model:
+            # These editors are offered to choose one (``first_start``).
             return
         text = str(engine.failure.error)
         if text not in self._told.values():
