@@ -28,7 +28,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.models import fetching
 from lsp_server.models.catalogue import known_models
 from lsp_server.models.fetched import fetched_models, models_folder, remove_fetched
-from lsp_server.models.fetching import FetchFailed, fetch, fetch_default
+from lsp_server.models.fetching import FetchFailed, fetch
 from lsp_server.models.manifest import (
     HubSource,
     OfferedModel,
