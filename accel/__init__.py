@@ -1,8 +1,7 @@
 """Draft-and-verify decoding of causal language models: draft, verify, commit."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+"""As ``typing`` has it, without importing that before a process is isolated (python_process)."""
 
 if TYPE_CHECKING:
     from accel.decoding import Generation
@@ -40,7 +39,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import on first use: most of these load torch, and ``import accel`` must not."""
     from importlib import import_module
 

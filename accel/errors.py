@@ -56,5 +56,9 @@ class BackendDied(AccelError):
     """The process that computes a model ended; the next request starts another one."""
 
 
+class InvalidEnvironment(AccelError):
+    """A variable of the environment has a value that nothing can be computed with."""
+
+
 class PeerUnavailable(AccelError):
     """A system that we compare with cannot be run here; the message says why."""

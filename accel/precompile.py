@@ -1,7 +1,7 @@
 """What is compiled for a machine at the first start, in parts that processes of their own may
 compile at the same time.
 
-``python -m accel.precompile PART FILE KV_TYPE``, with the folder of a model, or its GGUF file.
+Run as a module with PART FILE KV_TYPE, with the folder of a model, or its GGUF file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m lsp_server`` is ``redraft``."""
+"""What an isolated process runs as ``redraft``."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """Everything of the datastore that is slow the first time, done before the first lookup.
 
-``python -m repo_index.warming PART FOLDER``, with the folder of a model or its ``tokenizer.json``.
+Run as a module with PART FOLDER, the latter the folder of a model or its ``tokenizer.json``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ FORBIDDEN = {
     "repo_index": {"accel", "lsp_server", "torch", "transformers", "pygls", "lsprotocol"},
     "lsp_server": {"torch", "transformers"},
 }
-JOINS_ACCEL_AND_INDEX = ("engine/process.py", "cli/main.py", "bench/")
+JOINS_ACCEL_AND_INDEX = ("engine/process.py", "cli/commands.py", "bench/")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 
@@ -58,6 +58,7 @@ def test_accel_and_repo_index_meet_in_one_place() -> None:
 LIGHT = [
     "lsp_server",
     "lsp_server.cli.main",
+    "lsp_server.cli.commands",
     "lsp_server.cli.serve",
     "lsp_server.daemon.front",
     "lsp_server.daemon.host",
@@ -96,7 +97,7 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
 
 
 TORCH_ROOMS = ("accel.models", "accel.training", "accel.peers")
-TRAINING_ROOMS = ("accel.training", "accel.peers", "lsp_server.cli.main", "lsp_server.bench")
+TRAINING_ROOMS = ("accel.training", "accel.peers", "lsp_server.cli.commands", "lsp_server.bench")
 """Where torch and transformers may be imported, and where ``accel.training`` may."""
 
 
@@ -193,3 +194,16 @@ def test_a_public_class_name_stands_in_one_place() -> None:
                     places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
     assert len(places) > 200
+
+
+def test_python_is_started_in_one_way() -> None:
+    """But for programs that a model wrote, which have nothing of ours."""
+    naming = {
+        module for module, path in modules().items() if "sys.executable" in path.read_text("utf-8")
+    }
+    assert naming == {
+        "accel.python_process",
+        "lsp_server.bench.pass_at_1",
+        "lsp_server.cli.doctor",
+        "lsp_server.daemon.address",
+    }

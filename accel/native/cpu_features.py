@@ -8,6 +8,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 from numba.core import config
 
+from accel.errors import InvalidEnvironment
 from accel.native.processor import permits_tiles
 
 
@@ -22,6 +23,11 @@ def _features() -> set[str]:
     """Those that Numba compiles for: of the processor, or as its settings name them."""
     named: str | None = config.CPU_FEATURES
     if named is not None:
+        # LLVM ends the process for others.
+        if wrong := [name for name in named.split(",") if name and name[0] not in "+-"]:
+            raise InvalidEnvironment(
+                f"NUMBA_CPU_FEATURES: {wrong[0][:40]} begins with neither + nor -; unset it"
+            )
         return {name[1:] for name in named.split(",") if name.startswith("+")}
     try:
         return {name for name, here in llvm.get_host_cpu_features().items() if here}

@@ -19,14 +19,20 @@ from typing import Any, TypeVar
 
 from filelock import FileLock
 from numba import njit, types
+from numba.core import config
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
+from accel.errors import InvalidEnvironment
 from accel.native.cpu_features import HAS_TILES
 from accel.native.link_time import optimise_at_link_time
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+if config.DISABLE_JIT:
+    raise InvalidEnvironment(
+        "NUMBA_DISABLE_JIT is set, and Redraft computes by compiled code; unset it"
+    )
 optimise_at_link_time()
 
 _PERMITTED = ".tiles" if HAS_TILES else ""

@@ -1,7 +1,7 @@
 """Chat templates, which are programs of whoever made the model: rendered in jinja2's sandbox, in a
 process of its own that may take so much time and memory and no more.
 
-``python -m accel.text.template`` reads a request as JSON from stdin and writes the answer to
+Run as a module, it reads a request as JSON from stdin and writes the answer to
 stdout.
 """
 
@@ -12,8 +12,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
+
+from accel.python_process import python_command
 
 MOST_SECONDS = 10
 """From start to end: a busy machine starts a process slowly."""
@@ -49,14 +50,12 @@ def render_messages(
     }
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "accel.text.template"],
+            python_command("accel.text.template"),
             input=json.dumps(request),
             capture_output=True,
             encoding="utf-8",
             timeout=MOST_SECONDS,
             check=False,
-            # Python looks for modules where it is started: never in a user's folder.
-            cwd=Path(__file__).parents[2],
         )
     except subprocess.TimeoutExpired:
         raise TemplateFailed("it takes too long") from None

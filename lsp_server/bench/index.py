@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from accel.python_process import python_command
 from lsp_server.bench import index_peers
 from lsp_server.bench.index_workload import (
     TokenFiles,
@@ -345,11 +344,7 @@ def _lines(work: Path, count: int) -> list[str]:
 def _child(module: str, *arguments: str) -> dict[str, Any]:
     """What a measuring process prints."""
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
+        python_command(module, *arguments), capture_output=True, text=True, check=False
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

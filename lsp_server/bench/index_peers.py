@@ -1,6 +1,6 @@
 """Other systems' indexes on the same tokens: build time, lookup time, memory.
 
-Each runs in a process of its own: ``python -m lsp_server.bench.index_peers NAME FILES CONTEXTS``.
+Each runs in a process of its own, with the arguments NAME FILES CONTEXTS.
 A lookup is what a system does to draft at a context: search and choice of at most 64 nodes.
 """
 

@@ -1,6 +1,6 @@
 """A process that maps datastores and looks up, as an engine does: its times and its memory.
 
-python -m lsp_server.bench.index_reader STORE COMMON TOKENIZER_HASH VOCABULARY CONTEXTS.npy
+Its arguments: STORE COMMON TOKENIZER_HASH VOCABULARY CONTEXTS.npy
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel.python_process import python_command
 from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.server_environment import server_environment, without_server
@@ -253,12 +254,12 @@ def _alive(path: Path) -> bool:
 def _start_daemon(path: Path, deadline: float) -> None:
     """Start the daemon and wait until it listens, or until it or the time ends."""
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.daemon.host", str(path)],
+        python_command("lsp_server.daemon.host", str(path)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=without_server(),
-        cwd=path.parent,  # private and empty of modules: the current folder is on the import path
+        cwd=path.parent,  # it outlives the folder that the editor started in
         start_new_session=True,
         close_fds=True,
     )

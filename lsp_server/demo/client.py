@@ -6,13 +6,13 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
+from accel.python_process import python_command
 from lsp_server.errors import RedraftError
 
 Message = dict[str, Any]
@@ -150,7 +150,7 @@ def _read_message(stream: IO[bytes]) -> Message | None:
 
 def serve_command() -> list[str]:
     """The command line of the server of this installation."""
-    return [sys.executable, "-m", "lsp_server", "serve"]
+    return python_command("lsp_server", "serve")
 
 
 def private_environment(folder: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from accel.python_process import python_command
 from lsp_server.log import log_folder
 from lsp_server.protocol.framing import Frame, pack_frame, read_frame, read_frame_blocking
 
@@ -78,10 +79,7 @@ class Child:
     async def _start_process(self) -> asyncio.StreamReader:
         with _children_log() as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                self._module,
-                *self._arguments,
+                *python_command(self._module, *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,

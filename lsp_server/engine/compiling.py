@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from accel.native.cpu_features import cores
+from accel.python_process import python_command
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ BEGIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CompileTask:
-    """``python -m module *arguments`` compiles it. seconds: about how long a core takes for it."""
+    """A module that compiles it when it is run. seconds: about how long a core takes for it."""
 
     name: str
     module: str
@@ -108,7 +109,7 @@ def _start(share: list[CompileTask], *, patient: bool = False) -> subprocess.Pop
     commands = json.dumps([patient, [[task.module, *task.arguments] for task in share]])
     # Its input stays open as long as this process lives.
     return subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.engine.compiling", commands],
+        python_command("lsp_server.engine.compiling", commands),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )

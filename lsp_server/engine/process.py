@@ -1,7 +1,7 @@
 """The one place that joins accel and repo_index: completions and edits on a model and its index.
 
-``EngineService`` is used in process by commands and benches, and by the daemon as a child process
-(``python -m lsp_server.engine.process``). Importing this module loads neither torch nor an index.
+``EngineService`` is used in process by commands and benches, and by the daemon as a child
+process, which runs this module. Importing this module loads neither torch nor an index.
 """
 
 from __future__ import annotations

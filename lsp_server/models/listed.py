@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import Any
 
+from accel.python_process import python_command
 from lsp_server.errors import RedraftError
 
 _LONGEST_S = 60.0
@@ -15,7 +15,7 @@ _LONGEST_S = 60.0
 async def listed_models() -> dict[str, Any]:
     """What ``redraft models --json`` prints. Raises RedraftError."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lsp_server", "models", "--json"),
+        *python_command("lsp_server", "models", "--json"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

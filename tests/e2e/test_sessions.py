@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .client import Driver, inline, profile, status, wait_until
+from .client import PYTHON, Driver, inline, profile, status, wait_until
 from .test_faults import COLUMN, LINE, TEXT, suggestion
 
 pytestmark = pytest.mark.timeout(400)
@@ -154,16 +153,24 @@ def is_to_ask_again(driver: Driver, uri: str) -> bool:
 
 
 def test_nobody_has_spoken_to_the_network(
-    connect: Connect, environment: dict[str, str], workspace: Path
+    connect: Connect, environment: dict[str, str], workspace: Path, tmp_path: Path
 ) -> None:
     driver, uri = connect(), (workspace / "quiet.py").as_uri()
     driver.open(uri, TEXT)
     assert suggestion(driver, uri)
-    # The recorder works: a process that does speak to the network is noted.
-    speak = "import socket; socket.socket(socket.AF_INET).connect_ex(('127.0.0.1', 9))"
     before = notes(environment)
-    subprocess.run([sys.executable, "-c", speak], env=environment, check=True, timeout=60)
-    assert len(notes(environment)) == len(before) + 1
+    # The recorder works: a process that does speak to the network is noted, ours as another's.
+    speak = "import socket; socket.socket(socket.AF_INET).connect_ex(('127.0.0.1', 9))"
+    start = (
+        "import subprocess; from accel.python_process import python_command; "
+        "subprocess.run(python_command('speaks'), check=True)"
+    )
+    (tmp_path / "speaks.py").write_text(speak)
+    (tmp_path / "speaks-1.dist-info").mkdir()
+    for number, program in enumerate([speak, start], 1):
+        made = {**environment, "PYTHONPATH": str(tmp_path)}
+        subprocess.run([environment[PYTHON], "-c", program], env=made, check=True, timeout=60)
+        assert len(notes(environment)) == len(before) + number
     assert before == []
     Path(environment["REDRAFT_TEST_NOTES"]).unlink()
 

@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from python_environments import REPOSITORY, python_environment
 
-from .client import REPOSITORY, Driver, inline, profile
+from .client import PYTHON, Driver, command, inline, private_environment, profile
 
 GONE = "raise ModuleNotFoundError(\"No module named 'accel.training'\")\n"
 TEXT = "def total(values):\n    result = 0\n    for value in values:\n        result += "
+LOOK = """
+import subprocess
+from accel.python_process import python_command
+ran = subprocess.run(python_command("accel.training.edit_draft", "--help"), capture_output=True)
+print(python_command("x")[-3:])
+print(ran.stderr.decode())
+"""
+"""Runs a module of training as every process of ours is run."""
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The three packages without ``accel/training``. What is left is linked, compiled code, too."""
-    root = tmp_path / "copy"
+def copy_without(part: str, root: Path) -> Path:
+    """The three packages without a folder of ``accel``. What is left is linked, compiled code,
+    too."""
     (root / "accel").mkdir(parents=True)
     for package in ("lsp_server", "repo_index"):
         (root / package).symlink_to(REPOSITORY / package)
-    for part in (REPOSITORY / "accel").iterdir():
-        if part.name != "training":
-            (root / "accel" / part.name).symlink_to(part)
+    for each in (REPOSITORY / "accel").iterdir():
+        if each.name != part:
+            (root / "accel" / each.name).symlink_to(each)
     # Where the project is installed for development, Python would look for it there.
-    (root / "accel" / "training").mkdir()
-    (root / "accel" / "training" / "__init__.py").write_text(GONE)
+    (root / "accel" / part).mkdir()
+    (root / "accel" / part / "__init__.py").write_text(GONE.replace("training", part))
     return root
+
+
+def alone(environment: dict[str, str], root: Path) -> dict[str, str]:
+    """An environment in which every process takes our packages from a copy."""
+    python = python_environment(root / "python", root)
+    return {**environment, PYTHON: str(python)}
 
 
 @pytest.mark.timeout(300)
 def test_the_server_completes_without_training(
-    copy: Path, environment: dict[str, str], first: Callable[..., Driver], workspace: Path
+    environment: dict[str, str], first: Callable[..., Driver], workspace: Path, tmp_path: Path
 ) -> None:
-    alone = {**environment, "PYTHONPATH": str(copy)}
+    copy = copy_without("training", tmp_path / "copy")
+    made = alone(environment, copy)
     looked = subprocess.run(
-        [sys.executable, "-c", "import accel; print(accel.__file__); import accel.training"],
-        env=alone,
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert looked.stdout.startswith(str(copy)), "the copy is what is imported"
-    assert "No module named 'accel.training'" in looked.stderr
-    driver = Driver(alone, ("--in-process",), cwd=copy)
+        [made[PYTHON], "-c", LOOK], env=made, cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    assert str(copy) in looked.stdout, "the copy is what is imported"
+    assert "No module named 'accel.training'" in looked.stdout
+    driver = Driver(made, ("--in-process",), cwd=tmp_path)
     try:
         driver.initialize(profile("vscode"), workspace)
         driver.wait_for_state("ready", timeout=240)
@@ -58,3 +67,14 @@ def test_the_server_completes_without_training(
         assert result["items"][0]["insertText"]
     finally:
         driver.kill()
+
+
+@pytest.mark.timeout(300)
+def test_without_something_that_serves_nothing_is_completed(tmp_path: Path) -> None:
+    copy = copy_without("verification", tmp_path / "copy")
+    made = alone(private_environment(tmp_path), copy)
+    text = tmp_path / "total.py"
+    text.write_text(TEXT)
+    failed = command(made, "complete", str(text), "--line", "3", "--character", "18")
+    assert failed.returncode == 1
+    assert "No module named 'accel.verification'" in failed.stderr

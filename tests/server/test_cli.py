@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lsp_server.cli import complete as complete_command
-from lsp_server.cli.main import COMMANDS, Command, main
+from lsp_server.cli.commands import COMMANDS, Command
+from lsp_server.cli.main import main
 
 
 def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

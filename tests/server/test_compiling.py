@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from python_environments import use_modules_of
 
+from accel.python_process import python_command
 from lsp_server.engine import compiling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 
@@ -39,7 +40,7 @@ if name == "stays":
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for what parts leave behind, with a module that stands in for what compiles."""
     (tmp_path / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    use_modules_of(tmp_path, monkeypatch)
     monkeypatch.setattr(compiling, "cores", lambda: 2)
     return tmp_path
 
@@ -117,7 +118,7 @@ def test_nothing_to_compile_is_over_at_once() -> None:
 def test_it_ends_with_the_process_that_wants_it(place: Path) -> None:
     command = ["stand_in", str(place), "stays"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsp_server.engine.compiling", json.dumps([False, [command]])],
+        python_command("lsp_server.engine.compiling", json.dumps([False, [command]])),
         stdin=subprocess.PIPE,
     )
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from breaking import sound
+from python_environments import use_modules_of
 from small_model import SMALL_MODEL
 
 from lsp_server.engine import load_failure
@@ -74,7 +75,7 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
     starts = tmp_path / "starts"
     (tmp_path / "dying_engine.py").write_text(DYING.format(body))
     monkeypatch.setenv("REDRAFT_TEST_STARTS", str(starts))
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    use_modules_of(tmp_path, monkeypatch)
     assert sys.platform != "win32"
 
     async def ask_again_and_again() -> list[str]:

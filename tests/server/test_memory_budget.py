@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from python_environments import use_modules_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
@@ -50,7 +51,7 @@ Scene = Callable[[Hub], Coroutine[Any, Any, None]]
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scene], None]:
     """Plays a scene with engines that need 100 MB each, in real processes."""
     (tmp_path / "staged_process.py").write_text(ENGINE)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    use_modules_of(tmp_path, monkeypatch)
     monkeypatch.setenv("STILL_LOADS", str(tmp_path / "loads"))
     monkeypatch.setattr(memory_budget, "need_of", lambda key: Need(100 * MEGABYTE, key))
     monkeypatch.setattr(client, "check_model", lambda model: None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from collections import deque
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
 from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import INSTALL, is_installed, other_library
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
+from accel.python_process import python_command
 
-COMMAND = (sys.executable, "-m", "accel.models.llama_cpp.worker")
+COMMAND: Sequence[str] = python_command("accel.models.llama_cpp.worker")
 EXAMINED_S = 60.0
 SPINS = "2000"
 """How often a thread of GNU's OpenMP looks whether the others are done before it sleeps. By default

@@ -1,4 +1,4 @@
-"""The process that llama.cpp runs in: ``python -m accel.models.llama_cpp.worker``.
+"""The process that llama.cpp runs in, started by ``process.py``.
 
 Frames come in on standard input and go out on standard output: a length of four bytes, then a
 pickled tuple. Both ends are ours. Calls without an answer come before the call that waits for one,

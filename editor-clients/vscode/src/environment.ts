@@ -42,8 +42,8 @@ export async function makePrivateEnvironment(storage: string): Promise<boolean> 
   }
   const folder = path.join(storage, "server");
   const steps: [string, string[]][] = [
-    [python, ["-m", "venv", "--clear", folder]],
-    [inEnvironment(storage, "python"), ["-m", "pip", "install", "--disable-pip-version-check", serverPackage()]],
+    [python, ["-I", "-m", "venv", "--clear", folder]],
+    [inEnvironment(storage, "python"), ["-I", "-m", "pip", "install", "--disable-pip-version-check", serverPackage()]],
   ];
   for (const [command, args] of steps) {
     const code = await runVisibly("install server", command, args);

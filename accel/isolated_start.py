@@ -1,0 +1,83 @@
+"""Started by ``python_process.python_command`` as ``python -I isolated_start.py FOLDERS MODULE …``:
+runs a module as ``python -m`` does, with the installation's folders on the path.
+
+It stands alone: the path that finds this package is made here.
+"""
+
+import importlib.machinery
+import os
+import runpy
+import site
+import sys
+import types
+from collections.abc import Sequence
+
+NUMBA_SETTINGS = {"NUMBA_CACHE_DIR", "NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME"}
+"""Those that stay: where compiled code lies, and for which processor it is compiled."""
+
+
+def use(folders: list[str]) -> None:
+    """Have the folders on the path, and in the environment for Python processes that others start
+    for us, as Ray does. The user's site-packages stand where ``site`` puts them."""
+    beside = []
+    for folder in filter(None, folders):
+        if folder in sys.path:
+            continue
+        if folder == site.getusersitepackages():
+            before = len(sys.path)
+            site.addsitedir(folder)
+            added, packages = sys.path[before:], set(site.getsitepackages())
+            del sys.path[before:]
+            place = next((n for n, one in enumerate(sys.path) if one in packages), before)
+            sys.path[place:place] = added
+        else:
+            sys.path.append(folder)
+            beside.append(folder)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ.pop("PYTHONPATH", None)
+    if beside:
+        os.environ["PYTHONPATH"] = os.pathsep.join(beside)
+
+
+def override_numba_settings() -> None:
+    """Pass over what a user has Numba do with code of their own, as ``NUMBA_DISABLE_JIT``: by the
+    environment, or by a file in the folder that the command is started in."""
+    for name in os.environ.keys() - NUMBA_SETTINGS:
+        if name.startswith("NUMBA_"):
+            del os.environ[name]
+    sys.meta_path.insert(0, _NumbaConfig())
+
+
+class _NumbaConfig(importlib.machinery.PathFinder):
+    """Has Numba read its settings where there is no file of them."""
+
+    def find_spec(  # type: ignore[override]
+        self, name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "numba.core.config":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        read = spec.loader.exec_module
+
+        def read_elsewhere(module: types.ModuleType) -> None:
+            here = os.getcwd()
+            os.chdir(os.path.dirname(module.__file__ or here))
+            try:
+                read(module)
+            finally:
+                os.chdir(here)
+            # It looks for a changed file whenever it compiles.
+            module.__dict__["_config_fname"] = os.devnull
+
+        spec.loader.exec_module = read_elsewhere  # type: ignore[method-assign]
+        return spec
+
+
+if __name__ == "__main__":
+    use(sys.argv[1].split("\n"))
+    override_numba_settings()
+    module, sys.argv = sys.argv[2], [sys.argv[0], *sys.argv[3:]]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,0 +1,70 @@
+"""How a Python process of ours is started: in isolated mode, so that it takes modules from the
+installation alone.
+
+``python -m`` and ``python -c`` take modules from the folder that they are started in, and
+PYTHONPATH often names a user's own project: a ``types.py`` or ``numpy.py`` there would be run.
+Isolated mode (``-I``) looks at neither, nor at the user's site-packages, where an installation may
+be; the folders of the installation are handed on by name.
+
+It imports nothing but what Python has loaded when it starts: all else might be a user's own.
+"""
+
+import os
+import sys
+
+_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated_start.py")
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """The command line of an isolated process that runs a module as ``python -m`` does."""
+    folders = "\n".join(installation_folders())
+    return [sys.executable, "-I", *_options(), _START, folders, module, *arguments]
+
+
+def become_isolated(module: str, arguments: list[str]) -> None:
+    """Go on as an isolated process that runs a module; return where this one is isolated.
+
+    Where a process cannot become another one (Windows), only its own path is cleaned.
+    """
+    if sys.flags.isolated:
+        return
+    if os.name == "posix" and sys.executable:
+        command = python_command(module, *arguments)
+        os.execv(command[0], command)
+    trusted = installation_folders()
+    sys.path[:] = [entry for entry in sys.path if entry in trusted or _is_of_python(entry)]
+    os.environ.pop("PYTHONPATH", None)
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def installation_folders() -> list[str]:
+    """The folders on the import path that Redraft and the packages that it needs are installed in:
+    those that hold this package or the metadata of installed ones (``*.dist-info``)."""
+    own = os.path.dirname(os.path.dirname(_START))
+    found = [entry for entry in sys.path if entry == own or _has_packages(entry)]
+    return found if own in found else [*found, own]
+
+
+def _options() -> list[str]:
+    """What the environment says of how Python runs, which isolated mode does not read."""
+    options = ["-X", "utf8"] if sys.flags.utf8_mode else []
+    if sys.dont_write_bytecode:
+        options.append("-B")
+    if os.environ.get("PYTHONUNBUFFERED"):
+        options.append("-u")
+    return options
+
+
+def _has_packages(folder: str) -> bool:
+    try:
+        return os.path.isabs(folder) and any(
+            name.endswith(".dist-info") for name in os.listdir(folder)
+        )
+    except OSError:
+        return False
+
+
+def _is_of_python(entry: str) -> bool:
+    """Whether an entry of the path is of the standard library."""
+    homes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    return os.path.isabs(entry) and entry.startswith(tuple(home + os.sep for home in homes))

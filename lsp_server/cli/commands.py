@@ -1,0 +1,169 @@
+"""The commands of ``redraft COMMAND``. Standard library only until a command is chosen.
+
+Every command is a module with ``add_arguments(parser)`` and ``run(args) -> exit code``, imported
+when it is asked for, so that ``redraft serve`` is up before anything heavy is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lsp_server.user_folders import settle, told
+from lsp_server.version import VERSION
+
+
+class Command(NamedTuple):
+    """A command or, when ``module`` is empty, a group of them."""
+
+    module: str
+    summary: str
+    children: dict[str, Command] = {}  # noqa: RUF012 - never changed
+
+
+COMMANDS: dict[str, Command] = {
+    "serve": Command("lsp_server.cli.serve", "speak LSP on stdin and stdout"),
+    "serve-http": Command("lsp_server.cli.serve_http", "serve the model to a team over HTTP"),
+    "deploy": Command("lsp_server.cli.deploy", "the team's server on a Ray cluster"),
+    "keys": Command("lsp_server.cli.keys", "say who may ask the team's server"),
+    "status": Command("lsp_server.cli.status", "show the running daemon, its model and stores"),
+    "stop": Command("lsp_server.cli.stop", "stop the running daemon"),
+    "index": Command("lsp_server.cli.index", "build or refresh the datastore of a workspace"),
+    "setup": Command("lsp_server.cli.setup", "find, try and choose a model for this machine"),
+    "models": Command("lsp_server.cli.models", "list the models on this machine, and choose one"),
+    "repositories": Command(
+        "lsp_server.cli.repositories", "copies of workspaces at a team's server: list, delete"
+    ),
+    "complete": Command("lsp_server.cli.complete", "print one completion"),
+    "edit": Command("lsp_server.cli.edit", "rewrite lines of a file by an instruction"),
+    "demo": Command("lsp_server.cli.demo", "watch the server complete and edit real code"),
+    "doctor": Command("lsp_server.cli.doctor", "check the installation and say what to mend"),
+    "corpus": Command(
+        "",
+        "the common datastore, shared between workspaces",
+        {"build": Command("lsp_server.cli.corpus", "build it from folders or libraries")},
+    ),
+    "bench": Command(
+        "",
+        "measure",
+        {
+            "completion": Command("lsp_server.bench.completion", "completion against its peers"),
+            "edit": Command("lsp_server.bench.edit", "edits against their peers"),
+            "edit-kinds": Command("lsp_server.bench.edit_kinds", "edits with one right answer"),
+            "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
+            "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
+            "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
+            "load": Command("lsp_server.bench.load", "a team at work on its server"),
+            "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
+            "projection": Command("lsp_server.bench.projection", "large models, by replay"),
+            "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),
+            "http": Command("lsp_server.bench.http_overhead", "what HTTP adds to a completion"),
+            "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
+            "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
+            "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
+            "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
+        },
+    ),
+    "train": Command(
+        "",
+        "train models",
+        {
+            "adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits"),
+            "edit-draft": Command(
+                "accel.training.edit_draft", "a small model that drafts for edits"
+            ),
+            "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
+            "acceptance": Command(
+                "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
+            ),
+            "copy-weights": Command(
+                "accel.training.copy_weights", "what edit drafting knows of places to copy from"
+            ),
+        },
+    ),
+}
+
+
+def _choose(argv: Sequence[str]) -> tuple[list[str], Command | None]:
+    """The words that name a command at the start of ``argv``, and the command if they are whole."""
+    words: list[str] = []
+    level = COMMANDS
+    for word in argv:
+        command = level.get(word)
+        if command is None:
+            return words, None
+        words.append(word)
+        if command.module:
+            return words, command
+        level = command.children
+    return words, None
+
+
+def _overview(words: list[str]) -> argparse.ArgumentParser:
+    """Parser of the level below ``words``, which knows names and summaries only."""
+    level = COMMANDS
+    for word in words:
+        level = level[word].children
+    parser = argparse.ArgumentParser(
+        prog=" ".join(["redraft", *words]),
+        description="A local-first language server that completes and edits code, fast.",
+    )
+    if not words:
+        parser.add_argument("--version", action="version", version=f"redraft {VERSION}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in level.items():
+        subparsers.add_parser(name, help=command.summary, add_help=False)
+    return parser
+
+
+def _known_errors() -> tuple[type[Exception], ...]:
+    """Errors of the world, which are told in one line. Imported late: only a failure needs them."""
+    from accel.errors import AccelError
+    from lsp_server.errors import RedraftError
+    from repo_index.errors import RepoIndexError
+
+    return (AccelError, RedraftError, RepoIndexError, OSError)
+
+
+def _chosen_model() -> str | None:
+    """What the user chose with ``redraft models use``, where benches and training are told no
+    model."""
+    from lsp_server.models.choices import read_choices
+
+    return read_choices().completion or None
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure."""
+    words, command = _choose(arguments)
+    if command is None:
+        _overview(words).parse_args(arguments[len(words) :])
+        raise AssertionError("an unfinished command was accepted")
+    module = importlib.import_module(command.module)
+    parser = argparse.ArgumentParser(
+        prog=" ".join(["redraft", *words]),
+        description=command.summary[0].upper() + command.summary[1:] + ".",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    module.add_arguments(parser)
+    try:
+        if replaced := settle():
+            print(f"redraft: {told(replaced)}", file=sys.stderr)
+        args = parser.parse_args(arguments[len(words) :])
+        if words[0] in ("bench", "train") and getattr(args, "model", None) in ("", None):
+            args.model = _chosen_model()
+        return int(module.run(args))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left, as `| head` does; nobody is there to be told.
+        sys.stderr.close()
+        return 1
+    except Exception as error:
+        if not isinstance(error, _known_errors()):
+            raise
+        print(f"redraft: {error}", file=sys.stderr)
+        return 1

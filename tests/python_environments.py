@@ -1,0 +1,38 @@
+"""Python environments for processes that tests start: what is ours runs isolated, so no PYTHONPATH
+gives a module to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accel import python_process
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def python_environment(folder: Path, *first: Path, start: str = "") -> Path:
+    """The interpreter of a new environment that has the packages of this one.
+
+    first: folders whose modules go before those packages; start: a program that every process of
+    the environment runs before anything else.
+    """
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    if start:
+        (packages / "start_of_tests.py").write_text(start)
+        (packages / "0.pth").write_text("import start_of_tests\n")
+    (packages / "1.pth").write_text("".join(f"{one}\n" for one in first))
+    ours = [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    added = "".join(f"import site; site.addsitedir({entry!r})\n" for entry in ours)
+    (packages / "2.pth").write_text(f"{added}{REPOSITORY}\n")
+    return folder / "bin" / "python"
+
+
+def use_modules_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the processes that this one starts take modules from a folder, too."""
+    folders = [*python_process.installation_folders(), str(folder)]
+    monkeypatch.setattr(python_process, "installation_folders", lambda: folders)
