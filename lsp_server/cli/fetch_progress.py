@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,18 +19,52 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import OfferedModel
 from lsp_server.models.progress import Report
+
+Ask = Callable[[str], str]
 
 
 def offer_line(model: OfferedModel, source: Path | None = None) -> str:
     """What is said of a model before it is fetched; ``source``: the file that is taken instead."""
-    megabytes = model.fetched[0] / 1e6
     made = f", which becomes {model.nbytes / 1e6:.0f} MB" if model.base else ""
+    size = f", {model.fetched_bytes / 1e6:,.0f} MB{made}" if model.nbytes else ""
+    files = f" in {len(model.parts)} files" if len(model.parts) > 1 else ""
+    purpose = f"; {model.purpose}" if model.purpose else ""
     return (
-        f"{model.name}: licence {model.licence}, {megabytes:.0f} MB{made}, from "
-        f"{source or model.source.shown}"
+        f"{model.name}: licence {model.licence}{size}{files}, from "
+        f"{source or model.source.shown}{purpose}"
     )
+
+
+def agree_to_licence(model: OfferedModel, ask: Ask) -> None:
+    """Have the user agree to a licence that limits use. Raises RedraftError where that does not
+    come."""
+    terms = model.terms or f"its licence ({model.licence}) may limit use: read it on its page"
+    answer = ask(f"{terms}. Do you agree? [y/N] ")
+    if answer.lower() not in ("y", "yes"):
+        raise RedraftError(f"{model.name} was not fetched; choose one with an open licence")
+
+
+def typed_answer(question: str) -> str:
+    """An answer at the terminal. Raises RedraftError where nobody can answer."""
+    if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
+        raise RedraftError(f"{question.split(' [', maxsplit=1)[0]} Give --accept-licence to agree")
+    try:
+        return input(question).strip()
+    except EOFError:
+        return ""
+
+
+@contextmanager
+def progress_lines() -> Iterator[Report]:
+    """A JSON document a line on standard output, for another program."""
+
+    def report(step: str, done: int, total: int) -> None:
+        print(json.dumps({"step": step, "done": done, "total": total}), flush=True)
+
+    yield report
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,7 +15,13 @@ from rich.text import Text
 
 from accel.free_memory import free_bytes
 from accel.models.room import has_room
-from lsp_server.cli.fetch_progress import offer_line, shown_progress
+from lsp_server.cli.fetch_progress import (
+    agree_to_licence,
+    offer_line,
+    progress_lines,
+    shown_progress,
+    typed_answer,
+)
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
@@ -21,9 +29,10 @@ from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models, model_at
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.document import WORDS, chosen_models, models_document
-from lsp_server.models.fetched import remove_fetched
+from lsp_server.models.fetched import models_folder, remove_fetched
 from lsp_server.models.fetching import fetch
-from lsp_server.models.manifest import MANIFEST, find_offered, read_manifest
+from lsp_server.models.hub_files import find_in_hub, names_a_repository
+from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 
 NONE = "none"
 _WITHOUT = {"completion": "none", "edits": "as for completion", "drafts": "none"}
@@ -47,9 +56,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "drafts: proposes the new text of edits",
     )
     get = actions.add_parser("get", help="fetch a model; without a name: list those there are")
-    get.add_argument("name", nargs="?", default="", help="the model, or a part of its name")
+    get.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        help="a name of the list, or OWNER/NAME[:FILE or quantisation] of any GGUF file of "
+        "Hugging Face",
+    )
     get.add_argument(
         "--from", dest="source", type=Path, metavar="FILE", help="take this file, once checked"
+    )
+    get.add_argument(
+        "--accept-licence",
+        action="store_true",
+        help="agree to a licence that limits use, and ask nothing",
+    )
+    get.add_argument(
+        "--progress",
+        choices=("bar", "json"),
+        default="bar",
+        help="json: how far it is and the file at the end, on standard output, a line each",
     )
     get.add_argument(
         "--manifest", type=Path, default=MANIFEST, help="another list of models than Redraft's own"
@@ -118,7 +144,7 @@ def _use(args: argparse.Namespace) -> int:
     console = Console(soft_wrap=True)
     path, shown = "", _WITHOUT[args.purpose]
     if args.name != NONE:
-        model = find_model(known_models(args.folder), args.name)
+        model = find_model(known_models(args.folder), _place_of(args.name))
         if model.about.problem:
             raise RedraftError(model.about.problem)
         path = str(model.paths[0])
@@ -133,37 +159,72 @@ def _use(args: argparse.Namespace) -> int:
     return 0
 
 
+def _place_of(name: str) -> str:
+    """The file of a model that was fetched, where one of its names is given; else the name."""
+    with contextlib.suppress(RedraftError):
+        file = models_folder() / find_offered(read_manifest(), name).file
+        if file.is_file():
+            return str(file)
+    return name
+
+
 def _get(args: argparse.Namespace) -> int:
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     offered = read_manifest(args.manifest)
     if not args.name:
-        for model in offered:
-            console.print(
-                f"{model.name}: licence {model.licence}, {model.nbytes / 1e6:.0f} MB, "
-                f"{', '.join(WORDS[word] for word in model.does)}; {model.source.shown}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+        free = free_bytes()
+        for offer in offered:
+            console.print(Text.assemble((offer.name, "bold"), *_about_offer(offer, free)))
         return 0
-    model = find_offered(offered, args.name)
+    model = _wanted(args.name, offered)
+    console.print(offer_line(model, args.source), markup=False)
+    if model.limits_use and not args.accept_licence:
+        agree_to_licence(model, typed_answer)
+    shown = shown_progress(console) if args.progress == "bar" else progress_lines()
     try:
-        console.print(offer_line(model, args.source), markup=False, highlight=False, soft_wrap=True)
-        with shown_progress(console) as report:
+        with shown as report:
             file = fetch(model, report, args.source)
     except KeyboardInterrupt:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
         raise
-    console.print(f"{file}; `redraft models use {file.stem}` chooses it", soft_wrap=True)
+    if args.progress == "json":
+        print(json.dumps({"file": str(file)}), flush=True)
+    console.print(f"{file}; `redraft models use {file.stem}` chooses it", markup=False)
     return 0
+
+
+def _wanted(name: str, offered: list[OfferedModel]) -> OfferedModel:
+    """The model of a name, which may be one of the hub. Raises RedraftError."""
+    try:
+        return find_offered(offered, name)
+    except RedraftError:
+        if not names_a_repository(name):
+            raise
+    return find_in_hub(name)
+
+
+def _about_offer(model: OfferedModel, free: int) -> list[str]:
+    """Lines about a model that can be fetched. free: bytes of memory."""
+    size = f"{model.fetched_bytes / 1e9:.2f} GB" if model.nbytes else "size by the hub"
+    terms = f" ({model.terms})" if model.terms else ""
+    lines = [
+        f"for {model.purpose or ', '.join(WORDS[word] for word in model.does)}",
+        f"{size}, licence {model.licence}{terms}; {model.source.shown}",
+    ]
+    if model.names:
+        lines.append(f"also called {', '.join(model.names)}")
+    if not has_room(model.nbytes, model.kv_bytes, free):
+        lines.append("too large for the memory that is free")
+    return [f"\n    {line}" for line in lines]
 
 
 def _remove(name: str) -> int:
     """Nothing but what ``get`` fetched is ever removed."""
-    file = remove_fetched(name)
+    files = remove_fetched(name)
     chosen = asdict(read_choices())
     for purpose in PURPOSES:
-        if chosen[purpose] == str(file):
+        if chosen[purpose] in map(str, files):
             write_choice(purpose, "")
-    Console().print(f"removed {file}", soft_wrap=True)
+    for file in files:
+        Console().print(f"removed {file}", soft_wrap=True)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from accel.model_path import HOW_TO_CHOOSE
+from accel.models.room import has_room
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
-from lsp_server.cli.fetch_progress import shown_progress
+from lsp_server.cli.fetch_progress import Ask, agree_to_licence, shown_progress, typed_answer
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
@@ -24,12 +25,15 @@ from lsp_server.models.choices import choices_file, read_choices, write_choice
 from lsp_server.models.document import models_document, not_here
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
-from lsp_server.models.recommendation import Recommendation, recommended
+from lsp_server.models.recommendation import (
+    FEWEST_TOKENS_OF_EDITS_PER_S,
+    Recommendation,
+    recommended,
+    recommended_for_edits,
+)
 from lsp_server.models.setup_question import SetupQuestion, answer_file
 from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
-
-Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     bandwidth(anew=True)
     models = known_models(args.folder)
     offered = not_here(read_manifest(args.manifest), models)
-    best = recommended(models, offered)
+    best, for_edits = recommended(models, offered), recommended_for_edits(models, offered)
     report: dict[str, Any] = {
         **models_document(models, read_choices(), offered),
         "machine": _machine(),
@@ -85,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     found = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
     place = next(found, 0)
     if not args.json:
-        _show(console, report["machine"], options, place, best)
+        _show(console, report["machine"], options, place, best, for_edits)
     option = options[place] if args.yes else None if args.json else _asked(options, place, _input)
     trial = None
     if option is not None:
@@ -93,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         trial = None if args.no_trial else _tried(path, console)
         report["trial"] = trial and asdict(trial)
         _choose(path, console)
+        if for_edits is not None and option is options[place]:
+            _choose_for_edits(for_edits, offered, console, None if args.yes else _input)
         report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
     if args.json:
         write_json(args.json, report)
@@ -134,8 +140,17 @@ def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> l
             offer=model,
         )
         for model in offered
+        if _is_for_this_machine(model)
     ]
     return [*here, *there]
+
+
+def _is_for_this_machine(model: OfferedModel) -> bool:
+    """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
+    if not model.nbytes or "next-edit" in model.does:
+        return False
+    quick = estimated_speed(model.nbytes).tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
+    return quick and has_room(model.nbytes, model.kv_bytes)
 
 
 def _machine() -> dict[str, Any]:
@@ -154,6 +169,7 @@ def _show(
     options: Sequence[Option],
     place: int,
     best: Recommendation,
+    for_edits: Recommendation | None,
 ) -> None:
     console.print(
         f"This machine: {machine['cores']} cores, {machine['free_memory_bytes'] / 1e9:.1f} GB of "
@@ -167,6 +183,9 @@ def _show(
             console.print(f"    {line}", style="dim", markup=False, highlight=False)
     advice = f"Recommended: {best.name}, for {best.reason}." if best.name else f"{best.reason}."
     console.print(f"\n{advice}", markup=False, highlight=False)
+    if for_edits is not None:
+        console.print(f"For edits: {for_edits.name}, for {for_edits.reason}.", markup=False)
+    console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
 
 
 def _asked(options: Sequence[Option], place: int, ask: Ask) -> Option:
@@ -184,12 +203,29 @@ def _fetched(option: Option, console: Console, ask: Ask | None) -> str:
         return option.path
     offer = option.offer
     if ask is not None:
-        size = f"{offer.nbytes / 1e6:.0f} MB"
+        size = f"{offer.fetched_bytes / 1e6:,.0f} MB"
         answer = ask(f"Fetch {offer.name} ({size}, licence {offer.licence})? [y/N] ")
         if answer.lower() not in ("y", "yes"):
             raise RedraftError(f"nothing was fetched; {HOW_TO_CHOOSE}")
+    if offer.limits_use:
+        agree_to_licence(offer, ask or typed_answer)
     with shown_progress(console) as report:
         return str(fetch(offer, report))
+
+
+def _choose_for_edits(
+    best: Recommendation, offered: Sequence[OfferedModel], console: Console, ask: Ask | None
+) -> None:
+    """Have another model make the edits, where the user wants that."""
+    offer = next((model for model in offered if best.fetch and model.name == best.name), None)
+    if ask is not None:
+        size = f" ({offer.fetched_bytes / 1e6:,.0f} MB, licence {offer.licence})" if offer else ""
+        if ask(f"Shall {best.name}{size} make the edits? [y/N] ").lower() not in ("y", "yes"):
+            return
+    path = _fetched(Option(best.name, [], best.path, offer), console, None)
+    write_choice("edits", path)
+    ask_daemon("models")
+    console.print(f"{path} makes the edits.", soft_wrap=True, markup=False, highlight=False)
 
 
 def _tried(path: str, console: Console) -> Trial:

@@ -11,7 +11,7 @@ from accel.models.room import has_room
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import Choices
 from lsp_server.models.manifest import OfferedModel
-from lsp_server.models.recommendation import recommended
+from lsp_server.models.recommendation import recommended, recommended_for_edits
 from lsp_server.models.speed import Speed, estimated_speed
 from lsp_server.models.used import used_models
 from lsp_server.settings import Settings
@@ -30,10 +30,12 @@ def models_document(
 ) -> dict[str, Any]:
     """What is here, what can be fetched, what is recommended and what is chosen."""
     missing, free = not_here(offered, models), free_bytes()
+    for_edits = recommended_for_edits(models, missing)
     return {
         "models": [_entry(model, free) for model in models],
         "offered": [_offer(model) for model in missing],
         "recommended": asdict(recommended(models, missing)),
+        "recommended_for_edits": for_edits and asdict(for_edits),
         "chosen": chosen_models(chosen),
     }
 
@@ -77,14 +79,17 @@ def _offer(model: OfferedModel) -> dict[str, Any]:
         "name": model.name,
         "source": model.source.shown,
         "bytes": model.nbytes,
+        "fetched_bytes": model.fetched_bytes,
         "family": model.family,
         "parameters": model.parameters,
         "bits": model.bits,
         "context_tokens": model.context_tokens,
         "licence": model.licence,
+        "terms": model.terms,
+        "purpose": model.purpose,
         "does": list(model.does),
         "fits": has_room(model.nbytes, model.kv_bytes),
-        **_speed(estimated_speed(model.nbytes)),
+        **_speed(estimated_speed(model.nbytes) if model.nbytes else None),
     }
 
 

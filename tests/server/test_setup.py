@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,14 @@ from lsp_server.first_start import offer_models
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import read_choices
 from lsp_server.models.description import Description
-from lsp_server.models.manifest import HubSource, OfferedModel, read_manifest
-from lsp_server.models.recommendation import NOTHING_SUITS, recommended
+from lsp_server.models.manifest import (
+    DEFAULT_FILE,
+    MANIFEST,
+    HubSource,
+    OfferedModel,
+    read_manifest,
+)
+from lsp_server.models.recommendation import NOTHING_SUITS, recommended, recommended_for_edits
 from lsp_server.models.setup_question import SetupQuestion, answer_file
 from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
@@ -46,6 +53,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bandwidth.parent.mkdir(parents=True)
     bandwidth.write_text(str(20 * GB))
     monkeypatch.setattr("accel.models.room.free_bytes", lambda: 8 * GB)
+    only_default = json.loads(MANIFEST.read_text("utf-8"))
+    del only_default["models"][1:]
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps(only_default), "utf-8")
+    monkeypatch.setattr(setup, "MANIFEST", manifest)
     return folder
 
 
@@ -115,9 +127,59 @@ def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
 
 
 def test_the_default_is_recommended_where_nothing_suits_better() -> None:
-    found = recommended([here("left", GB // 5, does=("left",))], read_manifest())
+    offered = read_manifest()[:1]
+    found = recommended([here("left", GB // 5, does=("left",))], offered)
     assert (found.name, found.path, found.fetch) == ("default", "", True)
-    assert recommended([here("small", GB // 5)], read_manifest()).name == "small"
+    assert recommended([here("small", GB // 5)], offered).name == "small"
+
+
+def on_machine(monkeypatch: pytest.MonkeyPatch, home: Path, free: int, bytes_per_s: int) -> None:
+    (home / ".cache" / "redraft" / "bandwidth.json").write_text(str(bytes_per_s))
+    monkeypatch.setattr("accel.models.room.free_bytes", lambda: free)
+
+
+@pytest.mark.parametrize(
+    ("free", "bytes_per_s", "name", "for_edits"),
+    [
+        (GB // 2, 4 * GB, "default", None),
+        (2 * GB, 10 * GB, "default", None),
+        (8 * GB, 20 * GB, "default", "qwen2.5-coder-1.5b-instruct"),
+        (2 * GB, 60 * GB, "qwen2.5-coder-0.5b", None),
+        (16 * GB, 60 * GB, "qwen2.5-coder-0.5b", "qwen3-4b"),
+        (64 * GB, 300 * GB, "qwen2.5-coder-1.5b", "qwen2.5-coder-7b-instruct"),
+    ],
+)
+def test_memory_and_speed_decide_what_is_offered(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    bytes_per_s: int,
+    name: str,
+    for_edits: str | None,
+) -> None:
+    on_machine(monkeypatch, home, free, bytes_per_s)
+    offered = read_manifest()
+    edits = recommended_for_edits([], offered)
+    assert (recommended([], offered).name, edits and edits.name) == (name, for_edits)
+
+
+def test_the_default_that_is_here_does_not_stand_before_a_better_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = here("redraft-default-135m", GB // 7, does=("fim", "left", "edit"))
+    default = replace(default, paths=(Path("/nowhere") / DEFAULT_FILE,))
+    on_machine(monkeypatch, home, 16 * GB, 60 * GB)
+    assert recommended([default], read_manifest()).name == "qwen2.5-coder-0.5b"
+    on_machine(monkeypatch, home, GB // 2, 4 * GB)
+    found = recommended([default], read_manifest())
+    assert (found.name, found.fetch) == ("redraft-default-135m", False)
+
+
+def test_a_model_for_edits_that_is_here_needs_no_download() -> None:
+    models = [here("base", GB // 5), here("chat", GB // 5, does=("left", "edit"))]
+    found = recommended_for_edits(models, read_manifest())
+    assert found is not None
+    assert (found.name, found.path, found.fetch) == ("chat", "/nowhere/chat", False)
 
 
 def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended() -> None:
@@ -201,13 +263,28 @@ def test_nothing_is_fetched_without_a_yes(
     )
 
 
+def test_another_model_for_edits_is_chosen_where_the_user_wants_it(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, trials: list[str]
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(setup, "MANIFEST", MANIFEST)
+    monkeypatch.setattr(setup, "fetch", lambda model, report: fetched.append(model.name) or "/x")
+    answered(monkeypatch, "", "n")
+    assert main(["setup", "--folder", str(weights)]) == 0
+    assert (fetched, read_choices().edits) == ([], "")
+    answered(monkeypatch, "", "y")
+    assert main(["setup", "--folder", str(weights)]) == 0
+    assert (fetched, read_choices().edits) == (["qwen2.5-coder-1.5b-instruct"], "/x")
+    assert read_choices().completion == str(weights / "coder.gguf")
+    assert trials == [str(weights / "coder.gguf")] * 2
+
+
 def test_an_answer_that_is_none_is_asked_for_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch, trials: list[str]
 ) -> None:
-    answered(monkeypatch, "9", "coder", "1")
+    answered(monkeypatch, "99", "coder", "1")
     assert main(["setup", "--folder", str(weights)]) == 0
-    path = str(weights / "coder.gguf")
-    assert (read_choices().completion, trials) == (path, [path])
+    assert (read_choices().completion, len(trials)) == (str(weights / "coder.gguf"), 1)
 
 
 def test_without_a_terminal_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,8 +299,9 @@ def test_json_alone_only_tells(
     assert main(["setup", "--json", "--folder", str(weights), "--editor", "hx"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["recommended"]["name"] == "coder"
-    assert [model["name"] for model in told["offered"]] == ["default"]
-    assert told["offered"][0]["bytes"] == 144_811_296
+    assert told["offered"][0]["name"] == "default"
+    assert told["offered"][0]["bytes"] == 144_811_360
+    assert told["offered"][0]["fetched_bytes"] == 98_362_432
     assert told["chosen"]["completion"] == ""
     assert told["machine"]["cores"] > 0
     assert told["editors"][0]["file"] == "~/.config/helix/languages.toml"

@@ -1,0 +1,64 @@
+"""Fetches a model in a process of its own: making one takes arrays and processor time, which a
+server that answers keystrokes has no use for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from accel.python_process import python_command
+from lsp_server.errors import RedraftError
+from lsp_server.models.manifest import DEFAULT
+from lsp_server.models.progress import Report, unheard
+
+_ENDS_S = 5.0
+_LONGEST_LINE = 1 << 16
+
+
+async def fetch_in_process(name: str = DEFAULT, report: Report = unheard) -> Path:
+    """The file of a model that can be fetched, by default of the default model.
+
+    ``report`` hears in the event loop what is done ("fetching", "checking", "adding the adapter")
+    and how many bytes of how many; a total of 0 is not known. Cancelling the task ends the
+    download, and the next one goes on there; what ``report`` raises ends it, too. Raises
+    RedraftError with one line for the user.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *python_command("lsp_server", "models", "get", name, "--progress", "json"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_LONGEST_LINE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.ensure_future(process.stderr.read())
+    file = ""
+    try:
+        async for line in process.stdout:
+            said = json.loads(line)
+            if "file" in said:
+                file = said["file"]
+            else:
+                report(said["step"], said["done"], said["total"])
+        await process.wait()
+    finally:
+        await _end(process)
+        lines = (await complaints).decode("utf-8", "replace").strip().splitlines()
+    if not file:
+        why = lines[-1].removeprefix("redraft: ") if lines else ""
+        raise RedraftError(why or f"{name} could not be fetched; try again")
+    return Path(file)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Whatever happens, no process is left."""
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _ENDS_S)
+    except asyncio.TimeoutError:
+        process.kill()
+        await process.wait()
