@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,20 +88,29 @@ def well_formed(text: str) -> str:
 
 def _for_plain_text(definition: dict[str, Any]) -> dict[str, Any]:
     changed = dict(definition, truncation=None, padding=None)
-    # Many models do not mark their control tokens as special; runs of white space, however, are
-    # ordinary vocabulary in some.
+    # Many models do not mark their control tokens as special; runs of white space and tags are
+    # ordinary vocabulary.
     changed["added_tokens"] = [
-        dict(token, special=_is_control(token["content"]))
-        for token in definition.get("added_tokens") or []
+        dict(token, special=_is_control(token)) for token in definition.get("added_tokens") or []
     ]
     for step in ("normalizer", "pre_tokenizer"):
         changed[step] = _without_added_space(definition.get(step))
     return changed
 
 
-def _is_control(name: str) -> bool:
-    """Whether an added token is neither white space nor a letter alone."""
-    return bool(name.strip()) and not (len(name) == 1 and name.isalpha())
+_CONTROL_NAMES = re.compile(
+    r"<\|.*\|>|<｜.*｜>|<unused\d+>|<(?:pad|mask|2mass)>|\[@BOS@\]"
+    r"|<fim[-_]\w+>|<\[fim-\w+\]>|\u2581?<(?:PRE|SUF|MID|EOT)>|\[(?:PREFIX|SUFFIX|MIDDLE)\]",
+    re.DOTALL,
+)
+
+
+def _is_control(token: dict[str, Any]) -> bool:
+    """Whether an added token is neither white space, nor a letter alone, nor a tag."""
+    name = token["content"]
+    if not name.strip() or (len(name) == 1 and name.isalpha()):
+        return False
+    return bool(token.get("special")) or _CONTROL_NAMES.fullmatch(name) is not None
 
 
 def _without_added_space(step: Any) -> Any:

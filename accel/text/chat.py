@@ -2,84 +2,87 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
-import numpy as np
+import json
+from collections.abc import Mapping, Sequence
 
 from accel.draft_tree import TokenArray
 from accel.errors import UnsupportedPrompt
-from accel.text.template import TemplateFailed, render, render_messages
+from accel.text.template import Pieces, TemplateFailed, render
+from accel.text.thinking import answer_opening, switched_off
 from accel.text.tokenizer import Tokenizer
-
-_PLACE = "\ue000redraft\ue001"
-"""Stands for the message while the template is rendered: private-use characters."""
 
 
 def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
     """One user message, and the beginning of the assistant's answer. int32 [n].
 
-    The template's own text may hold control tokens; the question is encoded apart from it, so
-    that nothing in it can act as one. Raises UnsupportedPrompt when the template is broken.
+    The template's own text may hold control tokens; nothing in the question can act as one. A model
+    that thinks first does not, as the answer has begun: thinking is switched off, or closed. Raises
+    UnsupportedPrompt when the template is broken.
     """
+    assert tokenizer.chat_template is not None, "the caller checks for a template"
     try:
-        head, tail = template_parts(tokenizer)
+        pieces = rendered_question(tokenizer, question)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template fails ({error}); use another model for edits"
         ) from error
-    return np.concatenate(
-        [
-            tokenizer.encode_with_specials(head),
-            tokenizer.encode(question),
-            tokenizer.encode_with_specials(tail),
-            tokenizer.encode(answer),
-        ]
-    )
+    opening = answer_opening(pieces)
+    return _encoded(tokenizer, (*pieces, (opening, False), (answer, True)))
 
 
-def template_parts(tokenizer: Tokenizer) -> tuple[str, str]:
-    """What the template writes before a user's message and behind it. Raises TemplateFailed."""
+def rendered_question(tokenizer: Tokenizer, question: str) -> Pieces:
+    """One user message in the template, with thinking switched off. Raises TemplateFailed."""
     assert tokenizer.chat_template is not None, "the caller checks for a template"
-    variables = tuple(sorted(tokenizer.template_variables.items()))
-    rendered = render(tokenizer.chat_template, _PLACE, variables)
-    head, found, tail = rendered.partition(_PLACE)
-    if not found:
+    messages, names = [("user", question)], tokenizer.template_variables
+    off = switched_off(tokenizer.chat_template)
+    try:
+        pieces = render(tokenizer.chat_template, messages, {**names, **off})
+    except TemplateFailed:
+        if not off:
+            raise
+        # It may know other values of these variables.
+        pieces = render(tokenizer.chat_template, messages, names)
+    if _is_left_out(question, pieces):
         raise TemplateFailed("it leaves the message out")
-    return head, tail
+    return pieces
 
 
-def conversation_tokens(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> TokenArray:
+def conversation_tokens(
+    tokenizer: Tokenizer,
+    messages: Sequence[tuple[str, str]],
+    variables: Mapping[str, object] | None = None,
+) -> TokenArray:
     """Messages by role and text, and the beginning of the assistant's answer. int32 [n].
 
-    As in ``chat_tokens`` nothing in a message acts as a control token. Raises UnsupportedPrompt
-    when the model has no template, or when its template does not take these roles.
+    ``variables``: what the template may use besides the names of tokens, as ``enable_thinking``. As
+    in ``chat_tokens`` nothing in a message acts as a control token. Raises UnsupportedPrompt when
+    the model has no template, or when its template does not take these roles.
     """
     if tokenizer.chat_template is None:
         raise UnsupportedPrompt("the model has no chat template; use an instruct model for chats")
-    places = tuple((role, _place(number)) for number, (role, _) in enumerate(messages))
-    variables = tuple(sorted(tokenizer.template_variables.items()))
+    values = {**tokenizer.template_variables, **(variables or {})}
     try:
-        rendered = render_messages(tokenizer.chat_template, places, variables)
+        pieces = render(tokenizer.chat_template, messages, values)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template does not take this conversation ({error}); try other roles"
         ) from error
-    pieces = re.split("\ue000redraft([0-9]+)\ue001", rendered)
-    if sorted(map(int, pieces[1::2])) != list(range(len(messages))):
+    if any(_is_left_out(text, pieces) for _, text in messages):
         raise UnsupportedPrompt(
             "the model's chat template leaves a message out; let user and assistant take turns"
         )
-    return np.concatenate(
-        [
-            tokenizer.encode(messages[int(piece)][1])
-            if number % 2
-            else tokenizer.encode_with_specials(piece)
-            for number, piece in enumerate(pieces)
-        ]
-    ).astype(np.int32)
+    return _encoded(tokenizer, pieces)
 
 
-def _place(number: int) -> str:
-    """Stands for a message while the template is rendered."""
-    return f"\ue000redraft{number}\ue001"
+def _is_left_out(message: str, pieces: Pieces) -> bool:
+    """Whether nothing of a message that is not blank stands in what a template made of it."""
+    shown = "".join(text for text, is_message in pieces if is_message).casefold()
+    lines = [line.strip().casefold() for line in message.splitlines() if line.strip()]
+    return bool(lines) and not any(
+        line in shown or json.dumps(line, ensure_ascii=False)[1:-1] in shown for line in lines
+    )
+
+
+def _encoded(tokenizer: Tokenizer, pieces: Pieces) -> TokenArray:
+    tokens = tokenizer.encode_with_controls(pieces)
+    return tokenizer.opened(tokens) if tokenizer.opens_chats else tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from accel.text.chat import template_parts
+from accel.text.chat import rendered_question
 from accel.text.families import FAMILIES, PromptFamily
 from accel.text.special_tokens import family_of, fill_format
 from accel.text.template import TemplateFailed
@@ -17,7 +17,8 @@ _CONTROL_NAME = re.compile(r"<\|[\w-]{1,40}\|>|<｜[\w▁]{1,40}｜>")
 def format_problems(tokenizer: Tokenizer) -> list[str]:
     """Sentences about tokens of fill-in-the-middle and of the chat template, none for a sound
     model. The template is read and not rendered."""
-    return [*_fill_problems(tokenizer), *_unknown_names(tokenizer, tokenizer.chat_template or "")]
+    problems = [*tokenizer.problems, *_fill_problems(tokenizer)]
+    return [*problems, *_unknown_names(tokenizer, tokenizer.chat_template or "")]
 
 
 def template_problems(tokenizer: Tokenizer) -> list[str]:
@@ -26,10 +27,11 @@ def template_problems(tokenizer: Tokenizer) -> list[str]:
     if tokenizer.chat_template is None:
         return []
     try:
-        head, tail = template_parts(tokenizer)
+        pieces = rendered_question(tokenizer, "a")
     except TemplateFailed as error:
         return [f"its chat template cannot be used: {error}"]
-    return _unknown_names(tokenizer, head + tail)
+    own = "".join(text for text, is_message in pieces if not is_message)
+    return _unknown_names(tokenizer, own)
 
 
 def _fill_problems(tokenizer: Tokenizer) -> list[str]:

@@ -49,7 +49,8 @@ def laid_out(
     parts: list[TokenArray] = []
     for snippet in snippets:
         text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
-        part = _file(tokenizer, form, f"{snippet.path}\n{text}{form.between}")
+        is_first = form.place is Place.INSIDE and not parts
+        part = _file(tokenizer, form, f"{snippet.path}\n{text}{form.between}", is_first)
         budget -= len(part)
         if budget < 0:
             break
@@ -61,22 +62,25 @@ def laid_out(
     if form.place is Place.PATH_INSIDE:
         # The mark of this file stands before the markers, its path behind them.
         before = np.concatenate([name, *parts, _file(tokenizer, form, "")])
-        return OtherFiles(before, tokenizer.encode(f"{path}\n"), stops)
+        return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
     whole = np.concatenate([name, *parts, _file(tokenizer, form, f"{path}\n")])
     if form.place is Place.INSIDE:
         return OtherFiles(_nothing(), whole, stops)
     return OtherFiles(whole, _nothing(), stops)
 
 
-def _file(tokenizer: Tokenizer, form: FileForm, rest: str) -> TokenArray:
+def _file(tokenizer: Tokenizer, form: FileForm, rest: str, is_first: bool = False) -> TokenArray:
+    """``is_first``: whether no text stands before, but a marker."""
     mark = tokenizer.special(form.mark)
     if mark is None:
-        return tokenizer.encode(form.mark + rest)
-    return np.concatenate([np.array([mark], np.int32), tokenizer.encode(rest)])
+        text = form.mark + rest
+        return tokenizer.encode_beginning(text) if is_first else tokenizer.encode(text)
+    return np.concatenate([np.array([mark], np.int32), tokenizer.encode_beginning(rest)])
 
 
 def _repository(tokenizer: Tokenizer, form: FileForm, name: str) -> TokenArray:
     mark = tokenizer.special(form.repository) if form.repository and name else None
     if mark is None:
         return _nothing()
-    return np.concatenate([np.array([mark], np.int32), tokenizer.encode(name + form.behind_name)])
+    text = tokenizer.encode_beginning(name + form.behind_name)
+    return np.concatenate([np.array([mark], np.int32), text])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from accel.text.edit_rules.recognition import as_trained
 from accel.text.edit_rules.source_region import apply
 from accel.text.families import Order
 from accel.text.fences import fence_for
-from accel.text.other_files import NO_FILES, Snippet, laid_out
+from accel.text.other_files import NO_FILES, OtherFiles, Snippet, laid_out
 from accel.text.special_tokens import EditFormat, FillFormat, edit_format, fill_format
 from accel.text.tokenizer import Tokenizer
 
@@ -91,20 +92,22 @@ def fim_prompt(
     start = prefix.rfind("\n") + 1 if by_lines else 0
     lines, (line, typed) = prefix[:start], back_off(tokenizer, prefix[start:])
     share = _suffix_share(lines + line, room)
-    after = _first_lines(tokenizer, suffix, min(share, suffix_budget or share))
+    most = min(share, suffix_budget or share)
+    after = _first_lines(tokenizer, suffix, most, Stands.BEHIND_CONTROL)
     left = room if alone else room - len(after)
+    stands = _stands(files, alone)
     if by_lines:
         in_hole = _last_lines(tokenizer, line, left // 2)
         reserved = (len(in_hole) // _LINE_STEP + 1) * _LINE_STEP
-        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2))
+        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2), stands)
     else:
-        in_hole, before = NOTHING, _last_lines(tokenizer, line, left)
+        in_hole, before = NOTHING, _last_lines(tokenizer, line, left, stands)
     before = _joined(files.inside, before)
     if form is not None and not alone:
         around = around_hole(tokenizer, form, order or form.order, before, after)
         body = _joined(around, in_hole)
-    elif len(head) + len(before) == 0:
-        before, typed = tokenizer.encode(typed), ""
+    elif len(before) == 0 and (len(head) == 0 or tokenizer.reads_blanks):
+        before, typed = _encoded(tokenizer, typed, stands), ""
         body = before
     else:
         body = before
@@ -148,10 +151,12 @@ def fim_beginning(
     kind = None if form is None else order or form.order
     is_first = kind in (Order.PREFIX_FIRST, Order.PREFIX_FIRST_BY_LINES)
     if form is not None and kind != Order.PREFIX_ALONE and not is_first:
-        after = _first_lines(tokenizer, text, _suffix_share("", room))
+        most = _suffix_share("", room)
+        after = _first_lines(tokenizer, text, most, Stands.BEHIND_CONTROL)
         body = around_hole(tokenizer, form, order or form.order, files.inside, after)
     else:
-        body = _joined(files.inside, tokenizer.encode(text[: 8 * budget])[:room])
+        stands = _stands(files, form is None or kind == Order.PREFIX_ALONE)
+        body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], stands)[:room])
         if form is not None and is_first:
             body = _joined(form.prefix, body)
     return Beginning(_joined(head, body), len(head))
@@ -314,12 +319,35 @@ def _suffix_share(prefix: str, room: int) -> int:
     return min(max(room - expected, room // 4), 3 * room // 4)
 
 
-def _last_lines(tokenizer: Tokenizer, text: str, budget: int) -> TokenArray:
+class Stands(Enum):
+    """What stands before a text in a prompt."""
+
+    FIRST = "first"
+    BEHIND_CONTROL = "behind_control"
+    BEHIND_TEXT = "behind_text"
+
+
+def _stands(files: OtherFiles, alone: bool) -> Stands:
+    """Where the text before the cursor does. ``alone``: without markers of a hole."""
+    if len(files.inside) or (alone and len(files.before)):
+        return Stands.BEHIND_TEXT
+    return Stands.FIRST if alone else Stands.BEHIND_CONTROL
+
+
+def _encoded(tokenizer: Tokenizer, text: str, stands: Stands) -> TokenArray:
+    if stands is Stands.BEHIND_TEXT:
+        return tokenizer.encode(text)
+    return tokenizer.encode_beginning(text, is_first=stands is Stands.FIRST)
+
+
+def _last_lines(
+    tokenizer: Tokenizer, text: str, budget: int, stands: Stands = Stands.BEHIND_TEXT
+) -> TokenArray:
     """Tokens of the last lines that fit, from a start that moves in large steps only."""
     step = max(budget, 64)
     start = max(-(-(len(text) - 8 * budget) // step), 0) * step
     while True:
-        tokens = tokenizer.encode(text[_line_start(text, start) :])
+        tokens = _encoded(tokenizer, text[_line_start(text, start) :], stands)
         excess = len(tokens) - budget
         if excess <= 0:
             return tokens
@@ -329,14 +357,17 @@ def _last_lines(tokenizer: Tokenizer, text: str, budget: int) -> TokenArray:
             return tokens[-budget:]
 
 
-def _first_lines(tokenizer: Tokenizer, text: str, budget: int) -> TokenArray:
+def _first_lines(
+    tokenizer: Tokenizer, text: str, budget: int, stands: Stands = Stands.BEHIND_TEXT
+) -> TokenArray:
     """Tokens of the first lines that fit."""
     text = text[: 8 * budget]
-    tokens = tokenizer.encode(text)
+    tokens = _encoded(tokenizer, text, stands)
     if len(tokens) <= budget:
         return tokens
     kept = tokenizer.decode(tokens[:budget])
     end = kept.rfind("\n") + 1
+    # A blank before the text is a character of what is decoded.
     return tokenizer.encode(kept[:end])[:budget] if end else tokens[:budget]
 
 

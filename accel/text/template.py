@@ -1,125 +1,127 @@
-"""Chat templates, which are programs of whoever made the model: rendered in jinja2's sandbox, in a
-process of its own that may take so much time and memory and no more.
-
-Run as a module, it reads a request as JSON from stdin and writes the answer to
-stdout.
-"""
+"""Chat templates around messages, rendered by ``template_process``."""
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import subprocess
-import sys
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import Lock, Timer
 from typing import Any
 
 from accel.python_process import python_command
 
 MOST_SECONDS = 10
-"""From start to end: a busy machine starts a process slowly."""
-MOST_PROCESSOR_SECONDS = 2
-MOST_MEMORY = 1 << 29
-"""Bytes of address space."""
-MOST_TEXT = 1 << 18
-"""Characters of a template, and of what it renders."""
+"""From request to answer: a busy machine starts a process slowly."""
+MOST_TEMPLATE = 1 << 18
+"""Characters of a template."""
+
+Pieces = tuple[tuple[str, bool], ...]
+"""Stretches of a rendered text, and whether each came with a message. The others are the
+template's own: where the name of a control token stands in them, it is that token."""
 
 
 class TemplateFailed(Exception):
     """A template cannot be rendered; the message says why in a few words."""
 
 
-def render(template: str, message: str, variables: tuple[tuple[str, str], ...]) -> str:
-    """A user's message in a template, and the beginning of the answer. ``variables``: what the
-    template may use besides. Raises TemplateFailed."""
-    return render_messages(template, (("user", message),), variables)
+def render(
+    template: str, messages: Sequence[tuple[str, str]], variables: Mapping[str, object]
+) -> Pieces:
+    """Messages by role and content in a template, and the beginning of the answer.
 
-
-@lru_cache(maxsize=64)
-def render_messages(
-    template: str, messages: tuple[tuple[str, str], ...], variables: tuple[tuple[str, str], ...]
-) -> str:
-    """Messages by role and content in a template, and the beginning of the answer. Raises
-    TemplateFailed."""
-    if len(template) > MOST_TEXT:
+    ``variables``: what the template may use besides. The template sees the messages as they are,
+    and may trim, split and count them. Raises TemplateFailed.
+    """
+    if len(template) > MOST_TEMPLATE:
         raise TemplateFailed("it is too long")
-    request = {
-        "template": template,
-        "messages": [{"role": role, "content": content} for role, content in messages],
-        "variables": dict(variables),
-    }
+    request = json.dumps(
+        {"template": template, "messages": list(messages), "variables": dict(variables)}
+    )
+    # What tells the time is rendered anew.
+    return _answer(request) if "strftime_now" in template else _kept_answer(request)
+
+
+def _answer(request: str) -> Pieces:
     try:
-        done = subprocess.run(
-            python_command("accel.text.template"),
-            input=json.dumps(request),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=MOST_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise TemplateFailed("it takes too long") from None
-    except OSError as error:
-        raise TemplateFailed(f"no process can be started, {error}") from error
-    try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(_PROCESS.ask(request))
     except ValueError:
         raise TemplateFailed("it takes too much time or memory") from None
-    if "text" not in answer:
+    if "pieces" not in answer:
         raise TemplateFailed(answer["error"])
-    return str(answer["text"])
+    return tuple((str(text), bool(is_message)) for text, is_message in answer["pieces"])
 
 
-def _limit() -> None:
-    """Bound this process, where the system can: what goes beyond ends it."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_PROCESSOR_SECONDS, MOST_PROCESSOR_SECONDS))
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+_kept_answer = lru_cache(maxsize=16)(_answer)
 
 
-def _render(request: dict[str, Any]) -> dict[str, str]:
-    import datetime
+class _RenderingProcess:
+    """The process that renders for this one: started for the first template, started anew after
+    one that it died of. It ends with this one, whose end of its input it reads."""
 
-    from jinja2 import TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._parent = 0
 
-    def raise_exception(message: object) -> None:
-        raise TemplateError(str(message))
+    def ask(self, request: str) -> bytes:
+        """The answer to a line; empty or broken where the process died. Raises TemplateFailed."""
+        with self._lock:
+            process = self._started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            timer = Timer(MOST_SECONDS, process.kill)
+            timer.daemon = True
+            timer.start()
+            try:
+                process.stdin.write(request.encode() + b"\n")
+                process.stdin.flush()
+                answer = process.stdout.readline()
+            except OSError:
+                answer = b""
+            finally:
+                timer.cancel()
+            if not answer.endswith(b"\n"):
+                self._end()
+            return answer
 
-    def to_json(value: object, indent: int | None = None, **_options: object) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._end()
 
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = to_json
-    environment.globals["raise_exception"] = raise_exception
-    environment.globals["strftime_now"] = datetime.datetime.now().strftime
-    try:
-        text = environment.from_string(request["template"]).render(
-            messages=request["messages"],
-            add_generation_prompt=True,
-            tools=None,
-            documents=None,
-            **request["variables"],
-        )
-    except MemoryError:
-        return {"error": "it takes too much memory"}
-    except Exception as error:  # a template may call anything of its values
-        words = " ".join(str(error).split()) or type(error).__name__
-        return {"error": words[:200]}
-    return {"text": text} if len(text) <= MOST_TEXT else {"error": "it renders too much"}
+    def _started(self) -> subprocess.Popen[Any]:
+        # A process that was forked has pipes of another's.
+        is_ours = self._process is not None and self._parent == os.getpid()
+        if self._process is None or not is_ours or self._process.poll() is not None:
+            self._end()
+            try:
+                self._process = subprocess.Popen(
+                    python_command("accel.text.template_process"),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                raise TemplateFailed(f"no process can be started, {error}") from error
+            self._parent = os.getpid()
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._parent != os.getpid():
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:  # what was not written any more
+                    continue
+        process.wait()
 
 
-def main() -> None:
-    """Answer one request."""
-    request = json.loads(sys.stdin.buffer.read())
-    _limit()
-    sys.stdout.buffer.write(json.dumps(_render(request)).encode())
-
-
-if __name__ == "__main__":
-    main()
+_PROCESS = _RenderingProcess()
+atexit.register(_PROCESS.close)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,17 @@ from accel.errors import BrokenModel, ModelNotFound
 from accel.models.gguf.file import is_gguf
 from accel.models.gguf.folder import tokenizer_folder
 from accel.text.byte_index import ByteIndex
+from accel.text.control_names import is_control_name
+
+logger = logging.getLogger(__name__)
 
 
 class Tokenizer:
     """A fast tokenizer of the tokenizers library, read for code.
 
-    Text is encoded as it stands: no token is added, and text that looks like a special token is
-    ordinary text. Tokens map to bytes, so that the bytes of an encoding spell the text exactly.
+    Text is encoded as it stands: no token is added, and the name of a control token in it is
+    ordinary text. Tokens that were added to a vocabulary and are none of those, as ``<think>``, are
+    text. Tokens map to bytes, so that the bytes of an encoding spell the text exactly.
     """
 
     chat_template: str | None = None
@@ -37,13 +42,14 @@ class Tokenizer:
         """
         try:
             parsed = json.loads(definition)
-            self._tokenizer = FastTokenizer.from_str(json.dumps(_read_for_code(parsed)))
+            marked = _with_controls(parsed)
+            self._tokenizer = FastTokenizer.from_str(json.dumps(_without_leading_blank(marked)))
         except Exception as error:
             raise BrokenModel(f"tokenizer.json is damaged ({error}); fetch the model again") from (
                 error
             )
         self._tokenizer.encode_special_tokens = True
-        self._definition = definition
+        self._definition, self._marked = definition, marked
         self.template_variables: dict[str, str] = {}
         self.named_tokens: dict[str, int] = {}
         """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
@@ -52,7 +58,13 @@ class Tokenizer:
         """How many lines above and below the code to edit the model was shown in training, where
         it says so."""
         self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
-        self._added = {token["id"]: token["content"] for token in parsed.get("added_tokens") or []}
+        self.opens_chats = False
+        """Whether a chat begins with ``opening`` where its template does not write that."""
+        self.problems: tuple[str, ...] = ()
+        """What is wrong with the model's tokens, in words."""
+        added = marked["added_tokens"]
+        self._added = {token["id"]: token["content"] for token in added}
+        self._controls = {token["content"]: token for token in added if token["special"]}
         self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
         ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
         self.vocabulary_size = max(ids, default=-1) + 1
@@ -98,6 +110,10 @@ class Tokenizer:
         self.named_tokens = dict(config.get("fim_tokens") or {})
         lines = config.get("edit_lines")
         self.edit_lines = lines if isinstance(lines, int) and lines >= 0 else None
+        self.opens_chats = bool(config.get("opens_chats"))
+        self.problems = tuple(map(str, config.get("problems") or ()))
+        for problem in self.problems:
+            logger.warning("%s", problem)
         return self
 
     def renamed(self, names: Mapping[str, str]) -> Tokenizer:
@@ -119,34 +135,82 @@ class Tokenizer:
         made = Tokenizer(json.dumps(definition))
         made.chat_template, made.named_tokens = self.chat_template, dict(self.named_tokens)
         made.template_variables = dict(self.template_variables)
-        made.edit_lines = self.edit_lines
+        made.edit_lines, made.opens_chats = self.edit_lines, self.opens_chats
+        made.problems = self.problems
         return made
 
     def encode(self, text: str) -> TokenArray:
         """Token ids of ``text``. int32 [n]."""
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
-    def encode_with_specials(self, text: str) -> TokenArray:
-        """Token ids of trusted text in which the names of control tokens stand for them."""
-        return np.array(self._trusting.encode(text, add_special_tokens=False).ids, np.int32)
+    def encode_beginning(self, text: str, *, is_first: bool = False) -> TokenArray:
+        """Token ids of text that stands behind a control token, or ``is_first`` of a prompt: many
+        SentencePiece models read a blank before it. int32 [n]."""
+        if self._blank == "never" or (self._blank == "first" and not is_first):
+            return self.encode(text)
+        return np.array(self._with_blank.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def encode_with_controls(self, pieces: Iterable[tuple[str, bool]]) -> TokenArray:
+        """Token ids of a prompt out of pieces of text, each with whether it is of the user. In the
+        others the names of control tokens stand for them. int32 [n].
+
+        Text is encoded from one control token to the next, whoever wrote its pieces, so that tokens
+        reach across their borders, as they do for whoever reads the prompt as one text.
+        """
+        texts, controls = [""], list[dict[str, Any]]()
+        for piece, is_users in pieces:
+            names_apart = [piece] if is_users else self._control_names.split(piece)
+            texts[-1] += names_apart[0]
+            for name, text in zip(names_apart[1::2], names_apart[2::2], strict=True):
+                controls.append(self._controls[name])
+                texts.append(text)
+        found: list[TokenArray] = []
+        for number, text in enumerate(texts):
+            # Phi-3's control tokens take the white space behind them.
+            begun = text.lstrip() if number and controls[number - 1].get("rstrip") else text
+            is_last = number == len(controls)
+            whole = begun if is_last or not controls[number].get("lstrip") else begun.rstrip()
+            found.append(self.encode_beginning(whole, is_first=not number))
+            if not is_last:
+                found.append(np.array([controls[number]["id"]], np.int32))
+        return np.concatenate(found)
 
     def encode_prompt(self, text: str) -> TokenArray:
         """Token ids of a prompt as its author wrote it: the names of control tokens stand for
         them, and the tokens stand first that the model expects before any text. int32 [n]."""
-        tokens = np.concatenate(
-            [
-                [self.special(piece)] if number % 2 else self.encode(piece)
-                for number, piece in enumerate(self._control_names.split(text))
-            ]
-        ).astype(np.int32)
+        return self.opened(self.encode_with_controls([(text, False)]))
+
+    def opened(self, tokens: TokenArray) -> TokenArray:
+        """``tokens`` with those before them that the model expects before any text."""
         opening = self.opening
         if np.array_equal(tokens[: len(opening)], opening):
             return tokens
         return np.concatenate([opening, tokens])
 
     @cached_property
+    def _blank(self) -> str:
+        """Where SentencePiece reads a blank before a text: ``never``, ``first`` (before the whole),
+        or ``always`` (behind control tokens, too)."""
+        if _without_leading_blank(self._marked) == self._marked:
+            return "never"
+        is_first = '"prepend_scheme": "first"' in json.dumps(self._marked.get("pre_tokenizer"))
+        return "first" if is_first else "always"
+
+    @cached_property
+    def _with_blank(self) -> FastTokenizer:
+        """Puts the blank before a text."""
+        made = FastTokenizer.from_str(json.dumps(self._marked))
+        made.encode_special_tokens = True
+        return made
+
+    @cached_property
+    def reads_blanks(self) -> bool:
+        """Whether a blank is read before a text, see ``encode_beginning``."""
+        return self._blank != "never"
+
+    @cached_property
     def _control_names(self) -> re.Pattern[str]:
-        names = sorted((self._added[token] for token in self.special_tokens), key=len, reverse=True)
+        names = sorted(self._controls, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, names)) or '(?!)'})")
 
     def encode_batch(self, texts: list[str]) -> list[TokenArray]:
@@ -178,11 +242,6 @@ class Tokenizer:
         return token in self._added
 
     @cached_property
-    def _trusting(self) -> FastTokenizer:
-        """Reads the names of control tokens as those tokens."""
-        return FastTokenizer.from_str(self._definition)
-
-    @cached_property
     def opening(self) -> TokenArray:
         """Tokens that the model expects before any text, often one or none. int32 [n]."""
         encoding = self._tokenizer.encode("a", add_special_tokens=True)
@@ -197,7 +256,7 @@ class Tokenizer:
     @cached_property
     def special_tokens(self) -> frozenset[int]:
         """Ids of the control tokens: added tokens that no text may hold."""
-        return frozenset(token for token, text in self._added.items() if _is_control(text))
+        return frozenset(int(token["id"]) for token in self._controls.values())
 
     @cached_property
     def newline_tokens(self) -> frozenset[int]:
@@ -237,25 +296,32 @@ _LAST_WORD = re.compile(r"(?: ?\w+|\s+| ?[^\w\s]+)\Z")
 """The last word of vocabularies that do not say what they keep together."""
 
 
-def _read_for_code(definition: dict[str, Any]) -> dict[str, Any]:
-    """The definition without what would change the text: see the comments."""
-    changed = dict(definition, truncation=None, padding=None)
-    # Control tokens are often not marked special (Qwen's fim tokens are not), which would have
-    # them parsed out of user text. Runs of white space are ordinary vocabulary in some models.
-    changed["added_tokens"] = [
-        dict(token, special=_is_control(token["content"]))
-        for token in definition.get("added_tokens") or []
+def _with_controls(definition: dict[str, Any]) -> dict[str, Any]:
+    """The definition with every control token marked special, and nothing else."""
+    added = [
+        dict(token, special=_is_control(token)) for token in definition.get("added_tokens") or []
     ]
-    # SentencePiece models put a space before the text, which is not in the text.
-    changed["normalizer"] = _without_prefix_space(definition.get("normalizer"))
-    changed["pre_tokenizer"] = _without_prefix_space(definition.get("pre_tokenizer"))
-    return changed
+    return dict(definition, truncation=None, padding=None, added_tokens=added)
 
 
-def _is_control(name: str) -> bool:
+def _is_control(token: dict[str, Any]) -> bool:
     """Whether an added token is one that no text may hold: neither white space nor, as
     DeepSeek-Coder has them, a letter alone."""
-    return bool(name.strip()) and not (len(name) == 1 and name.isalpha())
+    name = token["content"]
+    if not name.strip() or (len(name) == 1 and name.isalpha()):
+        return False
+    return bool(token.get("special")) or is_control_name(name)
+
+
+def _without_leading_blank(definition: dict[str, Any]) -> dict[str, Any]:
+    """The definition without the blank that SentencePiece models read before a text, which is not
+    in the text."""
+    steps: dict[str, Any] = {
+        name: _without_prefix_space(definition[name])
+        for name in ("normalizer", "pre_tokenizer")
+        if name in definition
+    }
+    return {**definition, **steps}
 
 
 def _without_prefix_space(step: Any) -> Any:

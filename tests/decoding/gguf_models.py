@@ -109,15 +109,18 @@ def vocabulary_metadata(size: int) -> dict[str, Any]:
     """A byte-level vocabulary of ``size`` tokens, the last of which ends a text."""
     controls = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"]
     controls += ["<|im_start|>", "<|im_end|>"]
-    left = [f"[PAD{n}]" for n in range(size - len(LETTERS) - len(controls))]
+    # A byte-level file has merges. These bytes stand in no UTF-8.
+    pair = [LETTERS[0xFE], LETTERS[0xFF]]
+    ordinary = [*LETTERS, "".join(pair)]
+    left = [f"[PAD{n}]" for n in range(size - len(ordinary) - len(controls))]
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "qwen2",
-        "tokenizer.ggml.tokens": [*LETTERS, *left, *controls],
-        "tokenizer.ggml.token_type": [NORMAL] * len(LETTERS)
+        "tokenizer.ggml.tokens": [*ordinary, *left, *controls],
+        "tokenizer.ggml.token_type": [NORMAL] * len(ordinary)
         + [USER_DEFINED] * len(left)
         + [CONTROL] * len(controls),
-        "tokenizer.ggml.merges": [],
+        "tokenizer.ggml.merges": [" ".join(pair)],
         "tokenizer.ggml.eos_token_id": size - 1,
         "tokenizer.chat_template": TEMPLATE,
     }

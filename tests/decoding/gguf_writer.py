@@ -89,6 +89,9 @@ def value(content: Any) -> bytes:
         return struct.pack("<I?", 7, content)
     if isinstance(content, int):
         return struct.pack("<II", 4, content)
+    if isinstance(content, np.ndarray):
+        assert content.dtype == np.int64
+        return struct.pack("<Iq", 11, int(content))
     if isinstance(content, float):
         return struct.pack("<If", 6, content)
     if isinstance(content, str):

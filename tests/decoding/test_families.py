@@ -236,9 +236,9 @@ def gguf(path: Path, names: list[str], control: int = CONTROL, **keys: Any) -> T
         "general.architecture": "llama",
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "qwen2",
-        "tokenizer.ggml.tokens": ["<|endoftext|>", *names, *LETTERS],
-        "tokenizer.ggml.token_type": [CONTROL] + [control] * len(names) + [NORMAL] * 256,
-        "tokenizer.ggml.merges": [],
+        "tokenizer.ggml.tokens": ["<|endoftext|>", *names, *LETTERS, "".join(LETTERS[254:])],
+        "tokenizer.ggml.token_type": [CONTROL] + [control] * len(names) + [NORMAL] * 257,
+        "tokenizer.ggml.merges": [" ".join(LETTERS[254:])],
         "tokenizer.ggml.eos_token_id": 0,
     }
     metadata |= {f"tokenizer.ggml.{key}_token_id": value for key, value in keys.items()}

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from gguf_writer import write_gguf
 from small_vocabularies import (
@@ -30,6 +31,7 @@ from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
 from accel.models.gguf.tokenizer import tokenizer_json
 from accel.models.gguf.vocabulary import read_vocabulary
+from accel.text.format_check import format_problems
 from accel.text.tokenizer import Tokenizer
 from repo_index.tokens import TextTokenizer
 
@@ -67,7 +69,7 @@ def test_a_byte_level_vocabulary_spells_every_text(tmp_path: Path) -> None:
     assert names == ["ĠĠ", "Ġ", "Ġ", "def", "Ġhello", "Ġhello", "1", "2"]
 
 
-@pytest.mark.parametrize("name", ["<|im_end|>", "<|endoftext|>", "<tool>"])
+@pytest.mark.parametrize("name", ["<|im_end|>", "<|endoftext|>"])
 def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) -> None:
     made = definition(byte_level(), tmp_path)
     tokenizer = Tokenizer(made)
@@ -75,7 +77,76 @@ def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) ->
     assert control is not None
     assert control not in tokenizer.encode(f"x {name}{name} y")
     assert control not in TextTokenizer(made).encode([f"x {name}{name} y"])[0]
-    assert tokenizer.encode_with_specials(name).tolist() == [control]
+    assert tokenizer.encode_with_controls([(name, False)]).tolist() == [control]
+
+
+ADDED_TEXTS = [
+    *("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "<answer>"),
+    *("<table>", "</td>", "<h1>", "</s>", "<s>", "<code>", "[IMG_BREAK]", "\u25c1think\u25b7"),
+]
+
+
+@pytest.mark.parametrize("name", ADDED_TEXTS)
+def test_tokens_that_are_added_and_not_special_are_text(name: str, tmp_path: Path) -> None:
+    keys = byte_level(tokens=[*BYTE_LEVEL_TOKENS[:-1], name])
+    made = definition(keys, tmp_path)
+    tokenizer, token = Tokenizer(made), len(BYTE_LEVEL_TOKENS) - 1
+    assert tokenizer.encode(f"x{name}y").tolist().count(token) == 1
+    assert TextTokenizer(made).encode([f"x{name}y"])[0].tolist().count(token) == 1
+    assert tokenizer.decode(tokenizer.encode(f"x{name}y")) == f"x{name}y"
+    assert token not in tokenizer.special_tokens
+    with GgufFile(write_gguf(tmp_path / "n.gguf", keys, {})) as file:
+        assert token not in read_vocabulary(file.metadata).end_tokens
+
+
+MARKERS = [
+    *("<|fim_prefix|>", "<fim_suffix>", "<fim-middle>", "<｜fim▁hole｜>", "<[fim-prefix]>"),
+    *("\u2581<PRE>", "<EOT>", "[SUFFIX]", "<unused7>", "<|tool_call|>", "<｜Assistant｜>"),
+]
+
+
+@pytest.mark.parametrize("name", MARKERS)
+def test_markers_of_holes_and_turns_are_control_tokens_of_whatever_type(
+    name: str, tmp_path: Path
+) -> None:
+    made = definition(byte_level(tokens=[*BYTE_LEVEL_TOKENS[:-1], name]), tmp_path)
+    tokenizer, token = Tokenizer(made), len(BYTE_LEVEL_TOKENS) - 1
+    assert token in tokenizer.special_tokens
+    assert token not in tokenizer.encode(name)
+    assert token not in TextTokenizer(made).encode([name])[0]
+
+
+SPECIAL_IDS = ["bos", "eos", "eot", "eom", "unknown"]
+
+
+@pytest.mark.parametrize("value", [1 << 30, 270, -1, -(1 << 31)])
+@pytest.mark.parametrize("key", SPECIAL_IDS)
+def test_ids_of_special_tokens_that_are_out_of_range_are_passed_over(
+    key: str, value: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = {**byte_level(), "tokenizer.chat_template": TEMPLATE}
+    count = len(BYTE_LEVEL_TOKENS)
+    bad = count if value == 270 else value
+    keys[f"tokenizer.ggml.{key}_token_id"] = np.array(bad, np.int64)
+    path = write_gguf(tmp_path / "m.gguf", keys, {})
+    with GgufFile(path) as file:
+        vocabulary = read_vocabulary(file.metadata)
+    assert vocabulary.end_tokens == {0, 2}, "those that the file names by their names"
+    (problem,) = vocabulary.problems
+    assert str(bad) in problem
+    assert key in problem
+    tokenizer = Tokenizer.from_folder(path)
+    assert problem in caplog.text, "a warning, once for each opening"
+    assert problem in format_problems(tokenizer)
+
+
+@pytest.mark.parametrize("merges", [None, []])
+@pytest.mark.parametrize("kind", ["qwen2", "llama-bpe", "gpt-2", "starcoder", "tekken"])
+def test_a_byte_level_file_without_merges_is_refused(
+    kind: str, merges: list[str] | None, tmp_path: Path
+) -> None:
+    with pytest.raises(BrokenModel, match="without merges"):
+        definition(byte_level(pre=kind, merges=merges), tmp_path)
 
 
 def test_letters_that_are_tokens_of_their_own_are_text(tmp_path: Path) -> None:
@@ -210,7 +281,7 @@ def test_the_tokenizer_is_made_once_and_shared(
         ({"tokenizer.ggml.model": "gpt2"}, BrokenModel, "has no tokens"),
         (byte_level(pre="unheard"), UnsupportedModel, "'unheard'"),
         (byte_level(token_type=[1]), BrokenModel, "has 1 token_type"),
-        (byte_level(eos_token_id=1 << 30), BrokenModel, "eos_token_id is not"),
+        (byte_level(eos_token_id="2"), BrokenModel, "eos_token_id is not"),
         (byte_level(merges=["x yyy"]), BrokenModel, "makes no tokenizer"),
     ],
 )

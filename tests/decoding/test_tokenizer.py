@@ -64,7 +64,7 @@ def test_names_of_control_tokens_in_user_text_are_text() -> None:
         tokens = EMBEDDED.encode(text)
         assert not set(tokens.tolist()) & EMBEDDED.special_tokens
         assert EMBEDDED.decode(tokens) == text
-    assert EMBEDDED.encode_with_specials("a<|fim_prefix|>").tolist()[-1] == token
+    assert EMBEDDED.encode_with_controls([("a<|fim_prefix|>", False)]).tolist()[-1] == token
 
 
 def test_control_tokens_not_marked_special_are_found_too() -> None:

@@ -13,14 +13,15 @@ import platformdirs
 from accel.errors import BrokenModel
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.tokenizer import VERSION, tokenizer_json
-from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary
+from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary, takes_blanks
 
 
 def tokenizer_folder(path: Path) -> Path:
     """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
     with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     with GgufFile(path) as file:
-        name = f"{file.metadata.fingerprint('tokenizer.')[:32]}-{VERSION}"
+        hashed = f"{file.metadata.fingerprint('tokenizer.')[:32]}-{VERSION}"
+        name = f"{hashed}-phi3" if takes_blanks(file.metadata) else hashed
         folder = Path(platformdirs.user_cache_dir("redraft")) / "gguf" / name
         if not (folder / "tokenizer.json").is_file():
             _make(folder, read_vocabulary(file.metadata), path)
@@ -35,6 +36,9 @@ def _make(folder: Path, vocabulary: Vocabulary, path: Path) -> None:
         "chat_template": vocabulary.chat_template,
         "fim_tokens": vocabulary.fim_tokens,
         "edit_lines": vocabulary.edit_lines,
+        # As llama.cpp begins one. Of a folder the template alone decides, as in transformers.
+        "opens_chats": True,
+        "problems": list(vocabulary.problems),
     }
     definition = tokenizer_json(vocabulary, path)
     try:

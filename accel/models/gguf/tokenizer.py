@@ -21,6 +21,8 @@ VERSION = 4
 """Counts changes of what is made here."""
 
 _SPACE = "\u2581"
+_TAKE_NO_BLANKS = ("<unk>", "<s>", "<|endoftext|>")
+"""Of the tokens of a vocabulary whose others do."""
 
 
 def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
@@ -137,15 +139,16 @@ def _bpe(vocabulary: Vocabulary) -> dict[str, Any]:
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
     """Tokens that stand for their whole name. Which of them a user's text may hold is decided by
     who reads the definition: white space and single letters."""
+    known = {*vocabulary.end_tokens, *vocabulary.fim_tokens.values(), vocabulary.beginning}
     return [
         {
             "id": place,
             "content": vocabulary.tokens[place],
             "single_word": False,
             "lstrip": False,
-            "rstrip": False,
+            "rstrip": vocabulary.takes_blanks and vocabulary.tokens[place] not in _TAKE_NO_BLANKS,
             "normalized": False,
-            "special": bool(vocabulary.types[place] != TokenType.USER_DEFINED),
+            "special": bool(vocabulary.types[place] != TokenType.USER_DEFINED) or place in known,
         }
         for place in np.flatnonzero(np.isin(vocabulary.types, NAMED)).tolist()
         if vocabulary.tokens[place]

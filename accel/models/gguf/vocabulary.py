@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -13,6 +14,7 @@ from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.header import shown
 from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
+from accel.text.control_names import is_control_name
 
 _PREFIX = "tokenizer.ggml."
 EDIT_LINES_KEY = "tokenizer.redraft.edit_lines"
@@ -60,6 +62,10 @@ _FIM_KEYS = {
 }
 
 
+_PHI_3 = re.compile("phi-?3", re.IGNORECASE)
+"""Models of which llama.cpp knows by their name that control tokens take blanks."""
+
+
 class TokenType(IntEnum):
     """What a token is for. Source: ``tokenizer.ggml.token_type`` of the GGUF specification."""
 
@@ -105,6 +111,10 @@ class Vocabulary:
     """What the file names for ``prefix``, ``suffix`` and ``middle`` of a hole, unchecked."""
     edit_lines: int | None = None
     """How many lines above and below the code to edit the model was shown in training."""
+    takes_blanks: bool = False
+    """Whether control tokens take the white space behind them."""
+    problems: tuple[str, ...] = ()
+    """What was passed over, in words."""
 
     def text_of(self, token: int | None) -> str:
         """The text of a token, nothing for None."""
@@ -134,21 +144,41 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
             raise BrokenModel(f"{metadata.path} has {len(found)} {key} for {count} tokens", AGAIN)
         return found[:count]
 
+    problems: list[str] = []
+
     def token(key: str) -> int | None:
+        value = metadata.value(f"{_PREFIX}{key}_token_id")
+        if isinstance(value, int) and not isinstance(value, bool) and not 0 <= value < count:
+            problems.append(
+                f"{metadata.path} names token {value} as its {key} token and has {count} tokens: "
+                "that is passed over"
+            )
+            return None
         return metadata.integer(f"{_PREFIX}{key}_token_id", 0, count - 1)
 
     types = listed("token_type", TokenType.NORMAL).astype(np.int32)
     ends = {token(key) for key in ("eos", "eot", "eom")}
-    # Qwen has an ordinary token "</s>", which is HTML.
-    named = np.flatnonzero(np.isin(types, NAMED)).tolist()
-    ends |= {place for place in named if tokens[place] in _ENDS}
+    # Qwen has an ordinary token "</s>", and Gemma one that was added: both are HTML.
+    ends |= {
+        place
+        for place in np.flatnonzero(np.isin(types, NAMED)).tolist()
+        if tokens[place] in _ENDS
+        and (types[place] != TokenType.USER_DEFINED or is_control_name(tokens[place]))
+    }
     is_sentencepiece = kind == "llama"
+    merges = metadata.texts(f"{_PREFIX}merges") or []
+    if not merges and not is_sentencepiece:
+        raise BrokenModel(
+            f"{metadata.path} has a byte-level vocabulary without merges, so that no text can be "
+            "cut into its tokens",
+            AGAIN,
+        )
     return Vocabulary(
         kind=kind,
         pre_tokenizer=_pre_tokenizer(metadata) if kind == "gpt2" else None,
         tokens=tokens,
         types=types,
-        merges=metadata.texts(f"{_PREFIX}merges") or [],
+        merges=merges,
         scores=listed("scores", 0.0).astype(np.float32),
         beginning=token("bos"),
         adds_beginning=metadata.flag(f"{_PREFIX}add_bos_token"),
@@ -159,7 +189,15 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         chat_template=metadata.text("tokenizer.chat_template"),
         fim_tokens=_fim_tokens(metadata),
         edit_lines=metadata.integer(EDIT_LINES_KEY, 0, _MOST_EDIT_LINES),
+        takes_blanks=takes_blanks(metadata),
+        problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def takes_blanks(metadata: Metadata) -> bool:
+    """See ``Vocabulary.takes_blanks``."""
+    name = metadata.value("general.name")
+    return isinstance(name, str) and _PHI_3.search(name) is not None
 
 
 def _fim_tokens(metadata: Metadata) -> dict[str, int]:

@@ -1,0 +1,177 @@
+"""Texts that know which of their characters came with a message, whatever a chat template does to
+them: it joins, trims, splits, slices and replaces. An operation that is not known here makes a
+text that is a message's as a whole, so that nothing of a message ever counts as the template's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+_OWN, _MESSAGE = "0", "1"
+
+
+class MarkedText(str):
+    """A text with a mark for each of its characters: the template's own, or a message's."""
+
+    marks: str
+
+    def __new__(cls, text: str, marks: str = "") -> MarkedText:
+        """``marks``: one for each character; all are a message's without."""
+        made = super().__new__(cls, text)
+        made.marks = marks or _MESSAGE * len(text)
+        assert len(made.marks) == len(text), "one mark for each character"
+        return made
+
+    def __str__(self) -> MarkedText:
+        return self
+
+    def __add__(self, other: str) -> MarkedText:
+        return MarkedText(str.__add__(self, other), self.marks + marks_of(other))
+
+    def __radd__(self, other: str) -> MarkedText:
+        return MarkedText(str.__add__(other, self), marks_of(other) + self.marks)
+
+    def __mul__(self, count: Any) -> MarkedText:
+        return MarkedText(str.__mul__(self, count), self.marks * count)
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> MarkedText:
+        return MarkedText(str.__mod__(self, values))
+
+    def __rmod__(self, form: str) -> MarkedText:
+        return MarkedText(str.__mod__(form, self))
+
+    def __getitem__(self, place: Any) -> MarkedText:
+        return MarkedText(str.__getitem__(self, place), self.marks[place])
+
+    def __iter__(self) -> Iterator[MarkedText]:
+        return (self[place] for place in range(len(self)))
+
+    def strip(self, chars: str | None = None) -> MarkedText:
+        """As of str."""
+        return self.lstrip(chars).rstrip(chars)
+
+    def lstrip(self, chars: str | None = None) -> MarkedText:
+        """As of str."""
+        return self[len(self) - len(str.lstrip(self, chars)) :]
+
+    def rstrip(self, chars: str | None = None) -> MarkedText:
+        """As of str."""
+        return self[: len(str.rstrip(self, chars))]
+
+    def removeprefix(self, prefix: str) -> MarkedText:
+        """As of str."""
+        return self[len(self) - len(str.removeprefix(self, prefix)) :]
+
+    def removesuffix(self, suffix: str) -> MarkedText:
+        """As of str."""
+        return self[: len(str.removesuffix(self, suffix))]
+
+    def split(self, sep: str | None = None, maxsplit: Any = -1) -> list[Any]:
+        """As of str."""
+        return self._placed(str.split(self, sep, maxsplit), None if sep is None else len(sep))
+
+    def rsplit(self, sep: str | None = None, maxsplit: Any = -1) -> list[Any]:
+        """As of str."""
+        return self._placed(str.rsplit(self, sep, maxsplit), None if sep is None else len(sep))
+
+    def splitlines(self, keepends: Any = False) -> list[Any]:
+        """As of str."""
+        return self._placed(str.splitlines(self, keepends), 0 if keepends else None)
+
+    def partition(self, sep: str) -> tuple[Any, Any, Any]:
+        """As of str."""
+        before, found, _ = str.partition(self, sep)
+        first, second = len(before), len(before) + len(found)
+        return self[:first], self[first:second], self[second:]
+
+    def rpartition(self, sep: str) -> tuple[Any, Any, Any]:
+        """As of str."""
+        before, found, _ = str.rpartition(self, sep)
+        first, second = len(before), len(before) + len(found)
+        return self[:first], self[first:second], self[second:]
+
+    def replace(self, old: str, new: str, count: Any = -1) -> MarkedText:
+        """As of str."""
+        if not old:
+            return MarkedText(str.replace(self, old, new, count))
+        return joined(self.split(old, count), new)
+
+    def join(self, texts: Iterable[str]) -> MarkedText:
+        """As of str."""
+        return joined(texts, self)
+
+    def lower(self) -> MarkedText:
+        """As of str."""
+        return self._of_length(str.lower(self))
+
+    def upper(self) -> MarkedText:
+        """As of str."""
+        return self._of_length(str.upper(self))
+
+    def capitalize(self) -> MarkedText:
+        """As of str."""
+        return self._of_length(str.capitalize(self))
+
+    def title(self) -> MarkedText:
+        """As of str."""
+        return self._of_length(str.title(self))
+
+    def _of_length(self, text: str) -> MarkedText:
+        return MarkedText(text, self.marks if len(text) == len(self) else "")
+
+    def _placed(self, pieces: list[str], separator: int | None) -> list[Any]:
+        """Pieces of this text that stand in it one behind another, with so many characters between
+        them; with None there is white space between them, which none of them begins with."""
+        found, place = [], 0
+        for piece in pieces:
+            start = str.find(self, piece, place) if separator is None else place
+            found.append(self[start : start + len(piece)])
+            place = start + len(piece) + (separator or 0)
+        return found
+
+
+def marks_of(text: str) -> str:
+    """The marks of a text of either kind."""
+    return text.marks if isinstance(text, MarkedText) else _OWN * len(text)
+
+
+def joined(texts: Iterable[str], between: str = "") -> MarkedText:
+    """Texts one behind another, with ``between`` between them."""
+    listed = list(texts)
+    return MarkedText(str.join(between, listed), str.join(marks_of(between), map(marks_of, listed)))
+
+
+def pieces_of(text: str) -> list[tuple[str, bool]]:
+    """The stretches of a text, and whether each came with a message."""
+    plain, place, found = str.__str__(text), 0, []
+    for mark, group in groupby(marks_of(text)):
+        count = len(list(group))
+        found.append((plain[place : place + count], mark == _MESSAGE))
+        place += count
+    return found
+
+
+def holds_marks(value: Any) -> bool:
+    """Whether something of a message stands in a value, however deep."""
+    if isinstance(value, str):
+        return isinstance(value, MarkedText) and _MESSAGE in value.marks
+    if isinstance(value, dict):
+        return any(holds_marks(each) for pair in value.items() for each in pair)
+    return isinstance(value, list | tuple | set | frozenset) and any(map(holds_marks, value))
+
+
+def marked_like(result: Any, *sources: Any) -> Any:
+    """What an operation made of ``sources``: a plain text is a message's if any of them was."""
+    if isinstance(result, MarkedText):
+        return result
+    if isinstance(result, str):
+        return MarkedText(result) if any(map(holds_marks, sources)) else result
+    if isinstance(result, list | tuple):
+        # Of a text; what is taken out of a list has its own marks.
+        texts = [source for source in sources if isinstance(source, str)]
+        return type(result)(marked_like(each, *texts) for each in result)
+    return result

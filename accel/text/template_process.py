@@ -1,0 +1,83 @@
+"""Run as a module, it renders chat templates, which are programs of whoever made the model, in
+jinja2's sandbox, in little memory and little time.
+
+Requests and answers are lines of JSON on stdin and stdout; what takes too much ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+from accel.text.marked_text import MarkedText, pieces_of
+from accel.text.template_environment import TemplateEnvironment
+
+MOST_PROCESSOR_SECONDS = 2
+MOST_MEMORY = 1 << 29
+"""Bytes of address space."""
+MOST_TEXT = 1 << 18
+"""Characters that a template may add to its messages."""
+_KNOWN_ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
+
+
+def _limit_memory() -> None:
+    """Bound this process, where the system can."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limit_time() -> None:
+    """What computes for longer from now on is ended."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        until = int(used.ru_utime + used.ru_stime) + 1 + MOST_PROCESSOR_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    # Templates make control tokens of roles.
+    return {
+        "role": role if role in _KNOWN_ROLES else MarkedText(role),
+        "content": MarkedText(content),
+    }
+
+
+def _render(environment: TemplateEnvironment, request: dict[str, Any]) -> dict[str, Any]:
+    messages = [_message(role, content) for role, content in request["messages"]]
+    most = MOST_TEXT + sum(len(content) for _, content in request["messages"])
+    try:
+        text = environment.from_string(request["template"]).render(
+            messages=messages,
+            add_generation_prompt=True,
+            tools=None,
+            documents=None,
+            **request["variables"],
+        )
+    except MemoryError:
+        return {"error": "it takes too much memory"}
+    except Exception as error:  # a template may call anything of its values
+        words = " ".join(str(error).split()) or type(error).__name__
+        return {"error": words[:200]}
+    return {"pieces": pieces_of(text)} if len(text) <= most else {"error": "it renders too much"}
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    _limit_memory()
+    environment = TemplateEnvironment()
+    for line in sys.stdin.buffer:
+        _limit_time()
+        answer = _render(environment, json.loads(line))
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
