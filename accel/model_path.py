@@ -60,8 +60,7 @@ def state_of(model: str | Path | None) -> tuple[object, ...]:
     path = Path(os.path.expanduser(str(model)))
     try:
         if is_hub_id(str(model)) and not path.exists():
-            path = hub_folder(str(model)) / "snapshots"
-            path = max(path.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+            path = _from_hub(str(model), path)
         if not path.is_dir():
             return tuple(_stamp(part) for part in parts_of(path))
         return tuple(sorted((entry.name, *_stamp(Path(entry.path))) for entry in os.scandir(path)))
@@ -81,7 +80,8 @@ def _stamp(path: Path) -> tuple[object, ...]:
         found = path.stat()
     except OSError as error:
         return (error.errno,)
-    return found.st_size, found.st_mtime_ns, found.st_mode
+    # Another file may take its place with its size and time.
+    return found.st_size, found.st_mtime_ns, found.st_mode, found.st_ino, found.st_ctime_ns
 
 
 def _check_writing(written: str) -> None:
@@ -128,20 +128,35 @@ def _from_hub(written: str, path: Path) -> Path:
     if not is_hub_id(written):
         raise _about_missing(written, path)
     folder = hub_folder(written)
-    snapshots = folder / "snapshots"
     fetch = f"fetch it with `hf download {written}`"
     if not folder.is_dir():
         raise ModelNotFound(f"model {written} is not on this machine", fetch)
-    try:
-        revision = (folder / "refs" / "main").read_text("utf-8").strip()
-    except OSError:
-        revision = ""
-    if not revision:
-        found = sorted(snapshots.iterdir()) if snapshots.is_dir() else []
-        revision = found[-1].name if found else ""
-    if not revision or not (snapshots / revision).is_dir():
+    found = snapshots_of(folder)
+    if not found:
         raise BrokenModel(f"model {written} was not fetched to its end", fetch)
-    return snapshots / revision
+    # The newest may hold a file alone that was read for itself, as a model's card.
+    for files in ("*.safetensors", "*.gguf"):
+        if holding := next((one for one in found if any(one.glob(files))), None):
+            return holding
+    return found[0]
+
+
+def snapshots_of(model: Path) -> list[Path]:
+    """The snapshots of a model in the hub's cache: the one that ``main`` names, then the others,
+    the newest first."""
+    try:
+        main = (model / "refs" / "main").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        main = ""
+
+    def order(snapshot: Path) -> tuple[bool, int, str]:
+        return snapshot.name != main, -snapshot.stat().st_mtime_ns, snapshot.name
+
+    try:
+        found = [one for one in (model / "snapshots").iterdir() if one.is_dir()]
+        return sorted(found, key=order)
+    except OSError:
+        return []
 
 
 def _about_missing(written: str, path: Path) -> ModelError:

@@ -8,10 +8,11 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from accel.models.file_identity import identity_of
 from accel.models.gguf.file import parts_of
 from accel.native.processor import compiled_for
 
-VERSION = 11
+VERSION = 12
 """Of what is kept: it is measured anew where this changes."""
 
 
@@ -33,6 +34,5 @@ def fingerprint(folder: Path, device: str) -> str:
     if folder.is_dir():
         parts.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
     for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else parts_of(folder):
-        state = file.stat()
-        parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
+        parts.append(f"{file.name} {identity_of(file)}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -130,6 +130,7 @@ def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:
     lines = [
         f"{about.family}, {about.bits:g} bits a weight, {about.context_tokens} tokens of context, "
         f"in {model.source}{more}",
+        *([f"also called {', '.join(model.also)}"] if model.also else []),
         *model_facts(about.licence, about.nbytes, model.speed, about.does),
     ]
     if purposes := [purpose for purpose, path in chosen.items() if path in places]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -16,24 +17,33 @@ from platformdirs import user_cache_path
 from lsp_server.engine.model_paths import model_folder
 from lsp_server.errors import RedraftError
 from lsp_server.models.description import Description, describe
+from lsp_server.models.same_bytes import Comparison
 from lsp_server.models.speed import Speed, speed_of
 from lsp_server.models.stores import Candidate, candidates
 from lsp_server.private_files import write_private
 
-VERSION = 2
+VERSION = 3
 """Of what is kept."""
+_MOST_FOLDERS = 6
+"""Of a path in the name of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
     """A model and all its places. source: the first store that has it; speed: None where nothing
-    is known of it."""
+    is known of it; also: its further names, as two tags of Ollama's may be of one file."""
 
     name: str
     paths: tuple[Path, ...]
     source: str
     about: Description
     speed: Speed | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All its names: by each of them it can be chosen."""
+        return self.name, *self.also
 
 
 def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
@@ -44,19 +54,42 @@ def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
         if not folder.expanduser().is_dir():
             raise RedraftError(f"{folder} is no folder; give one with models")
     kept = _KeptDescriptions()
-    found: dict[str, KnownModel] = {}
+    found: dict[str, list[KnownModel]] = {}
     for candidate in candidates(folders):
         about = kept.description(candidate)
-        real = os.path.realpath(candidate.path)
-        key = about.content or real
-        known = found.get(key)
-        if known is None:
-            found[key] = KnownModel(candidate.name, (candidate.path,), candidate.source, about)
-        elif real not in map(os.path.realpath, known.paths):
-            found[key] = replace(known, paths=(*known.paths, candidate.path))
+        alike = found.setdefault(about.content or os.path.realpath(candidate.path), [])
+        for place, known in enumerate(alike):
+            if kept.are_same(known.paths[0], candidate.path):
+                alike[place] = _joined(known, candidate)
+                break
+        else:
+            alike.append(KnownModel(candidate.name, (candidate.path,), candidate.source, about))
     kept.save()
-    rated = [replace(model, speed=_speed(model)) for model in found.values()]
+    models = _told_apart([model for alike in found.values() for model in alike])
+    rated = [replace(model, speed=_speed(model)) for model in models]
     return sorted(rated, key=lambda model: (bool(model.about.problem), model.name.lower()))
+
+
+def _joined(known: KnownModel, candidate: Candidate) -> KnownModel:
+    """A model with another place and another name of it."""
+    also = () if candidate.name in known.names else (candidate.name,)
+    real = os.path.realpath(candidate.path)
+    is_known = real in map(os.path.realpath, known.paths)
+    paths = () if is_known else (candidate.path,)
+    return replace(known, paths=(*known.paths, *paths), also=(*known.also, *also))
+
+
+def _told_apart(models: list[KnownModel]) -> list[KnownModel]:
+    """Models of one name are called by the folders that they lie in, too, as many as it takes."""
+    for depth in range(1, _MOST_FOLDERS + 1):
+        count = Counter(model.name for model in models)
+        models = [
+            replace(model, name=f"{model.paths[0].parents[depth - 1].name}/{model.name}")
+            if count[model.name] > 1 and len(model.paths[0].parents) > depth
+            else model
+            for model in models
+        ]
+    return models
 
 
 def model_at(place: str) -> KnownModel:
@@ -76,7 +109,9 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     for model in models:
         if os.path.realpath(place) in map(os.path.realpath, model.paths):
             return model
-    named = [model for model in models if model.name == wanted]
+    ends = f"/{wanted}"
+    named = [model for model in models if wanted in model.names]
+    named = named or [model for model in models if any(name.endswith(ends) for name in model.names)]
     if len(named) == 1:
         return named[0]
     if named:
@@ -84,7 +119,9 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
         raise RedraftError(f"{len(named)} models here are called {wanted}; give a path of {paths}")
     if os.path.exists(place) or place.startswith((os.sep, ".")) or place.endswith(".gguf"):
         return model_at(wanted)
-    similar = [model for model in models if wanted.lower() in model.name.lower()]
+    similar = [
+        model for model in models if any(wanted.lower() in name.lower() for name in model.names)
+    ]
     if len(similar) == 1:
         return similar[0]
     if similar:
@@ -94,13 +131,15 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
 
 
 class _KeptDescriptions:
-    """Descriptions by path, each with the size and time of the files that it was read from."""
+    """Descriptions by path, each with the size and time of the files that it was read from, and
+    which models are the same, by both paths."""
 
     def __init__(self) -> None:
         self._file = user_cache_path("redraft") / "models.json"
         self._judged_by = _judged_by()
         self._old = self._read()
         self._new: dict[str, Any] = {}
+        self._comparison = Comparison()
 
     def description(self, candidate: Candidate) -> Description:
         """What is kept of a model, or what its header says where that changed."""
@@ -114,6 +153,21 @@ class _KeptDescriptions:
         about = describe(candidate.path)
         self._new[path] = {"state": state, "about": asdict(about)}
         return about
+
+    def are_same(self, first: Path, second: Path) -> bool:
+        """Whether two models of which the samples agree hold the same bytes throughout. Two that
+        there is no time to compare count as two, until next time."""
+        if os.path.realpath(first) == os.path.realpath(second):
+            return True
+        key, states = f"{first}\n{second}", [_state(first), _state(second)]
+        compared = self._old.get(key)
+        if compared is None or compared["states"] != states:
+            same = self._comparison.same(first, second)
+            if same is None:
+                return False
+            compared = {"states": states, "same": same}
+        self._new[key] = compared
+        return bool(compared["same"])
 
     def save(self) -> None:
         """Write it where something changed; what cannot be written is read again next time."""

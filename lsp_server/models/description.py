@@ -12,6 +12,7 @@ from typing import Any
 
 from accel.errors import ModelError
 from accel.model_folder import check_folder
+from accel.models.file_identity import sample
 from accel.models.gguf.file import GgufFile, is_gguf, parts_of
 from accel.models.gguf.metadata import Metadata, StringArray
 from accel.text.families import FAMILIES
@@ -29,7 +30,8 @@ class Description:
 
     bits: of a weight, on average; does: of ``fim`` (fills in the middle), ``left`` (goes on from
     the left), ``edit`` (has a chat template), ``next-edit``; kv_bytes: of one token, in 16 bits;
-    content: the same for the same bytes; problem: why it cannot be opened, empty where it can.
+    content: the same for the same bytes, and for some others; problem: why it cannot be opened,
+    empty where it can.
     """
 
     family: str = ""
@@ -156,11 +158,11 @@ def _licence(card: Path) -> str:
 def _content(files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
-        size = file.stat().st_size
         with file.open("rb") as stream:
-            digest.update(f"{size} ".encode())
+            digest.update(sample(stream).encode())
+            stream.seek(0)
             digest.update(stream.read(_MARKED))
-            stream.seek(max(0, size - _MARKED))
+            stream.seek(max(0, file.stat().st_size - _MARKED))
             digest.update(stream.read(_MARKED))
     return digest.hexdigest()
 

@@ -60,6 +60,7 @@ def _entry(model: KnownModel, free: int) -> dict[str, Any]:
     about = model.about
     return {
         "name": model.name,
+        "names": list(model.names),
         "paths": [str(path) for path in model.paths],
         "source": model.source,
         "family": about.family,

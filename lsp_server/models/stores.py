@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from accel.model_path import snapshots_of
 from lsp_server.models.fetched import models_folder
 
 FOLDERS = "REDRAFT_MODELS"
@@ -16,7 +18,12 @@ FOLDERS = "REDRAFT_MODELS"
 DEEPEST = 6
 """Folders below a store in which models are looked for."""
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
-_LATER_PART = "-of-"
+_ENDING = ".gguf"
+_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
+_PROJECTOR = re.compile(r"mmproj(?:[-_.]|$)", re.IGNORECASE)
+"""What a model that sees has beside its file is no model."""
+_REVISION = 8
+"""Letters of a snapshot's name that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,9 @@ def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
 
 def _hub_cache() -> Path:
     """Source: ``huggingface_hub.constants``, which takes long to import."""
-    if given := os.environ.get("HF_HUB_CACHE"):
-        return Path(given).expanduser()
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if given := os.environ.get(name):
+            return Path(given).expanduser()
     if given := os.environ.get("HF_HOME"):
         return Path(given).expanduser() / "hub"
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -77,21 +85,32 @@ def _ollama_folders() -> list[Path]:
 
 
 def _in_hub_cache(cache: Path) -> Iterator[Candidate]:
-    """The newest snapshot of every model, and the GGUF files of all."""
-    for model in _entries(cache):
+    """Every snapshot of every model: the newest may hold a card alone, where older ones hold the
+    weights. What an older one has under a name of a newer one is called NAME@REVISION."""
+    for model in sorted(_entries(cache)):
         kind, *parts = model.name.split("--")
         if kind != "models" or not parts:
             continue
-        snapshots = sorted(_entries(model / "snapshots"), key=_changed)
-        for candidate in _below(snapshots[-1], "Hugging Face") if snapshots else ():
-            name = "/".join(parts)
-            inside = candidate.path.relative_to(snapshots[-1]).as_posix()
-            shown = name if inside == "." else f"{name}/{inside.removesuffix('.gguf')}"
-            yield Candidate(shown, candidate.path, candidate.source)
+        name, places = "/".join(parts), dict[str, str]()
+        for snapshot in snapshots_of(model):
+            for candidate in _below(snapshot, "Hugging Face"):
+                inside = candidate.path.relative_to(snapshot).as_posix()
+                shown = name if inside == "." else f"{name}/{_without_ending(inside)}"
+                real = os.path.realpath(candidate.path)
+                if places.setdefault(shown, real) == real:
+                    yield Candidate(shown, candidate.path, candidate.source)
+                else:
+                    dated = f"{shown}@{snapshot.name[:_REVISION]}"
+                    yield Candidate(dated, candidate.path, candidate.source)
+
+
+def _without_ending(name: str) -> str:
+    return name[: -len(_ENDING)] if name.lower().endswith(_ENDING) else name
 
 
 def _in_ollama(folder: Path) -> Iterator[Candidate]:
-    """Ollama keeps weights by their hash; its manifests say which are whose."""
+    """Ollama keeps weights by their hash; its manifests say which are whose. Several names may be
+    of one blob."""
     manifests = folder / "manifests"
     for file in sorted(path for path in _walk(manifests) if path.is_file()):
         try:
@@ -99,12 +118,26 @@ def _in_ollama(folder: Path) -> Iterator[Candidate]:
             digests = [one["digest"] for one in layers if one["mediaType"] == _OLLAMA_MODEL]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        for digest in digests:
-            blob = folder / "blobs" / str(digest).replace(":", "-")
-            if "/" not in str(digest) and blob.is_file():
-                owner, name, tag = ("library", *file.parts)[-3:]
-                shown = f"{name}:{tag}" if owner == "library" else f"{owner}/{name}:{tag}"
-                yield Candidate(shown, blob, "Ollama")
+        name = _ollama_name(file.relative_to(manifests).parts)
+        for digest in digests if name else ():
+            # Older versions wrote the colon.
+            spellings = str(digest).replace(":", "-"), str(digest)
+            blobs = (folder / "blobs" / spelt for spelt in spellings if "/" not in spelt)
+            found = next((blob for blob in blobs if blob.is_file()), None)
+            if found is not None:
+                yield Candidate(name, found, "Ollama")
+
+
+def _ollama_name(parts: tuple[str, ...]) -> str:
+    """What Ollama calls a model whose manifest stands at HOST/OWNER/NAME/TAG."""
+    if len(parts) < 3:
+        return ""
+    host, *owners, name, tag = parts
+    if host == "registry.ollama.ai":
+        owners = [owner for owner in owners if owner != "library"]
+    else:
+        owners = [host, *owners]
+    return f"{'/'.join((*owners, name))}:{tag}"
 
 
 def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidate]:
@@ -112,19 +145,21 @@ def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidat
     if _is_model_folder(folder):
         yield Candidate(folder.name, folder, source)
     for path in _walk(folder, depth):
-        if path.suffix.lower() == ".gguf":
-            if _is_first_part(path):
+        if path.name.lower().endswith(_ENDING):
+            if not path.is_dir() and not _PROJECTOR.match(path.stem) and _is_first_part(path):
                 yield Candidate(path.stem, path, source)
         elif _is_model_folder(path):
             yield Candidate(path.name, path, source)
 
 
 def _is_first_part(path: Path) -> bool:
-    """A split model counts once. A projector of a model that sees is none."""
-    stem = path.stem
-    if stem.startswith("mmproj"):
-        return False
-    return _LATER_PART not in stem or stem.rpartition(_LATER_PART)[0].endswith("-00001")
+    """A split model counts once: the first part that is there."""
+    found = _PART.fullmatch(path.stem)
+    if found is None or int(found["number"]) <= 1:
+        return True
+    stem, count = found["stem"], found["count"]
+    earlier = (f"{stem}-{number:05}-of-{count}" for number in range(1, int(found["number"])))
+    return not any(path.with_name(f"{name}{path.suffix}").exists() for name in earlier)
 
 
 def _is_model_folder(path: Path) -> bool:
@@ -143,10 +178,3 @@ def _entries(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:
         return []
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0

@@ -119,7 +119,7 @@ def play(tmp_path: Path, environment: dict[str, str]) -> Play:
 
 
 def test_what_is_planted_is_run_by_a_process_that_is_not_isolated(play: Play) -> None:
-    old_way = [sys.executable, "-m", "accel.text.template"]
+    old_way = [sys.executable, "-m", "accel.text.template_process"]
     subprocess.run(old_way, cwd=play.folder, capture_output=True, timeout=60, check=False)
     assert names_run(play.ran)
     program = "import numpy, queue"

@@ -19,7 +19,9 @@ from accel.models.gguf.metadata import AGAIN, Metadata
 
 MOST_PARTS = 1000
 
-_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+_PART = re.compile(
+    r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<ending>\.gguf)", re.IGNORECASE
+)
 
 
 def is_gguf(path: Path) -> bool:
@@ -155,6 +157,6 @@ def parts_of(path: Path) -> list[Path]:
     if not 1 <= int(found["number"]) <= count <= MOST_PARTS:
         raise BrokenModel(f"{path} has the name of a part that cannot be", "give the first part")
     return [
-        path.with_name(f"{found['stem']}-{number:05}-of-{count:05}.gguf")
+        path.with_name(f"{found['stem']}-{number:05}-of-{count:05}{found['ending']}")
         for number in range(1, count + 1)
     ]
