@@ -3,10 +3,12 @@
 A forward of a small model on a GPU is some two hundred launches, each of which takes the CPU longer
 than the GPU. Recorded once for a number of rows and of columns of keys, they are launched as one.
 Rows are padded to the next recorded number, and columns that are not there yet are masked. Without
-CUDA the same computation runs unrecorded, so that it can be tested anywhere.
+CUDA, and where a recording fails, the same computation runs unrecorded.
 """
 
 from __future__ import annotations
+
+import logging
 
 import torch
 from torch import Tensor
@@ -15,8 +17,11 @@ from torch.nn.functional import embedding
 from accel.batch import BLOCKED, ForwardBatch
 from accel.models.base import Cache
 from accel.models.llama_torch import FusedLlama, LlamaCache
-from accel.models.torch_forward import by_torch
+from accel.models.recorded_graphs import RecordedGraph
+from accel.models.torch_forward import by_torch, is_out_of_memory
 from accel.models.tree_attention import repeat_rows
+
+logger = logging.getLogger(__name__)
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Numbers of rows that are recorded; more are computed the lean way."""
@@ -30,7 +35,7 @@ class StaticCache(LlamaCache):
 
     def __init__(self, shape: tuple[int, int, int], capacity: int, like: Tensor) -> None:
         super().__init__(shape, capacity, like)
-        self.steps: dict[tuple[int, int, bool], _CapturedForward] = {}
+        self.steps: dict[tuple[int, int, bool], StaticStep] = {}
 
     def reserve(self, rows: int) -> None:
         before = self.buffers[0]
@@ -41,6 +46,9 @@ class StaticCache(LlamaCache):
 
 class CudaGraphLlama(FusedLlama):
     """A decoder built like Llama whose forwards repeat in shape. Build it with ``from_module``."""
+
+    _records_nothing = False
+    """A recording has failed: from then on steps are computed without."""
 
     @by_torch
     def new_cache(self, capacity: int) -> Cache:
@@ -58,13 +66,37 @@ class CudaGraphLlama(FusedLlama):
         key = padded, columns, rows.logits_from < count
         step = cache.steps.get(key)
         if step is None:
-            step = cache.steps[key] = _CapturedForward(self, cache, *key)
-        logits = step.run(rows, past, self._rotation_rows(past + padded))
+            step = cache.steps[key] = StaticStep(cache.buffers[0], *key)
+        step.fill(rows, past, self._rotation_rows(past + padded))
+        logits = self._output(step, cache)
         if rows.logits_from == count:
             return logits.new_empty(0, self.vocabulary_size)
         return logits[rows.logits_from : count]
 
-    def compute(self, step: _CapturedForward, cache: StaticCache) -> Tensor:
+    def _output(self, step: StaticStep, cache: StaticCache) -> Tensor:
+        """What a step's inputs give, by its graph where it has one or one can be recorded."""
+        if step.graph is None and self.records_graphs:
+            try:
+                step.graph = RecordedGraph(lambda: self.compute(step, cache))
+            except RuntimeError as error:
+                if _was_full(error):
+                    raise MemoryError(str(error)) from error
+                self._do_without(error)
+        return self.compute(step, cache) if step.graph is None else step.graph.replay()
+
+    @property
+    def records_graphs(self) -> bool:
+        """Whether steps are recorded: on CUDA, until that fails."""
+        return self.device == "cuda" and not self._records_nothing
+
+    def _do_without(self, error: RuntimeError) -> None:
+        """A recording failed. What was recorded before goes on being used."""
+        self._records_nothing = True
+        cause = (str(error).strip() or type(error).__name__).splitlines()[0]
+        logger.warning("no further CUDA graphs: a recording failed", exc_info=error)
+        self.notices += (f"forwards are slower: no CUDA graph can be recorded ({cause})",)
+
+    def compute(self, step: StaticStep, cache: StaticCache) -> Tensor:
         """Logits [rows, vocabulary] of a step's inputs, or its states where none are wanted."""
         x = embedding(step.tokens, self._embedding)
         x = self._through_layers(
@@ -85,37 +117,28 @@ class CudaGraphLlama(FusedLlama):
         return self._rotations
 
 
-class _CapturedForward:
-    """A forward of a number of rows over a number of columns: inputs, graph and output."""
+class StaticStep:
+    """A forward of a number of rows over a number of columns: its inputs, and its graph.
+
+    It does not refer to the cache, which refers to it: a cache is freed with its last reference,
+    and not when garbage is collected.
+    """
 
     @torch.inference_mode()
-    def __init__(
-        self, model: CudaGraphLlama, cache: StaticCache, rows: int, columns: int, wants_logits: bool
-    ) -> None:
-        like = cache.buffers[0]
+    def __init__(self, like: Tensor, rows: int, columns: int, wants_logits: bool) -> None:
+        """``like``: the keys, whose device and number format are those of the inputs."""
         self.columns, self.wants_logits = columns, wants_logits
         self.tokens = torch.zeros(rows, dtype=torch.long, device=like.device)
         self.places = torch.zeros(rows, dtype=torch.long, device=like.device)
         self.cos = like.new_zeros((rows, 1, like.shape[-1]))
         self.sin = like.new_zeros((rows, 1, like.shape[-1]))
         self.mask = like.new_zeros((rows, columns))
-        self._model, self._cache = model, cache
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._output = like.new_empty(0)
+        self.graph: RecordedGraph | None = None
 
     @torch.inference_mode()
-    def run(self, rows: ForwardBatch, past: int, rotations: Tensor) -> Tensor:
-        """Logits of ``rows`` and of padding behind them; they hold until the next run."""
-        self._fill(rows, past, rotations)
-        if self.mask.device.type != "cuda":
-            return self._model.compute(self, self._cache)
-        if self._graph is None:
-            self._record()
-        assert self._graph is not None
-        self._graph.replay()
-        return self._output
-
-    def _fill(self, rows: ForwardBatch, past: int, rotations: Tensor) -> None:
+    def fill(self, rows: ForwardBatch, past: int, rotations: Tensor) -> None:
+        """Have ``rows`` behind ``past`` tokens as inputs, with padding behind them. rotations:
+        [positions, 2, 1, D]."""
         count, padded = len(rows), len(self.tokens)
         device = self.mask.device
         self.tokens[:count] = torch.from_numpy(rows.tokens.copy()).to(device)
@@ -132,14 +155,11 @@ class _CapturedForward:
         self.mask[:, past + padded :] = float(BLOCKED)
         self.mask[:, past : past + padded] = tail.to(device)
 
-    def _record(self) -> None:
-        """Compute once, so that libraries set themselves up, and once more for the record."""
-        before, side = torch.cuda.current_stream(), torch.cuda.Stream()
-        side.wait_stream(before)
-        with torch.cuda.stream(side):
-            self._model.compute(self, self._cache)
-        before.wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._output = self._model.compute(self, self._cache)
-        self._graph = graph
+
+def _was_full(error: BaseException | None) -> bool:
+    """Whether the device was full where a recording failed: the error of its end hides that."""
+    while error is not None:
+        if is_out_of_memory(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
