@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long test-editors lint format bench serve vsix clean
+.PHONY: demo test test-long test-model test-editors lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change.
 $(READY): pyproject.toml constraints.txt
@@ -17,10 +17,15 @@ demo: $(READY)
 # Every core compiles what models and drafters run before the tests need it, each on one core.
 test: $(READY)
 	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
-	$(BIN)/python -m pytest -m "not long and not editors"
+	$(BIN)/python -m pytest -m "not long and not editors and not model"
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -m "long" --timeout 1800
+
+# REDRAFT_TEST_DEFAULT names the default model's file; without it the model is fetched once.
+test-model: $(READY)
+	file="$${REDRAFT_TEST_DEFAULT:-$$($(BIN)/python -c 'from lsp_server.models.fetching import fetch_default; print(fetch_default())')}" && \
+	REDRAFT_TEST_DEFAULT="$$file" $(BIN)/python -m pytest -m model --timeout 900
 
 test-editors: $(READY)
 	tests/editors/run.sh

@@ -26,5 +26,13 @@ choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
 LAST = ("e2e", "editors")
 
 
+@pytest.fixture(scope="session")
+def default_model() -> Path:
+    """The default model's file, which ``make test-model`` fetches."""
+    file = os.environ.get("REDRAFT_TEST_DEFAULT", "")
+    assert file, "run `make test-model`, or name the file in REDRAFT_TEST_DEFAULT"
+    return Path(file)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: any(name in Path(item.path).parts for name in LAST))

@@ -1,36 +1,42 @@
-"""Where in a repository the demo types and what it edits: chosen from the code, not by hand."""
+"""Where the demo types and what it edits: in its own bakery, or in code of the user's."""
 
 from __future__ import annotations
 
 import ast
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-Place = TypeVar("Place")
+BAKERY = Path(__file__).parent / "bakery"
+"""A small project that comes along and does not change: everybody sees the same."""
+LARGEST_FILE = 60_000
+MOST_FILES = 400
+FUNCTION_LINES = (6, 24)
+EDITED_LINES = 12
+SKIPPED = ("tests", "test", "node_modules", "build", "dist", "__pycache__")
 
-MAX_FILE_BYTES = 60_000
-MAX_FUNCTION_LINES = 24
-MAX_EDITED_LINES = 12
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True, slots=True)
 class TypingPlace:
-    """A function whose body is cut after its first lines; the demo types on from there."""
+    """A line that is typed again: its first characters, behind which the demo asks."""
 
     path: Path
     before: str
-    """The document up to the line that is typed."""
+    """The document up to that line."""
     typed: str
-    """What is typed, character by character: the start of a line, or a line and the next indent."""
     after: str
-    """The document below the cut-out lines."""
+    """The document below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditPlace:
-    """Lines of a document and what shall become of them. Lines 0-based, end exclusive."""
+    """Lines of a document and what shall become of them. Lines from 0, the end excluded."""
 
     path: Path
     text: str
@@ -39,116 +45,123 @@ class EditPlace:
     instruction: str
 
 
-def typing_places(root: Path, count: int) -> list[TypingPlace]:
-    """``count`` places spread over the Python files below ``root``, longest functions first."""
-    places = [place for path in _python_files(root) for place in _typing_places_in(path)]
-    return _spread(places, count)
+_TYPED = (
+    ("orders.py", "by_customer", "        ret"),
+    ("orders.py", "total", "        return "),
+    ("prices.py", "grams", "        return self.pro"),
+    ("stock.py", "average", "    return t"),
+)
+"""File, function, and what is typed of one of its lines."""
+_EDITED = (
+    ("orders.py", "unpaid", "rename found to open_orders"),
+    ("prices.py", "parse_cents", "remove the docstring"),
+    ("stock.py", "average", 'raise ValueError("no values") if not values'),
+    ("prices.py", "discount", "change the default of percent to 15"),
+    ("stock.py", "bake", 'change "at least one is baked" to "bake one or more"'),
+    ("stock.py", "report", "delete all comments"),
+    ("prices.py", "with_vat", "remove the type hints"),
+)
+"""File, function and instruction."""
 
 
-def edit_places(root: Path, count: int) -> list[EditPlace]:
-    """``count`` functions below ``root`` with instructions that fit them, kinds taking turns."""
-    places = [place for path in _python_files(root) for place in _edit_places_in(path)]
+def bakery_copy(target: Path) -> Path:
+    """The bakery as a package of a workspace of its own."""
+    shutil.copytree(BAKERY, target / "bakery", ignore=shutil.ignore_patterns("__pycache__"))
+    return target
+
+
+def bakery_places(root: Path) -> tuple[list[TypingPlace], list[EditPlace]]:
+    """Where a copy of the bakery is completed and edited."""
+    files = {path.name: path for path in (root / "bakery").glob("*.py")}
+    typing, edits = [], []
+    for name, function, typed in _TYPED:
+        text = files[name].read_text("utf-8")
+        node = next(each for each in _functions(text) if each.name == function)
+        lines = text.splitlines()[: node.end_lineno]
+        line = next(n for n in range(node.lineno, len(lines)) if lines[n].startswith(typed))
+        typing.append(_typing_place(files[name], text, line, len(typed)))
+    for name, function, instruction in _EDITED:
+        text = files[name].read_text("utf-8")
+        node = next(each for each in _functions(text) if each.name == function)
+        edits.append(_edit_place(files[name], text, node, instruction))
+    return typing, edits
+
+
+def places_in(root: Path, typing: int, edits: int) -> tuple[list[TypingPlace], list[EditPlace]]:
+    """So many places of both kinds, spread over the Python files below a folder."""
+    texts = {path: path.read_text("utf-8", errors="replace") for path in _python_files(root)}
+    functions = [
+        (path, text, node)
+        for path, text in texts.items()
+        for node in _functions(text)
+        if FUNCTION_LINES[0] <= _line_count(node) <= FUNCTION_LINES[1] and not node.decorator_list
+    ]
+    typed = [place for one in functions for place in _places_to_type(*one)]
     by_kind: dict[str, list[EditPlace]] = {}
-    for place in places:
-        by_kind.setdefault(place.instruction.split()[0], []).append(place)
-    spread = [_spread(group, count) for group in by_kind.values()]
-    turns = (place for row in zip_longest(*spread) for place in row if place is not None)
-    return list(islice(turns, count))
+    for path, text, node in functions:
+        if _line_count(node) <= EDITED_LINES:
+            for instruction in _instructions(node):
+                place = _edit_place(path, text, node, instruction)
+                by_kind.setdefault(instruction.split()[0], []).append(place)
+    turns = chain.from_iterable(zip_longest(*(_spread(kind, edits) for kind in by_kind.values())))
+    return _spread(typed, typing), list(islice((one for one in turns if one is not None), edits))
 
 
-def _spread(places: list[Place], count: int) -> list[Place]:
+def _spread(places: Sequence[Place], count: int) -> list[Place]:
     """Evenly spaced members: the same on every run, and from different files."""
-    if len(places) <= count:
-        return places
-    step = len(places) / count
-    return [places[int((index + 0.5) * step)] for index in range(count)]
+    step = max(len(places) / max(count, 1), 1)
+    return [places[int((index + 0.5) * step)] for index in range(min(count, len(places)))]
 
 
 def _python_files(root: Path) -> list[Path]:
-    return sorted(
+    found = (
         path
-        for path in root.rglob("*.py")
-        if not any(part.startswith(".") or part == "tests" for part in path.parts[-6:])
-        and path.stat().st_size < MAX_FILE_BYTES
+        for path in sorted(root.rglob("*.py"))
+        if not any(part.startswith(".") or part in SKIPPED for part in path.relative_to(root).parts)
+        and path.stat().st_size < LARGEST_FILE
     )
+    return list(islice(found, MOST_FILES))
 
 
-def _functions(text: str) -> list[ast.FunctionDef]:
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
     try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return []
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and 6 <= _line_count(node) <= MAX_FUNCTION_LINES
-        and not node.decorator_list
-    ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
 def _line_count(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def _typing_places_in(path: Path) -> list[TypingPlace]:
-    text = path.read_text(encoding="utf-8", errors="replace")
+def _typing_place(path: Path, text: str, line: int, typed: int) -> TypingPlace:
     lines = text.splitlines(keepends=True)
-    places: list[TypingPlace] = []
-    for function in _functions(text):
-        body = [statement for statement in function.body if not _is_docstring(statement)]
-        if len(body) < 3:
-            continue
-        statement = body[len(body) // 2]
-        before = "".join(lines[: statement.lineno - 1])
-        after = "".join(lines[function.end_lineno or statement.lineno :])
-        line = lines[statement.lineno - 1]
-        places.append(TypingPlace(path, before, _typed(line, statement, len(places)), after))
-    return places
+    before, after = "".join(lines[:line]), "".join(lines[line + 1 :])
+    return TypingPlace(path, before, lines[line][:typed], after)
 
 
-def _typed(line: str, statement: ast.stmt, number: int) -> str:
-    """In turn the first third of a line, which asks for its rest, and a whole line and an indent,
-    which asks for a block."""
-    indent = line[: len(line) - len(line.lstrip())]
-    if number % 2 and _line_count(statement) == 1:
-        return line + indent
-    return line[: len(indent) + max(2, len(line.strip()) // 3)]
+def _edit_place(path: Path, text: str, node: ast.FunctionDef, instruction: str) -> EditPlace:
+    return EditPlace(path, text, node.lineno - 1, node.end_lineno or node.lineno, instruction)
 
 
-def _edit_places_in(path: Path) -> list[EditPlace]:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return [
-        EditPlace(path, text, function.lineno - 1, function.end_lineno or 0, instruction)
-        for function in _functions(text)
-        if _line_count(function) <= MAX_EDITED_LINES
-        for instruction in _instructions(function)
-    ]
+def _places_to_type(path: Path, text: str, node: ast.FunctionDef) -> Iterator[TypingPlace]:
+    """The last statement of a function that is one line, behind its first third."""
+    last = node.body[-1]
+    if len(node.body) > 2 and _line_count(last) == 1:
+        line = text.splitlines()[last.lineno - 1]
+        indent = len(line) - len(line.lstrip())
+        typed = indent + max(2, len(line.strip()) // 3)
+        yield _typing_place(path, text, last.lineno - 1, typed)
 
 
-def _instructions(function: ast.FunctionDef) -> list[str]:
-    """What an instruction may ask of this function."""
-    instructions = []
-    names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
-    if names:
-        instructions.append(f"rename the parameter {names[0]} to new_{names[0]}")
-    if names and _uses(function, names[0]) >= 3:
-        instructions.append(f"print {names[0]} at the start")
-    if _is_docstring(function.body[0]):
-        instructions.append("remove the docstring")
-    else:
-        words = function.name.strip("_").replace("_", " ")
-        instructions.append(f'add the docstring "{words.capitalize()}."')
-    return instructions
-
-
-def _uses(function: ast.FunctionDef, name: str) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(function))
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+def _instructions(node: ast.FunctionDef) -> Iterator[str]:
+    """What may be asked of a function."""
+    parameters = [each.arg for each in node.args.args if each.arg not in ("self", "cls")]
+    if parameters:
+        yield f"rename {parameters[0]} to new_{parameters[0]}"
+        yield f"return None if {parameters[-1]} is None"
+    if ast.get_docstring(node) is not None and len(node.body) > 1:
+        yield "delete the docstring"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.panel import Panel
+from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+
+from lsp_server.demo.session import ShownAnswer
 
 SOURCE_STYLES = {
     "model": "bold white",
@@ -35,42 +37,64 @@ def legend() -> Text:
 
 
 def spans(answer: dict[str, Any]) -> Text:
-    """The generated text of an answer, coloured."""
+    """The generated text of an answer, coloured, without the fence behind code."""
     text = Text()
     for span in answer["spans"]:
         text.append(span["text"], SOURCE_STYLES[span["source"]])
+    while text.plain.endswith(("`", "\n")):
+        text.right_crop(1)
     return text
 
 
-def completion(console: Console, title: str, typed: str, answer: dict[str, Any]) -> None:
-    """The typed line with its ghost text."""
-    console.print(Panel(Text(typed, "dim") + spans(answer), title=title, title_align="left"))
+def answer(console: Console, shown: ShownAnswer) -> None:
+    """One answer: ghost text behind what was typed, or a diff; the tokens by source, both times."""
+    console.print()
+    console.print(Text(shown.title, "bold"))
+    if shown.refusal:
+        console.print(Text(f"  {shown.refusal}", "yellow"))
+        return
+    if shown.diff:
+        console.print(Syntax(hunks_of(shown.diff), "diff", background_color="default"))
+    if shown.drafted["tokens"]:
+        console.print(Padding(Text().append(shown.typed, "dim") + spans(shown.drafted), (0, 2)))
+    console.print(Text(f"  {times(shown)}", "dim"))
 
 
-def edit(console: Console, title: str, diff: str, answer: dict[str, Any]) -> None:
-    """An edit: the text by source, and the diff that an editor would preview."""
-    written = spans(answer) if answer["tokens"] else Text("known without asking the model", "dim")
-    console.print(Panel(written, title=title, title_align="left"))
-    if diff:
-        console.print(Syntax(diff, "diff", background_color="default"))
-    else:
-        console.print("[dim]no change[/]")
+def hunks_of(diff: str) -> str:
+    """A unified diff without the names of its files."""
+    return "\n".join(line for line in diff.splitlines() if not line.startswith(("--- ", "+++ ")))
 
 
-def costs(rows: list[tuple[str, dict[str, Any], dict[str, Any]]]) -> Table:
-    """A table of what each request cost, drafted and plain. Rows: (name, drafted, plain)."""
-    table = Table(title="each request, and plain decoding of the same text in the same run")
-    columns = ("request", "tokens", "forwards", "tokens/forward", "time", "plain", "ratio")
-    for column in columns:
-        table.add_column(column, justify="left" if column == "request" else "right")
-    for name, drafted, plain in rows:
+def times(shown: ShownAnswer) -> str:
+    """What an answer took, and what it takes without drafts."""
+    drafted, plain = shown.drafted, shown.plain
+    if not drafted["tokens"]:
+        return "known from the syntax tree, no model was asked"
+    return (
+        f"{drafted['tokens']} tokens in {drafted['forwards']} forwards: "
+        f"{drafted['seconds']:.2f} s, {plain['seconds']:.2f} s without drafts"
+    )
+
+
+def summary(name: str, answers: list[ShownAnswer]) -> Table:
+    """Both times of each answer side by side, and of all together."""
+    table = Table(title=name, title_justify="left")
+    for column in ("", "tokens", "a forward", "drafted", "plain", "times faster"):
+        table.add_column(column, justify="right" if column else "left")
+    asked = [one for one in answers if one.drafted and one.drafted["tokens"]]
+    rows = [(one.title, [one]) for one in asked] + ([("all", asked)] if len(asked) > 1 else [])
+    for title, group in rows:
+        tokens, forwards, drafted = (
+            sum(one.drafted[what] for one in group) for what in ("tokens", "forwards", "seconds")
+        )
+        plain = sum(one.plain["seconds"] for one in group)
         table.add_row(
-            name,
-            str(drafted["tokens"]),
-            str(drafted["forwards"]),
-            f"{drafted['tokens'] / max(1, drafted['forwards']):.1f}",
-            f"{drafted['seconds'] * 1e3:.0f} ms",
-            f"{plain['seconds'] * 1e3:.0f} ms",
-            f"{plain['seconds'] / drafted['seconds']:.1f}x" if drafted["tokens"] else "-",
+            title,
+            str(tokens),
+            f"{tokens / max(1, forwards):.1f}",
+            f"{drafted:.2f} s",
+            f"{plain:.2f} s",
+            f"{plain / max(drafted, 1e-9):.1f}",
+            style="bold" if title == "all" else "",
         )
     return table

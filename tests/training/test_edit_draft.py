@@ -119,8 +119,9 @@ def test_the_command_runs_from_edits_to_a_model(folder, tmp_path, capsys):
     edits.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "tuned"
     code = main([
-        "train", "edit-draft", "--draft", str(folder), "--out", str(out), "--edits", str(edits),
-        "--batch", "2", "--max-tokens", "200", "--threads", "1",
+        "train", "edit-draft", "--target", str(SMALL_MODEL), "--draft", str(folder),
+        "--out", str(out), "--edits", str(edits), "--batch", "2", "--max-tokens", "200",
+        "--threads", "1",
     ])  # fmt: skip
     assert code == 0
     assert Engine.load(out, dtype="fp32", threads=1).tokenizer.vocabulary_size > 0

@@ -125,7 +125,7 @@ def test_edits_are_asked_as_editors_ask() -> None:
         kinds.add(asked[1])
         assert answer.startswith("```python\n")
         assert answer.endswith("```<|im_end|>")
-        start = len(tokens.encode_with_specials(f"{question}<|im_start|>assistant\n```python\n"))
+        start = len(tokens.encode_prompt(f"{question}<|im_start|>assistant\n```python\n"))
         assert set(sample.weights[:start]) == {0.0}
         assert min(sample.weights[start:]) == COPIED_WEIGHT
         assert sample.weights[-1] == 1.0

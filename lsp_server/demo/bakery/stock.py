@@ -59,6 +59,6 @@ def report(stock: Stock, width: int = 20) -> str:
     # Long names are cut, so that the columns stay straight.
     lines = []
     for name, count in sorted(stock.counts.items()):
-        mark = "!" if count < stock.least else " "  # what runs out
+        mark = "!" if count < stock.least else " "
         lines.append(f"{mark} {name[:width]:<{width}} {count}")
     return "\n".join(lines)
