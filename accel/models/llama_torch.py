@@ -19,6 +19,7 @@ from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.kv_cache import KVCache
 from accel.models.packed_linear import Linear
+from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_forward import by_torch
 from accel.models.torch_logits import TorchLogits
 from accel.models.torch_names import name_of
@@ -243,11 +244,10 @@ class FusedLlama(Model):
 
 def rotation_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
     """Cosine and sine of the first positions. float32 [positions, D / 2] both."""
-    frequencies = rotary.inv_freq.float()
-    places = torch.arange(positions, device=frequencies.device).float()
-    angles = torch.outer(places, frequencies)
-    scaling = float(rotary.attention_scaling)
-    return angles.cos() * scaling, angles.sin() * scaling
+    scale = float(rotary.attention_scaling)
+    table = torch.from_numpy(rope_table(rotary_frequencies(rotary), scale, positions))
+    cos, sin = table.to(rotary.inv_freq.device).unbind(1)
+    return cos, sin
 
 
 def _taken(module: Any) -> _Layer:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from python_environments import REPOSITORY
+from small_model import choose_small_model
 
 from accel import python_process
 from accel.python_process import installation_folders, python_command
@@ -84,6 +85,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     made |= {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], "REDRAFT_IDLE_EXIT_S": "1"}
     (home / "state_home" / "redraft").mkdir()
     (home / "state_home" / "redraft" / "setup.json").write_text('{"answer": "in a test"}')
+    choose_small_model(home / "config_home", Path(made["XDG_CACHE_HOME"]))
     return {**made, "OMP_NUM_THREADS": "1"}
 
 

@@ -49,16 +49,6 @@ def places_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
     return np.stack([np.stack([part.place() for part in layer]) for layer in layers])
 
 
-def rotation_table(
-    frequencies: NDArray[np.float32], scale: float, positions: int
-) -> NDArray[np.float32]:
-    """``Decoder.rotations``, given radians a position for each pair of a head's numbers, and what
-    cosines and sines are multiplied by."""
-    angles = np.outer(np.arange(positions, dtype=np.float32), frequencies)
-    table = np.stack([np.cos(angles), np.sin(angles)], 1) * np.float32(scale)
-    return np.ascontiguousarray(table, np.float32)
-
-
 def weight_of(layer: int, part: str) -> str:
     """The name of a weight of a layer."""
     return f"model.layers.{layer}.{part}.weight"
@@ -74,6 +64,5 @@ __all__ = [
     "QKV",
     "Decoder",
     "places_of",
-    "rotation_table",
     "weight_of",
 ]

@@ -23,7 +23,6 @@ from accel.models.cpu.decoder import (
     QKV,
     Decoder,
     places_of,
-    rotation_table,
     weight_of,
 )
 from accel.models.cpu.matmul import BLOCK
@@ -37,6 +36,7 @@ from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rotation import Rotation, read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.models.rope import rope_table
 from accel.native.cpu_features import cores
 from accel.native.deterministic_sum import MOST_SUMMED
 
@@ -106,9 +106,7 @@ class _Reader:
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._commonest_type(),
-            rotations=lambda positions: rotation_table(
-                rotation.frequencies, rotation.scale, positions
-            ),
+            rotations=lambda positions: rope_table(rotation.frequencies, rotation.scale, positions),
             matrices=tuple(matrices.values()),
             end_tokens=end_tokens,
         )

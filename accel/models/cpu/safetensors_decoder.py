@@ -23,13 +23,13 @@ from accel.models.cpu.decoder import (
     QKV,
     Decoder,
     places_of,
-    rotation_table,
     weight_of,
 )
 from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.matmul import BLOCK, packed, rounded_bits
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.rope import rope_frequencies, rope_table
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
 from accel.weights_file import first_byte, read_header
@@ -110,9 +110,7 @@ class _SafetensorsLlama:
         heads, kv_heads = (
             self._entries[weight_of(first, part)].shape[0] // depth for part in QKV[:2]
         )
-        places = np.arange(0, depth, 2, dtype=np.float32) / np.float32(depth)
-        theta = np.float32(config["rope_parameters"]["rope_theta"])
-        frequencies = np.float32(1) / theta**places
+        frequencies = rope_frequencies(config["rope_parameters"]["rope_theta"], depth)
         matrices: dict[str, QuantisedMatrix] = {}
         weights = self._quantised(matrices) if self._dtype == "int8" else self._packed()
         return Decoder(
@@ -121,7 +119,7 @@ class _SafetensorsLlama:
             vocabulary_size=self._entries[_HEAD].shape[0],
             max_positions=min(config["max_position_embeddings"], MOST_SUMMED),
             dtype=self._dtype,
-            rotations=lambda positions: rotation_table(frequencies, 1.0, positions),
+            rotations=lambda positions: rope_table(frequencies, 1.0, positions),
             matrices=tuple(matrices.values()),
             end_tokens=self._end_tokens(),
         )

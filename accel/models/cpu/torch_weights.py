@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.decoder import MOST_BYTES, Decoder, places_of, rotation_table
+from accel.models.cpu.decoder import MOST_BYTES, Decoder, places_of
 from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
@@ -21,6 +21,7 @@ from accel.models.llama_torch import (
     fused_weights,
     is_built_like_llama,
 )
+from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_names import name_of
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
@@ -68,7 +69,7 @@ def decoder_of(module: Any, *, quantised: bool = False) -> Decoder:
 
     def rotations(positions: int) -> NDArray[np.float32]:
         scale = float(rotary.attention_scaling)
-        return rotation_table(rotary.inv_freq.float().numpy(), scale, positions)
+        return rope_table(rotary_frequencies(rotary), scale, positions)
 
     dtype, vocabulary = name_of(base.embed_tokens.weight.dtype), module.lm_head.weight.shape[0]
     weights, matrices = quantise(module) if quantised else (pack_weights(module), ())

@@ -14,6 +14,7 @@ from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
 from accel.models.gguf.metadata import AGAIN
+from accel.models.rope import rope_frequencies
 
 FACTORS = "rope_freqs.weight"
 """The tensor of numbers that Llama 3 divides frequencies by."""
@@ -37,8 +38,7 @@ def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
         raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
-    places = np.arange(0, found.depth, 2, dtype=np.float64)
-    plain = base ** -(places / found.depth) / _factors(file, found)
+    plain = rope_frequencies(base, found.depth).astype(np.float64) / _factors(file, found)
     factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
         f"{prefix}.scale_linear"
     )

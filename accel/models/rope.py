@@ -1,0 +1,62 @@
+"""Rotary position embeddings (RoFormer, Su et al. 2021, section 3.2.2): tables of all positions.
+
+They are the same on every processor and whatever opens a model: powers, cosines and sines are
+computed in 64 bits and rounded, since libraries differ in the last bit of 32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_AT_ONCE = 4096
+"""Positions that are computed at once in 64 bits."""
+_SAME = 1e-6
+"""Frequencies that differ by less, relatively, are of one formula."""
+
+
+def rope_frequencies(theta: float, depth: int) -> NDArray[np.float32]:
+    """Radians a position for each pair of a head's ``depth`` numbers: theta^(-2i / depth), rounded
+    where transformers rounds. float32 [depth / 2]."""
+    exponents = np.arange(0, depth, 2, dtype=np.float32) / np.float32(depth)
+    powers = np.float64(theta) ** exponents.astype(np.float64)
+    return np.float32(1) / powers.astype(np.float32)
+
+
+def rope_table(
+    frequencies: NDArray[np.float32], scale: float, positions: int
+) -> NDArray[np.float32]:
+    """Cosines and sines of the first positions, float32 [positions, 2, depth / 2].
+
+    frequencies: radians a position, float32 [depth / 2]; scale: what both are multiplied by.
+    """
+    table = np.empty((positions, 2, len(frequencies)), np.float32)
+    for first in range(0, positions, _AT_ONCE):
+        some = np.arange(first, min(first + _AT_ONCE, positions), dtype=np.float32)
+        angles = np.outer(some, frequencies).astype(np.float64)
+        part = table[first : first + len(some)]
+        part[:, 0], part[:, 1] = np.cos(angles), np.sin(angles)
+    if scale != 1:
+        table *= np.float32(scale)
+    return table
+
+
+def rotary_frequencies(rotary: Any) -> NDArray[np.float32]:
+    """The frequencies of a module of transformers' that turns heads, float32 [depth / 2].
+
+    Where it scales nothing they are those of ``rope_frequencies`` to the last bit; torch's powers
+    differ from those between processors.
+    """
+    found: NDArray[np.float32] = rotary.inv_freq.float().cpu().numpy()
+    parameters = getattr(getattr(rotary, "config", None), "rope_parameters", None) or {}
+    theta = parameters.get("rope_theta")
+    if isinstance(theta, (int, float)) and theta > 0:
+        plain = rope_frequencies(theta, 2 * len(found))
+        if np.allclose(found, plain, rtol=_SAME, atol=0):
+            return plain
+    return found
+
+
+__all__ = ["rope_frequencies", "rope_table", "rotary_frequencies"]

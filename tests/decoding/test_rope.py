@@ -1,0 +1,105 @@
+"""Tables of positions: one for every way to open a model, right to the last bit."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import save
+
+from accel.models.cpu.safetensors_decoder import read_decoder
+from accel.models.cpu.torch_weights import decoder_of
+from accel.models.hf_loading import load_module
+from accel.models.llama_torch import rotation_angles
+from accel.models.rope import rope_frequencies, rope_table, rotary_frequencies
+
+CPU = torch.device("cpu")
+LIBRARIES_DIFFER = 2.5e-7
+"""Two units of the last place, relatively: so far powers, cosines and sines differ."""
+SHAPES = [(1e4, 32), (1e4, 64), (1e4, 128), (1e5, 64), (1e6, 128), (5e5, 64), (1e4, 80),
+          (150.0, 96), (2.0, 2), (1e7, 256), (8e6, 128)]  # fmt: skip
+
+
+def slow_frequency(theta: float, pair: int, depth: int) -> np.float32:
+    """By Python's numbers of 64 bits, rounded step by step."""
+    power = math.pow(theta, float(np.float32(2 * pair) / np.float32(depth)))
+    return np.float32(1) / np.float32(power)
+
+
+@pytest.mark.parametrize(("theta", "depth"), SHAPES)
+def test_frequencies_are_those_of_the_paper(theta: float, depth: int) -> None:
+    found = rope_frequencies(theta, depth)
+    assert found.dtype == np.float32
+    slow = [slow_frequency(theta, pair, depth) for pair in range(depth // 2)]
+    assert np.allclose(found, slow, rtol=LIBRARIES_DIFFER, atol=0)
+    paper = [theta ** (-2 * pair / depth) for pair in range(depth // 2)]
+    assert np.allclose(found, paper, rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize(("theta", "depth"), SHAPES)
+@pytest.mark.parametrize("positions", [1, 300, 9000])
+def test_a_table_holds_cosines_and_sines(theta: float, depth: int, positions: int) -> None:
+    frequencies = rope_frequencies(theta, depth)
+    table = rope_table(frequencies, 1.0, positions)
+    assert table.shape == (positions, 2, depth // 2)
+    assert table.flags.c_contiguous
+    rng = random.Random(positions)
+    for _ in range(200):
+        at, pair = rng.randrange(positions), rng.randrange(depth // 2)
+        angle = float(np.float32(at) * frequencies[pair])
+        assert abs(table[at, 0, pair] - math.cos(angle)) <= 6e-8
+        assert abs(table[at, 1, pair] - math.sin(angle)) <= 6e-8
+
+
+def test_a_longer_table_begins_as_a_shorter_one() -> None:
+    frequencies = rope_frequencies(1e4, 64)
+    long = rope_table(frequencies, 1.5, 10_000)
+    for positions in (1, 4095, 4096, 4097, 8192):
+        assert np.array_equal(rope_table(frequencies, 1.5, positions), long[:positions])
+    assert np.allclose(long, rope_table(frequencies, 1.0, 10_000) * np.float32(1.5))
+
+
+def rotary(frequencies: Any, theta: float | None) -> Any:
+    parameters = {} if theta is None else {"rope_theta": theta}
+    return SimpleNamespace(
+        inv_freq=torch.as_tensor(frequencies, dtype=torch.float32),
+        attention_scaling=1.0,
+        config=SimpleNamespace(rope_parameters=parameters),
+    )
+
+
+def test_last_bits_of_another_library_change_nothing() -> None:
+    plain = rope_frequencies(1e4, 64)
+    other = np.nextafter(plain, np.float32(np.inf))
+    assert not np.array_equal(plain, other)
+    assert np.array_equal(rotary_frequencies(rotary(other, 1e4)), plain)
+
+
+@pytest.mark.parametrize("theta", [None, 1e4])
+def test_scaled_frequencies_stay_as_they_are(theta: float | None) -> None:
+    scaled = rope_frequencies(1e4, 64) / np.float32(8)
+    assert np.array_equal(rotary_frequencies(rotary(scaled, theta)), scaled)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "llama-scaled"])
+def test_every_way_to_open_a_model_has_one_table(kind: str, tmp_path: Path) -> None:
+    folder = save(tmp_path, kind)
+    module = load_module(folder, torch.float32, CPU, "eager")
+    base: Any = module.model
+    cos, sin = rotation_angles(base.rotary_emb, 500)
+    compiled = decoder_of(module).rotations(500)
+    assert np.array_equal(compiled[:, 0], cos.numpy())
+    assert np.array_equal(compiled[:, 1], sin.numpy())
+    own = read_decoder(folder, "fp32")
+    assert own is None or np.array_equal(own.rotations(500), compiled)
+    # What transformers computes is as close as libraries are.
+    theirs = base.rotary_emb(torch.zeros(1), torch.arange(500)[None])
+    for ours, their in zip((cos, sin), theirs, strict=True):
+        half = their[0, :, : ours.shape[1]]
+        assert torch.allclose(ours, half, rtol=0, atol=500 * LIBRARIES_DIFFER)
