@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from served import DEFAULT_MODEL, chat_model, serving
+from served import chat_model, serving
 from steady_costs import DTYPE, THREADS
 
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
@@ -70,7 +70,6 @@ def test_the_first_request_of_a_new_machine_takes_its_prediction(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "compiled"))
     folder = tmp_path / "model"
     folder.mkdir()
-    assert DEFAULT_MODEL.is_dir()
     messages = [{"role": "user", "content": f"repeat:\n{CODE}"}]
     asked = {"messages": messages, "max_tokens": 48}
     with serving(tmp_path, chat_model(folder)) as server:
