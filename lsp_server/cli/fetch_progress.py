@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from lsp_server.models.manifest import OfferedModel
 from lsp_server.models.progress import Report
 
 Ask = Callable[[str], str]
+_BETWEEN_LINES_S = 0.2
 
 
 def offer_line(model: OfferedModel, source: Path | None = None) -> str:
@@ -61,7 +63,14 @@ def typed_answer(question: str) -> str:
 def progress_lines() -> Iterator[Report]:
     """A JSON document a line on standard output, for another program."""
 
+    last, said = "", 0.0
+
     def report(step: str, done: int, total: int) -> None:
+        nonlocal last, said
+        now = time.monotonic()
+        if step == last and done != total and now - said < _BETWEEN_LINES_S:
+            return
+        last, said = step, now
         print(json.dumps({"step": step, "done": done, "total": total}), flush=True)
 
     yield report

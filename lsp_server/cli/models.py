@@ -30,7 +30,7 @@ from lsp_server.models.catalogue import KnownModel, find_model, known_models, mo
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.document import WORDS, chosen_models, models_document
 from lsp_server.models.fetched import models_folder, remove_fetched
-from lsp_server.models.fetching import fetch
+from lsp_server.models.fetching import fetch, file_here
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 
@@ -178,19 +178,22 @@ def _get(args: argparse.Namespace) -> int:
             console.print(Text.assemble((offer.name, "bold"), *_about_offer(offer, free)))
         return 0
     model = _wanted(args.name, offered)
-    console.print(offer_line(model, args.source), markup=False)
-    if model.limits_use and not args.accept_licence:
+    here = file_here(model)
+    if here is None:
+        console.print(offer_line(model, args.source), markup=False)
+    if here is None and model.limits_use and not args.accept_licence:
         agree_to_licence(model, typed_answer)
     shown = shown_progress(console) if args.progress == "bar" else progress_lines()
     try:
         with shown as report:
-            file = fetch(model, report, args.source)
+            file = here or fetch(model, report, args.source)
     except KeyboardInterrupt:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
         raise
     if args.progress == "json":
         print(json.dumps({"file": str(file)}), flush=True)
-    console.print(f"{file}; `redraft models use {file.stem}` chooses it", markup=False)
+    already = " is here already" if here else ""
+    console.print(f"{file}{already}; `redraft models use {file.stem}` chooses it", markup=False)
     return 0
 
 

@@ -45,8 +45,8 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
     name before all of it is here and checked. Raises FetchFailed."""
     folder = models_folder()
     file = folder / model.file
-    if _is_here(model, folder):
-        return file
+    if here := file_here(model):
+        return here
     if source is not None and len(model.parts) > 1:
         raise FetchFailed(f"{model.name} is in {len(model.parts)} files; put them into one folder")
     try:
@@ -72,23 +72,25 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
     return file
 
 
+def file_here(model: OfferedModel) -> Path | None:
+    """The file of a model, of several the first, where it was fetched and is as it should be."""
+    folder = models_folder()
+    if model.base:
+        files = [(folder / model.file, model.nbytes, model.sha256)]
+    else:
+        files = [(folder / part.file, part.nbytes, part.sha256) for part in model.parts]
+    whole = all(
+        file.is_file() and nbytes in (0, file.stat().st_size) and sha256_of(file) == sha256
+        for file, nbytes, sha256 in files
+    )
+    return folder / model.file if whole else None
+
+
 def fetch_default(report: Report = unheard) -> Path:
     """The file of the default model, as ``fetch`` gives it: 98 MB are fetched, then the file is
     made in some seconds. It imports NumPy and takes processor time, so a server has it done by
     ``fetching_process``. Raises FetchFailed."""
     return fetch(find_offered(read_manifest(), DEFAULT), report)
-
-
-def _is_here(model: OfferedModel, folder: Path) -> bool:
-    """Whether its file, or each of its files, is what it should be."""
-    if model.base:
-        files = [(folder / model.file, model.nbytes, model.sha256)]
-    else:
-        files = [(folder / part.file, part.nbytes, part.sha256) for part in model.parts]
-    return all(
-        file.is_file() and nbytes in (0, file.stat().st_size) and sha256_of(file) == sha256
-        for file, nbytes, sha256 in files
-    )
 
 
 def _check_name(model: OfferedModel) -> None:
@@ -123,9 +125,9 @@ def _all_arrived(
     found: list[Path] = []
     before = 0
     for part, folder in zip(model.parts, staged, strict=True):
-        arrived = _arrived(model, part, folder, _behind(report, before, model), source)
-        report("checking", 0, 0)
-        _check(arrived, model, part, source)
+        of_all = _behind(report, before, model)
+        arrived = _arrived(model, part, folder, of_all, source)
+        _check(arrived, model, part, of_all, source)
         found.append(arrived)
         before += part.nbytes
     return found
@@ -179,10 +181,13 @@ def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> No
         )
 
 
-def _check(file: Path, model: OfferedModel, part: Part, source: Path | None) -> None:
+def _check(
+    file: Path, model: OfferedModel, part: Part, report: Report, source: Path | None
+) -> None:
     """Delete a file that is not what is expected, and raise FetchFailed. ``source``: what it is a
     copy of."""
-    size, found = file.stat().st_size, sha256_of(file)
+    size = file.stat().st_size
+    found = sha256_of(file, lambda count: report("checking", count, size))
     if (size, found) == (part.nbytes, part.sha256):
         return
     file.unlink()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 _PIECE = 1 << 20
 
 
-def sha256_of(file: Path) -> str:
-    """In hexadecimal digits. Raises OSError."""
-    digest = hashlib.sha256()
+def sha256_of(file: Path, on_bytes: Callable[[int], None] = lambda _: None) -> str:
+    """In hexadecimal digits. ``on_bytes`` hears how many were read. Raises OSError."""
+    digest, count = hashlib.sha256(), 0
     with file.open("rb") as opened:
         while part := opened.read(_PIECE):
             digest.update(part)
+            count += len(part)
+            on_bytes(count)
     return digest.hexdigest()

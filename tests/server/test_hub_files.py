@@ -193,6 +193,8 @@ def test_a_licence_that_limits_use_is_asked_for(repository: Repository) -> None:
     assert "Give --accept-licence to agree" in refused.stderr
     assert not models_folder().exists()
     assert get("owner/coder-GGUF:Q8_0", "--accept-licence").returncode == 0
+    again = get("owner/coder-GGUF:Q8_0")
+    assert (again.returncode, "is here already" in again.stderr) == (0, True), "and asked once"
 
 
 def test_two_models_of_one_file_name_do_not_replace_each_other(repository: Repository) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from lsp_server.first_start import offer_models
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import read_choices
 from lsp_server.models.description import Description
+from lsp_server.models.fetched import models_folder
 from lsp_server.models.manifest import (
     DEFAULT_FILE,
     MANIFEST,
@@ -277,6 +279,15 @@ def test_another_model_for_edits_is_chosen_where_the_user_wants_it(
     assert (fetched, read_choices().edits) == (["qwen2.5-coder-1.5b-instruct"], "/x")
     assert read_choices().completion == str(weights / "coder.gguf")
     assert trials == [str(weights / "coder.gguf")] * 2
+
+
+def test_a_fetched_model_is_chosen_by_any_of_its_names(weights: Path) -> None:
+    file = models_folder() / "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+    file.parent.mkdir(parents=True)
+    shutil.copyfile(weights / "coder.gguf", file)
+    assert main(["models", "use", "qwen2.5-coder:1.5b"]) == 0
+    assert read_choices().completion == str(file)
+    assert main(["models", "use", "qwen2.5-coder:1.5b-base"]) == 1, "that was not fetched"
 
 
 def test_an_answer_that_is_none_is_asked_for_again(
