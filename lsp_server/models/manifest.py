@@ -144,6 +144,11 @@ class OfferedModel:
         return (Part(path, made_of.nbytes, made_of.sha256),)
 
     @property
+    def memory_bytes(self) -> int:
+        """Of its file, about so many where only the hub knows."""
+        return self.nbytes or round(self.parameters * self.bits / 8)
+
+    @property
     def fetched_bytes(self) -> int:
         """Of all parts."""
         return sum(part.nbytes for part in self.parts)

@@ -69,18 +69,22 @@ function choiceOf(model: KnownModel): Choice {
 }
 
 function offerOf(model: OfferedModel, command: string): Choice {
-  const size = `${Math.round(model.bytes / 1e6).toString()} MB`;
+  const bytes = model.fetched_bytes;
+  const size = bytes ? `${Math.round(bytes / 1e6).toString()} MB` : "what the hub says";
+  const licence = model.terms ? `${model.licence}: ${model.terms}` : model.licence;
   return {
     label: `$(cloud-download) ${model.name}`,
     description: `fetch ${size}, ${facts(model)}`,
-    run: () => fetchModel(command, model.name, size, model.licence),
+    detail: model.purpose ? `for ${model.purpose}` : "",
+    run: () => fetchModel(command, model.name, size, licence),
   };
 }
 
 function facts(model: KnownModel | OfferedModel): string {
   const speed = model.tokens_per_s ? [`${Math.round(model.tokens_per_s).toString()} tokens/s`] : [];
   const room = model.fits ? [] : ["too large for the memory that is free"];
-  const parts = [model.family, `${model.bits.toString()} bits`, ...speed, model.licence, ...room];
+  const bits = model.bits ? [`${model.bits.toString()} bits`] : [];
+  const parts = [model.family, ...bits, ...speed, model.licence, ...room];
   return parts.filter((part) => part).join(", ");
 }
 

@@ -85,9 +85,14 @@ export interface KnownModel {
 export interface OfferedModel {
   name: string;
   bytes: number;
+  /** What comes over the network, 0 where only the hub knows. */
+  fetched_bytes: number;
   family: string;
   bits: number;
   licence: string;
+  /** What the licence does not allow, empty for nothing. */
+  terms: string;
+  purpose: string;
   fits: boolean;
   tokens_per_s: number | null;
 }

@@ -4,19 +4,34 @@ local client = require('redraft.client')
 
 local M = {}
 
+---@param model table one that can be fetched
+---@return string
+local function size_of(model)
+  local bytes = model.fetched_bytes or model.bytes
+  return bytes > 0 and ('%.0f MB'):format(bytes / 1e6) or 'what the hub says'
+end
+
 ---@param model table as `redraft models --json` describes it
 ---@return string
 local function line_of(model)
   if not model.family then
     return model.name .. (model.recommended and ' (recommended)' or '')
   end
-  local parts = model.bytes and { ('fetch %.0f MB'):format(model.bytes / 1e6) } or {}
-  vim.list_extend(parts, { model.family, ('%g bits'):format(model.bits) })
+  local parts = model.bytes and { ('fetch %s'):format(size_of(model)) } or {}
+  if model.family ~= '' then
+    parts[#parts + 1] = model.family
+  end
+  if model.bits > 0 then
+    parts[#parts + 1] = ('%g bits'):format(model.bits)
+  end
   if type(model.tokens_per_s) == 'number' then
     parts[#parts + 1] = ('%.0f tokens/s'):format(model.tokens_per_s)
   end
   if model.licence ~= '' then
     parts[#parts + 1] = model.licence
+  end
+  if model.purpose and model.purpose ~= '' then
+    parts[#parts + 1] = 'for ' .. model.purpose
   end
   if not model.fits then
     parts[#parts + 1] = 'too large for the memory that is free'
@@ -49,8 +64,8 @@ end
 --- Asks, then fetches a model in a terminal, where one sees how far it is.
 ---@param model table
 local function fetch(model)
-  local size = ('%.0f MB'):format(model.bytes / 1e6)
-  local question = ('Fetch %s (%s, licence %s)?'):format(model.name, size, model.licence)
+  local terms = model.terms and model.terms ~= '' and ': ' .. model.terms or ''
+  local question = ('Fetch %s (%s, licence %s%s)?'):format(model.name, size_of(model), model.licence, terms)
   if vim.fn.confirm(question, '&Yes\n&No', 2) ~= 1 then
     return
   end
