@@ -260,7 +260,10 @@ def _train(
             optimizer.zero_grad(set_to_none=True)
             step += 1
             average = 0.9 * average + 0.1 * loss if average else loss
-            report(done, f"step {step}, {tokens / 1e6:.1f}M tokens, loss {average:.3f}")
+            report(
+                _progress(settings, step, started),
+                f"step {step}, {tokens / 1e6:.1f}M tokens, loss {average:.3f}",
+            )
     return step, tokens, average
 
 
@@ -278,11 +281,11 @@ def rate_factor(settings: AdapterSettings, step: int, done: float) -> float:
 
 
 def _sha256(base: Path) -> str:
-    weights = base if base.is_file() else base / "model.safetensors"
-    if not weights.is_file():
+    """Of a GGUF file; of a folder nothing, since the file made of it has another."""
+    if not base.is_file():
         return ""
     digest = sha256()
-    with weights.open("rb") as file:
+    with base.open("rb") as file:
         while part := file.read(FIRST_CHARACTERS):
             digest.update(part)
     return digest.hexdigest()

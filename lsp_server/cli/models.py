@@ -29,10 +29,11 @@ from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models, model_at
 from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
 from lsp_server.models.document import WORDS, chosen_models, models_document
-from lsp_server.models.fetched import models_folder, remove_fetched
+from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
 from lsp_server.models.fetching import fetch, file_here
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
+from lsp_server.models.sha256 import sha256_of
 
 NONE = "none"
 _WITHOUT = {"completion": "none", "edits": "as for completion", "drafts": "none"}
@@ -54,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=PURPOSES[0],
         help="completion: suggestions, and edits where no other model is chosen for those; "
         "drafts: proposes the new text of edits",
+    )
+    use.add_argument(
+        "--adapter",
+        type=Path,
+        metavar="FILE",
+        help="an adapter of `redraft train adapter`: it is added to the model, a GGUF file, and "
+        "the file that comes out is chosen",
     )
     get = actions.add_parser("get", help="fetch a model; without a name: list those there are")
     get.add_argument(
@@ -144,12 +152,17 @@ def _use(args: argparse.Namespace) -> int:
     """Write the user's file, and have a running server take it up."""
     console = Console(soft_wrap=True)
     path, shown = "", _WITHOUT[args.purpose]
+    if args.name == NONE and args.adapter is not None:
+        raise RedraftError(f"{NONE} takes no adapter; name the model that it was trained on")
     if args.name != NONE:
         model = find_model(known_models(args.folder), _place_of(args.name))
         if model.about.problem:
             raise RedraftError(model.about.problem)
-        path = str(model.paths[0])
-        shown = f"{model.name}, {path}"
+        path, name = str(model.paths[0]), model.name
+        if args.adapter is not None:
+            file = _with_adapter(Path(path), args.adapter, console)
+            path, name = str(file), file.stem
+        shown = f"{name}, {path}"
     write_choice(args.purpose, path)
     console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", markup=False)
     told = ask_daemon("models")
@@ -158,6 +171,30 @@ def _use(args: argparse.Namespace) -> int:
             f"{told['clients']} editor window(s) use it now, unless their settings name another"
         )
     return 0
+
+
+def _with_adapter(base: Path, adapter: Path, console: Console) -> Path:
+    """The model with an adapter, a file among those that were fetched. Raises RedraftError or
+    AccelError."""
+    from accel.models.gguf.adapter import Adapter, add_adapter
+    from accel.models.gguf.file import is_gguf
+
+    if not is_gguf(base):
+        raise RedraftError(f"an adapter is added to a GGUF file, and {base} is none; name another")
+    trained_on = Adapter(adapter).base_sha256
+    if trained_on and trained_on != sha256_of(base):
+        raise RedraftError(
+            f"{adapter} was trained on another file than {base}; name the model that it is for"
+        )
+    made = models_folder() / f"{base.stem}-{adapter.stem}.gguf"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    size = base.stat().st_size
+    with shown_progress(console) as report:
+        add_adapter(
+            base, adapter, made, lambda share: report("adding it", round(share * size), size)
+        )
+    note_fetched(made, made.stem)
+    return made
 
 
 def _place_of(name: str) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from lsp_server.errors import RedraftError
-from lsp_server.models.manifest import OfferedModel
 from lsp_server.private_files import write_private
 
 
@@ -23,12 +22,12 @@ def fetched_models() -> dict[str, dict[str, Any]]:
     return {name: state for name, state in _read().items() if (models_folder() / name).is_file()}
 
 
-def note_fetched(file: Path, model: OfferedModel) -> None:
-    """A file came and was checked."""
+def note_fetched(file: Path, name: str) -> None:
+    """A file came and was checked, or was made here."""
     state = file.stat()
     known = _read()
     known[file.name] = {
-        "name": model.name,
+        "name": name,
         "size": state.st_size,
         "changed": state.st_mtime_ns,
     }

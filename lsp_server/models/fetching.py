@@ -63,7 +63,7 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
             for part, place in reversed(list(zip(model.parts, made, strict=True))):
                 target = file if model.base else folder / part.file
                 os.replace(place, target)
-                note_fetched(target, model)
+                note_fetched(target, model.name)
             for place in staged:
                 shutil.rmtree(place, ignore_errors=True)
     except OSError as error:

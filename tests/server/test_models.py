@@ -35,7 +35,6 @@ from lsp_server.models.choices import (
     write_choice,
 )
 from lsp_server.models.fetched import note_fetched
-from lsp_server.models.manifest import OfferedModel, PackageSource
 
 VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
 
@@ -422,8 +421,7 @@ def test_only_what_was_fetched_is_removed(
     assert "nothing was fetched" in capsys.readouterr().err
     other = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
     fetched = placed(weights, home / ".cache" / "redraft" / "models" / "fetched.gguf")
-    source = PackageSource("small==1", "0" * 64, "small.gguf")
-    note_fetched(fetched, OfferedModel("Small", fetched.name, 1, "0" * 64, "mit", source))
+    note_fetched(fetched, "Small")
     write_choice("completion", str(fetched))
     write_choice("edits", str(fetched))
     assert main(["models", "remove"]) == 0

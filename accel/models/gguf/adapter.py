@@ -78,6 +78,8 @@ class Adapter:
         self.repository_tokens = self._numbers("repository_tokens", 2)
         self.edit_lines = (self._numbers("edit_lines", 1) or [EDIT_LINES])[0]
         self.name = self._metadata.get("name", "")
+        self.base_sha256 = self._metadata.get("base_sha256", "")
+        """Of the GGUF file that it was trained on, where it says so."""
         if self.fim_embeddings is not None and not self.fim_tokens:
             raise self._broken("has embeddings and does not say of which tokens")
         if not self.projections and self.fim_embeddings is None:
