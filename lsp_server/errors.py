@@ -65,6 +65,17 @@ class EngineFailed(RedraftError):
         """Class name of the error in the engine process."""
 
 
+class ServerRefused(EngineFailed):
+    """A server refuses one request. ``told``: all that it says; ``numbers``: those beside it."""
+
+    def __init__(
+        self, message: str, kind: str, told: str, numbers: dict[str, int] | None = None
+    ) -> None:
+        super().__init__(message, kind)
+        self.told = told
+        self.numbers = numbers or {}
+
+
 class NothingToContinue(RedraftError):
     """A completion is asked for where there is no text at all."""
 

@@ -12,6 +12,7 @@ import itertools
 import re
 from dataclasses import dataclass, replace
 
+from lsp_server.editing.fitting import ABOUT_INDENTS
 from lsp_server.editing.shown_text import TAB, ShownLine, ShownText
 from lsp_server.errors import EditRefused
 
@@ -50,6 +51,7 @@ class _Splice:
         indents = [line.indent for line in self._lines if line.indent and line.pieces]
         self._tabs = any("\t" in indent for indent in indents) if indents else tabs
         self._step = _step_of(self._answer)
+        self._keeps_indents = ABOUT_INDENTS.search(shown.instruction) is None
 
     def text(self) -> str:
         """The whole result."""
@@ -153,6 +155,8 @@ class _Splice:
 
     def _indented(self, indent: str, above: int) -> str:
         """The indentation of a new line, as the lines around have it."""
+        if not self._keeps_indents:
+            return indent
         near = sorted(range(len(self._lines)), key=lambda n: (abs(n - above), n))
         known = [line for line in (self._lines[n] for n in near) if line.pieces]
         for line in known:

@@ -13,6 +13,7 @@ import numpy as np
 
 from lsp_server.completion import stopping
 from lsp_server.documents import line_end, split_lines
+from lsp_server.editing.answers import code_of_answer
 from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
 from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.editing.shown_text import ShownText, readable
@@ -46,7 +47,7 @@ CONTEXT_STEP = 64
 LONGEST_ANSWER = 2
 ANSWER_TOKENS = 256
 """An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
-CUT = ("cancelled", "length", "loop")
+CUT = ("cancelled", "length", "loop", "broken")
 """How an answer ended that is not whole."""
 PROBED_ROWS = 128
 """Rows of the forward from whose time the speed of a prefill is taken."""
@@ -275,15 +276,26 @@ def result_of(
     )
 
 
-def answer(result: JobResult, fence: str, original: str) -> JobResult:
-    """The code of an answer, ending as the original ends."""
-    if fence:
-        from accel.text.fences import code_in
+def answer(result: JobResult, prompt: Prompt, job: EditJob, original: str) -> JobResult:
+    """The code of an answer about ``original``, a piece of the job's selection, ending as that
+    does. Raises EditRefused where the code is not clear."""
+    if result.stopped_by in CUT:
+        return result
+    if prompt.fence:
+        result.text = code_of_answer(
+            result.text,
+            original,
+            opening=f"{prompt.fence}{job.language}",
+            language=job.language,
+            instruction=job.instruction,
+        )
+    return fitted(result, original)
 
-        result.text = code_in(result.text, fence)
-    if result.stopped_by not in CUT:
-        whole = with_start_of(original, with_end_of(original, result.text))
-        result.text = with_indentation_of(original, whole)
+
+def fitted(result: JobResult, original: str) -> JobResult:
+    """The code of an answer with the blank lines and the indentation of the original."""
+    whole = with_start_of(original, with_end_of(original, result.text))
+    result.text = with_indentation_of(original, whole)
     return result
 
 

@@ -197,7 +197,8 @@ class JobResult:
     sources: dict[str, int]
     stopped_by: str
     """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit), ``loop`` (the text
-    repeats itself) or ``cancelled``. The last three are no whole answers."""
+    repeats itself), ``broken`` (a server's answer broke off) or ``cancelled``. The last four are no
+    whole answers."""
     plain_seconds: float = 0.0
     """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
     where that is not known."""

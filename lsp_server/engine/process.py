@@ -373,7 +373,7 @@ class EngineService:
             plain = job.plain or not self._drafts_edits()
             steps = self._generate(edit_key(job), request, plain, self._reuse)
             result = yield from watch.over(steps)
-            results.append(answer(result, prompt.fence, text))
+            results.append(answer(result, prompt, asked, text))
             if result.stopped_by in CUT:
                 break
         return put_in(shown, job, joined(results))

@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import EngineFailed, ServerUnavailable
+from lsp_server.errors import EngineFailed, ServerRefused, ServerUnavailable
 from lsp_server.remote.address import ServerAddress
+from lsp_server.remote.context_window import is_about_length
+from lsp_server.remote.event_stream import EventTooLong, StreamEvent, events_of
 from lsp_server.remote.key_origins import check_origin
 
 if TYPE_CHECKING:
@@ -80,6 +82,17 @@ class ServerConnection:
         except ValueError:
             return None
 
+    async def told_of(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The JSON of what a server may say beside what it is asked for; None without it."""
+        import httpx2
+
+        method = "GET" if body is None else "POST"
+        try:
+            response = await self._client.request(method, path, json=body)
+            return response.json() if response.status_code == 200 else None
+        except (httpx2.HTTPError, ValueError):
+            return None
+
     async def post(self, path: str, body: dict[str, Any]) -> None:
         """Ask for something that has no answer. Raises as ``events`` does."""
         import httpx2
@@ -119,11 +132,13 @@ class ServerConnection:
         return response.status_code, told if isinstance(told, dict) else {}
 
     @asynccontextmanager
-    async def events(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.EventSource]:
+    async def events(
+        self, path: str, body: dict[str, Any]
+    ) -> AsyncIterator[AsyncIterator[StreamEvent]]:
         """The server-sent events that answer ``body``. Leaving the context closes the connection,
         which ends the work at the server.
 
-        Raises ServerUnavailable, or EngineFailed where the server refuses this request alone.
+        Raises ServerUnavailable, or ServerRefused where the server refuses this request alone.
         """
         import httpx2
 
@@ -131,11 +146,13 @@ class ServerConnection:
             response = await self._opened(path, body)
             try:
                 await self._check(response)
-                yield httpx2.EventSource(response)
+                yield events_of(response.aiter_bytes())
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
             raise self.lost(error) from None
+        except EventTooLong:
+            raise EngineFailed("the server sent an event that is too long") from None
 
     async def _opened(self, path: str, body: dict[str, Any]) -> httpx2.Response:
         """The head of a streamed answer. A connection that was kept may have been closed there
@@ -170,23 +187,28 @@ class ServerConnection:
         if 300 <= status < 400:
             cause = f"the server {where} sends to another address, which is not followed"
             raise ServerUnavailable(cause, "set redraft.server.url to the address itself", retry)
-        if status >= 500:
+        told, numbers = await self._told(response)
+        if status >= 500 and status != 501 and not is_about_length(told):
             cause = f"the server {where} fails ({status})"
             raise ServerUnavailable(cause, "tell whoever runs it", retry)
-        told = await self._told(response)
-        raise EngineFailed(f"the server {where} refuses ({status}){told}", str(status))
+        raise self.refused(f"refuses ({status})", told, str(status), numbers)
 
-    async def _told(self, response: httpx2.Response) -> str:
+    async def _told(self, response: httpx2.Response) -> tuple[str, dict[str, int]]:
         """What a server says about a request that it refuses."""
+        await response.aread()
         try:
-            await response.aread()
-            error = response.json()["error"]
-            text = " ".join(str(error["message"] if isinstance(error, dict) else error).split())
-        except (ValueError, KeyError, TypeError):
-            return ""
+            return told_in(response.json())
+        except ValueError:
+            return "", {}
+
+    def refused(
+        self, what: str, told: str, kind: str, numbers: dict[str, int] | None = None
+    ) -> ServerRefused:
+        """What a server says of one request, as our error."""
         if self._key:
-            text = text.replace(self._key, "…")
-        return f": {text[:SHOWN_CHARACTERS]}"
+            told = told.replace(self._key, "…")
+        shown = f": {told[:SHOWN_CHARACTERS]}" if told else ""
+        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, told, numbers)
 
     def lost(self, error: Exception) -> ServerUnavailable:
         """A connection that failed, as our error."""
@@ -197,6 +219,22 @@ class ServerConnection:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+
+
+def told_in(value: Any) -> tuple[str, dict[str, int]]:
+    """The message in what servers send for an error, and the numbers that stand beside it."""
+    error = value
+    for name in ("error", "detail", "message", "msg"):
+        while isinstance(error, list) and error:
+            error = error[0]
+        if isinstance(error, dict) and error.get(name):
+            value, error = error, error[name]
+    numbers = {
+        name: number
+        for name, number in (value.items() if isinstance(value, dict) else ())
+        if isinstance(number, int) and not isinstance(number, bool)
+    }
+    return (" ".join(error.split()) if isinstance(error, str) else ""), numbers
 
 
 def _retry_after_s(response: httpx2.Response) -> float:

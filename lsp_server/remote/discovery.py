@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lsp_server.errors import ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
+from lsp_server.remote.listed_models import (
+    LLAMA_SERVER,
+    LM_STUDIO,
+    OLLAMA,
+    ListedModel,
+    listed_models,
+)
 from lsp_server.remote.redraft_server import RedraftServerModel
 from lsp_server.remote.served_model import ServedModel
 from lsp_server.server_protocol import PROTOCOL
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"
-LLAMA_SERVER = "llamacpp"
-"""Owner of the models of llama-server, by what it says itself."""
+LM_STUDIO_MODELS = "/api/v0/models"
+"""LM Studio's own list: types, architectures and contexts, which ``/v1/models`` lacks."""
+OLLAMA_MODEL = "/api/show"
+PROPERTIES = "/props"
+"""llama-server's own description of the model that it has loaded."""
 NAMED_MODELS = 5
 
 
@@ -39,24 +47,46 @@ async def _other_model(connection: ServerConnection, wanted: str) -> ServedModel
     # It brings NumPy along, which a daemon whose server drafts does without.
     from lsp_server.remote.openai_server import OpenAiModel
 
-    where = connection.address.url
-    told = await connection.get(MODELS)
-    listed = told.get("data") if isinstance(told, dict) else None
-    models = _by_name(listed if isinstance(listed, list) else [])
-    if not models:
-        raise ServerUnavailable(
-            f"the server {where} has no model that Redraft can ask",
-            "mend the setting redraft.server.url",
-        )
-    name = wanted or next(iter(models))
-    if name not in models:
-        known = ", ".join(list(models)[:NAMED_MODELS])
-        raise ServerUnavailable(
-            f"the server {where} has no model {name}", f"set redraft.server.model to one of {known}"
-        )
-    return OpenAiModel(connection, name, models[name].get("owned_by") == LLAMA_SERVER)
+    models = listed_models(await connection.get(MODELS))
+    if any(one.owner == LM_STUDIO for one in models):
+        await _learn_from_list(connection, models)
+    model = _chosen(models, wanted, connection.address.url)
+    await _learn_more(connection, model, is_alone=len(models) == 1)
+    return OpenAiModel(connection, model)
 
 
-def _by_name(models: list[Any]) -> dict[str, dict[str, Any]]:
-    named = [one for one in models if isinstance(one, dict) and isinstance(one.get("id"), str)]
-    return {one["id"]: one for one in named}
+def _chosen(models: list[ListedModel], wanted: str, where: str) -> ListedModel:
+    """The model that is wanted, else the first that writes text. Raises ServerUnavailable."""
+    able = [one for one in models if one.writes]
+    if not models or (not able and not wanted):
+        none = "has no model that Redraft can ask" + (
+            ": none of them writes text" if models else ""
+        )
+        raise ServerUnavailable(f"the server {where} {none}", "mend the setting redraft.server.url")
+    if not wanted:
+        return able[0]
+    known = ", ".join([one.name for one in able][:NAMED_MODELS])
+    remedy = f"set redraft.server.model to one of {known}" if known else "ask another server"
+    found = next((one for one in models if one.name == wanted), None)
+    if found is None:
+        raise ServerUnavailable(f"the server {where} has no model {wanted}", remedy)
+    if found.is_said_not_to_write:
+        raise ServerUnavailable(f"the model {wanted} of {where} writes no text", remedy)
+    return found
+
+
+async def _learn_from_list(connection: ServerConnection, models: list[ListedModel]) -> None:
+    further = {one.name: one for one in listed_models(await connection.told_of(LM_STUDIO_MODELS))}
+    for model in models:
+        if model.name in further:
+            model.learn(further[model.name].facts)
+
+
+async def _learn_more(connection: ServerConnection, model: ListedModel, is_alone: bool) -> None:
+    """What a server says of one model beside its list."""
+    if model.owner == OLLAMA:
+        model.learn(await connection.told_of(OLLAMA_MODEL, {"model": model.name}))
+        # It serves less than the model was trained for, and cuts a prompt without a word.
+        model.facts.pop("context_length", None)
+    elif model.owner == LLAMA_SERVER or is_alone:
+        model.learn(await connection.told_of(PROPERTIES))

@@ -1,21 +1,36 @@
-"""Fill-in-the-middle prompts as text, for servers that take a prompt and no suffix."""
+"""Fill-in-the-middle prompts as text, for servers that take a prompt and no suffix.
+
+Which markers a model learnt is known by its name, since servers tell no vocabulary. A model of
+which that is not sure gets the prefix alone: markers that it has no tokens for would be read as
+code.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 from accel.text.families import FAMILIES, Order, PromptFamily
 
-_BLANKS = re.compile(r"[-_ ]+")
-ANCESTORS = {"qwen": "Qwen2.5-Coder", "starcoder": "StarCoder2", "deepseekcoder": "DeepSeek-Coder"}
-"""Families by a part of the names of models that share their tokens."""
+_SEPARATORS = re.compile(r"[-_\s]+")
+QWEN, PLAIN, GRANITE = "Qwen2.5-Coder", "Stable Code", "Granite"
+"""``PLAIN`` has ``<fim_prefix>`` and the like, the prefix first."""
+
+Named = Callable[[str], "str | None"]
 
 
-def fim_text(model: str, prefix: str, suffix: str) -> str | None:
-    """The prompt of a model by its name; None where no family of that name is known."""
-    family = family_named(model)
-    if family is None:
-        return None
+def family_of(names: Iterable[str], template: str = "") -> PromptFamily | None:
+    """The family of a model by its template for prompts with a suffix, else by what it is called,
+    the surest name first; None where no family is known."""
+    named = (family_named(name) for name in names)
+    return family_in(template) or next((one for one in named if one is not None), None)
+
+
+def fim_text(family: PromptFamily, prefix: str, suffix: str) -> str:
+    """The prompt that asks a model of a family for what stands between."""
+    if family.name == "CodeLlama":
+        # With the blanks that SentencePiece makes of the marks in its tokens.
+        return f"<PRE> {prefix} <SUF>{suffix} <MID>"
     before, after = family.prefix + prefix, family.suffix + suffix
     middle = family.middle or ""
     if family.order == Order.PREFIX_FIRST:
@@ -23,17 +38,69 @@ def fim_text(model: str, prefix: str, suffix: str) -> str | None:
     return after + before + middle
 
 
-def family_named(model: str) -> PromptFamily | None:
-    """The family whose name stands in the name of a model, as servers give it."""
-    wanted = _squeezed(model)
-    for family in FAMILIES:
-        if _squeezed(family.name) in wanted:
-            return family
-    for part, name in ANCESTORS.items():
-        if part in wanted:
-            return next(family for family in FAMILIES if family.name == name)
+def family_named(name: str) -> PromptFamily | None:
+    """The family of a model by its name, as servers and stores give it."""
+    written = _SEPARATORS.sub("-", name.lower())
+    for pattern, family in _NAMES:
+        if re.search(pattern, written):
+            found = family(written) if callable(family) else family
+            return next((one for one in FAMILIES if one.name == found), None)
     return None
 
 
-def _squeezed(name: str) -> str:
-    return _BLANKS.sub("", name).lower()
+def family_in(template: str) -> PromptFamily | None:
+    """The family whose markers stand in the template of prompts with a suffix."""
+    for family in FAMILIES:
+        if all(mark.strip("\u2581") in template for mark in family.hole):
+            return family
+    return None
+
+
+def _qwen(name: str) -> str | None:
+    """From Qwen2.5 on the vocabulary has the tokens; a number before ``b`` is a size."""
+    if "coder" in name:
+        return QWEN
+    found = re.search(r"qwen-?(\d(?:[.-]?\d)?)(?![\d.]*b\b)", name)
+    version = float(found[1].replace("-", ".")) if found else 0.0
+    return QWEN if 2.5 <= version < 10 or version >= 25 else None
+
+
+def _granite(name: str) -> str | None:
+    """Granite 4 has other tokens than those before it."""
+    if re.search(r"guardian|speech|vision|docling|timeseries|geospatial", name):
+        return None
+    found = re.search(r"granite-?v?(\d+)(?![\d.]*[bm]\b)", name)
+    return GRANITE if found and int(found[1]) >= 4 else PLAIN
+
+
+def _deepseek(name: str) -> str | None:
+    if "distill" in name:
+        return QWEN if "qwen" in name else None
+    has_tokens = re.search(r"coder|deepseek-(?:v2\.5|v[3-9]|r1)", name)
+    return "DeepSeek-Coder" if has_tokens else None
+
+
+def _code_llama(name: str) -> str | None:
+    """Those of 34B and for Python alone were not taught to fill in."""
+    return None if re.search(r"python|34b|70b|phind|wizard", name) else "CodeLlama"
+
+
+_NAMES: tuple[tuple[str, str | Named | None], ...] = (
+    (r"code-?qwen", PLAIN),
+    (r"code-?gemma", "CodeGemma"),
+    (r"code-?llama", _code_llama),
+    (r"deepseek", _deepseek),
+    (r"granite", _granite),
+    (r"mamba-?codestral|codestral-?mamba", None),
+    (r"codestral", "Codestral"),
+    (r"mellum", "Mellum"),
+    (r"seed-?coder", "Seed-Coder"),
+    (r"stable-?code|refact|codeshell", PLAIN),
+    (r"santa-?coder", "SantaCoder"),
+    (r"star-?coder-?2", "StarCoder2"),
+    (r"star-?coder", "StarCoder"),
+    (r"codegeex-?4|(?<!chat)glm-?4", "GLM-4"),
+    (r"qwen", _qwen),
+    (r"nextcoder|sweep-next-edit|(?:^|zed|/)-?(?:industries/)?zeta\b", QWEN),
+)
+"""Parts of names, the first that fits counts: some names hold those of others."""

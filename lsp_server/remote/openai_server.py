@@ -8,17 +8,20 @@ prompt in the model's own form where the server takes no suffix. Edits go to
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lsp_server.completion import stopping
+from lsp_server.editing.answers import code_of_answer, code_so_far
 from lsp_server.editing.loops import is_loop
 from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.engine.call import OnSpans
-from lsp_server.engine.generating import answer, put_in, sound
+from lsp_server.engine.generating import fitted, put_in, sound
 from lsp_server.engine.jobs import (
     AcceptedText,
     CompletionJob,
@@ -28,30 +31,55 @@ from lsp_server.engine.jobs import (
     Span,
 )
 from lsp_server.engine.prompt_length import PromptLength
-from lsp_server.errors import EngineFailed, NothingToContinue
-from lsp_server.remote.connection import ServerConnection
-from lsp_server.remote.fim_texts import fim_text
+from lsp_server.errors import EditRefused, EngineFailed, NothingToContinue, ServerRefused
+from lsp_server.remote.answer_events import ErrorEvent, TextEvent, read_event
+from lsp_server.remote.connection import ServerConnection, told_in
+from lsp_server.remote.context_window import ContextWindow, is_about_length
+from lsp_server.remote.fim_texts import family_of, fim_text
+from lsp_server.remote.listed_models import LLAMA_SERVER, ListedModel
 from lsp_server.remote.served_model import Operation
 
 PREFIX_CHARACTERS = 6_000
 SUFFIX_CHARACTERS = 2_000
 OTHERS_CHARACTERS = 4_000
 """Of other files, where text of them is wanted."""
-AROUND_CHARACTERS = 2_000
-"""Before and after a selection that is edited."""
-NO_SUCH_REQUEST = ("400", "404", "405", "422", "501")
-"""How servers refuse what they cannot do."""
+AROUND_CHARACTERS = (2_000, 500, 0)
+"""Before and after a selection that is edited: as much as fits into the server's context."""
+REFUSED_REQUEST = ("400", "404", "405", "413", "422", "501")
+"""How servers refuse one request."""
+NO_SUCH_ROUTE = ("404", "405", "501")
+TRIES = 6
+"""So often a request is asked again with what its refusals tell."""
+REFUSED_OFTEN = 3
+"""A way to ask that was refused so often, and never answered, is not tried again."""
+LONGER_THAN_SELECTION = 1.25
+ANSWER_TOKENS = 64
+"""An answer is wanted so many times as long as the selection, and so many tokens more."""
 END = "[DONE]"
+BROKEN = "the server's answer broke off"
+_CANNOT_FILL = re.compile(
+    r"suffix|infill|insert|fill.?in|\bfim\b|not (?:currently )?support|unsupported|unrecogni[sz]ed|"
+    r"unknown (?:field|param|arg)|extra (?:inputs|fields|forbidden)|extra_forbidden|not permitted",
+    re.IGNORECASE,
+)
+_OPTIONAL = ("seed", "top_p", "temperature")
 
 
-class TextEvent(NamedTuple):
-    """Text that came, and why it ends with it: ``end`` or ``length``, empty where it goes on."""
+class Texts(NamedTuple):
+    """What a completion is asked with."""
 
-    text: str
-    ended: str
+    others: list[ContextSnippet]
+    prefix: str
+    suffix: str
+
+    @property
+    def with_others(self) -> str:
+        """Other files, then this one up to the cursor."""
+        shown = [f"# {one.path}\n{sound(one.text).rstrip()}\n\n" for one in self.others]
+        return "".join(shown) + self.prefix
 
 
-Way = Callable[[CompletionJob], "tuple[str, dict[str, Any]] | None"]
+Way = Callable[[CompletionJob, Texts], "tuple[str, dict[str, Any]] | None"]
 """The path and the body that ask for a completion; None where a server cannot be asked so."""
 
 
@@ -62,13 +90,20 @@ class OpenAiModel:
     dtype = ""
     prompt_length = PromptLength([])
 
-    def __init__(self, connection: ServerConnection, name: str, has_infill: bool) -> None:
-        """``has_infill``: the server is llama.cpp's."""
+    def __init__(self, connection: ServerConnection, model: ListedModel) -> None:
         self._connection = connection
-        self.name = name
-        infill: list[Way] = [self._infill] if has_infill else []
-        self._ways: list[Way] = [*infill, self._with_suffix, self._in_its_form, self._prefix_alone]
-        """What is tried, the best first; what the server refuses is not tried again."""
+        self.name = model.name
+        self._family = family_of(model.names, str(model.facts.get("template") or ""))
+        self._window = ContextWindow()
+        self._window.tell(model.facts)
+        infill: list[Way] = [self._infill] if model.owner == LLAMA_SERVER else []
+        in_its_form: list[Way] = [self._in_its_form] if self._family else []
+        self._ways: list[Way] = [*infill, self._with_suffix, *in_its_form, self._prefix_alone]
+        """What is tried, the best first; what the server cannot do is not tried again."""
+        self._refusals: Counter[str] = Counter()
+        """Of each way, how often it was refused without a clear reason before it was answered."""
+        self._not_taken: set[str] = set()
+        """Fields that the server does not take."""
 
     @property
     def fills(self) -> bool:
@@ -83,8 +118,8 @@ class OpenAiModel:
         document: str,
         on_spans: OnSpans,
     ) -> JobResult | None:
-        """Do a job there; prompts cannot be computed ahead. Raises ServerUnavailable or
-        EngineFailed."""
+        """Do a job there; prompts cannot be computed ahead. Raises ServerUnavailable, EngineFailed
+        or EditRefused."""
         if operation == "prefill":
             return None
         if isinstance(job, EditJob):
@@ -100,58 +135,116 @@ class OpenAiModel:
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
         if not job.prefix.strip() and not job.suffix.strip():
             raise NothingToContinue("there is no text to go on from; write the first words")
+        ways, tries = list(self._ways), 0
         while True:
-            asked = self._ways[0](job)
-            if asked is None:
-                del self._ways[0]
-                continue
+            texts = self._texts(job)
+            asked = ways[0](job, texts)
+            assert asked is not None, "the prefix alone can always be asked with"
             try:
-                return await self._written(*asked, rule, on_spans)
-            except EngineFailed as error:
-                if error.kind not in NO_SUCH_REQUEST or len(self._ways) == 1:
+                result = await self._written(*asked, rule, on_spans)
+            except ServerRefused as error:
+                tries += 1
+                prompt = texts.with_others + texts.suffix
+                if tries < TRIES and self._learns(error, prompt, self._answer_tokens(job)):
+                    continue
+                if error.kind not in REFUSED_REQUEST or is_about_length(error.told, error.kind):
                     raise
-                del self._ways[0]
+                self._refused(ways[0], error, asked[1])
+                if len(ways) == 1:
+                    raise
+                del ways[0]
+            else:
+                self._refusals[ways[0].__name__] = -1
+                return result
 
-    def _infill(self, job: CompletionJob) -> tuple[str, dict[str, Any]]:
+    def _refused(self, way: Way, error: ServerRefused, body: dict[str, Any]) -> None:
+        """A way was refused: it is given up where the server cannot do it, or never did."""
+        if way == self._prefix_alone or (way == self._with_suffix and "suffix" not in body):
+            return
+        name = way.__name__
+        if self._refusals[name] >= 0:
+            self._refusals[name] += 1
+        is_missing = error.kind in NO_SUCH_ROUTE and "model" not in error.told.lower()
+        cannot = is_missing or _CANNOT_FILL.search(error.told) is not None
+        if (cannot or self._refusals[name] >= REFUSED_OFTEN) and way in self._ways:
+            self._ways.remove(way)
+
+    def _learns(self, error: ServerRefused, prompt: str, asked_for: int) -> bool:
+        """Whether a refusal tells how to ask better."""
+        if is_about_length(error.told, error.kind):
+            self._window.learn(error.told, error.numbers, prompt, asked_for)
+            return True
+        if error.kind not in ("400", "422"):
+            return False
+        renamed = "max_completion_tokens" in error.told and {"max_tokens"}
+        named = {one for one in _OPTIONAL if re.search(rf"\b{one}\b", error.told)}
+        fresh = (renamed or named) - self._not_taken
+        self._not_taken |= fresh
+        return bool(fresh)
+
+    def _answer_tokens(self, job: CompletionJob) -> int:
+        window = self._window
+        most = window.tokens // 4 if window.tokens else job.max_tokens
+        return max(min(job.max_tokens, most, window.answer_tokens or job.max_tokens), 1)
+
+    def _texts(self, job: CompletionJob) -> Texts:
+        """As much text as is wanted, and as fits into the server's context."""
+        others, prefix, suffix = OTHERS_CHARACTERS, PREFIX_CHARACTERS, SUFFIX_CHARACTERS
+        if self._window.tokens:
+            fits = self._window.tokens - self._answer_tokens(job) - ANSWER_TOKENS
+            room = self._window.characters(max(fits, ANSWER_TOKENS // 2))
+            if others + prefix + suffix > room:
+                suffix = min(suffix, room // 4, len(job.suffix))
+                prefix = min(prefix, room - suffix, len(job.prefix))
+                others = min(others, room - suffix - prefix)
+        return Texts(
+            _others(job, others),
+            sound(_last_lines(job.prefix, prefix)),
+            sound(_first_lines(job.suffix, suffix)),
+        )
+
+    def _infill(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
         """tools/server/README.md of llama.cpp, POST /infill."""
-        extra = [{"filename": one.path, "text": sound(one.text)} for one in _others(job)]
+        extra = [{"filename": one.path, "text": sound(one.text)} for one in texts.others]
         return "/infill", {
-            "input_prefix": _prefix(job),
-            "input_suffix": _suffix(job),
+            "input_prefix": texts.prefix,
+            "input_suffix": texts.suffix,
             "input_extra": extra,
             "prompt": "",
-            "n_predict": job.max_tokens,
+            "n_predict": self._answer_tokens(job),
             "cache_prompt": True,
             **_sampling(job),
         }
 
-    def _with_suffix(self, job: CompletionJob) -> tuple[str, dict[str, Any]] | None:
-        suffix = _suffix(job)
-        if not suffix.strip():
-            return self._prefix_alone(job)
-        return "/v1/completions", {**self._plain(job, _with_others(job)), "suffix": suffix}
+    def _with_suffix(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
+        if not texts.suffix.strip():
+            return self._prefix_alone(job, texts)
+        body = {**self._plain(job, texts.with_others), "suffix": texts.suffix}
+        return "/v1/completions", body
 
-    def _in_its_form(self, job: CompletionJob) -> tuple[str, dict[str, Any]] | None:
-        prompt = fim_text(self.name, _with_others(job), _suffix(job))
-        return None if prompt is None else ("/v1/completions", self._plain(job, prompt))
+    def _in_its_form(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
+        assert self._family is not None, "the way is there for models of known families"
+        prompt = fim_text(self._family, texts.with_others, texts.suffix)
+        return "/v1/completions", self._plain(job, prompt)
 
-    def _prefix_alone(self, job: CompletionJob) -> tuple[str, dict[str, Any]]:
-        return "/v1/completions", self._plain(job, _with_others(job))
+    def _prefix_alone(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
+        return "/v1/completions", self._plain(job, texts.with_others)
 
     def _plain(self, job: CompletionJob, prompt: str) -> dict[str, Any]:
         return {
             "model": self.name,
             "prompt": prompt,
-            "max_tokens": job.max_tokens,
+            "max_tokens": self._answer_tokens(job),
             **_sampling(job),
         }
 
     async def _written(
         self, path: str, body: dict[str, Any], rule: stopping.StopRule, on_spans: OnSpans
     ) -> JobResult:
-        """The text up to where it ends by itself, by the rule or by its length."""
-        started, text, count = time.monotonic(), "", 0
-        stopped_by = "end"
+        """The text up to where it ends by itself, by the rule or by its length; of a text that did
+        not end the whole lines. Raises EngineFailed where there is none of a text that broke
+        off."""
+        started, text, count, ended = time.monotonic(), "", 0, ""
         async with aclosing(self._pieces(path, body)) as pieces:
             async for piece in pieces:
                 count += 1
@@ -159,95 +252,155 @@ class OpenAiModel:
                 whole = text + piece.text if cut is None else (text + piece.text)[:cut]
                 if len(whole) > len(text):
                     on_spans([Span(whole[len(text) :], "model")])
-                text, stopped_by = whole, piece.ended or stopped_by
+                text, ended = whole, piece.ended or ended
                 if cut is not None:
-                    stopped_by = "stop"
+                    ended = "stop"
                     break
-        return _result(text, count, time.monotonic() - started, stopped_by)
+        if ended not in ("end", "stop"):
+            text = text[: text.rfind("\n") + 1].rstrip("\r\n")
+            if not text.strip() and ended != "length":
+                raise EngineFailed(_why_not_whole(ended))
+            ended = "length" if ended == "length" else "broken"
+        return _result(text, count, time.monotonic() - started, ended)
 
     # Edits
 
     async def _edit(self, job: EditJob, on_spans: OnSpans) -> JobResult:
-        from accel.text.fences import closing_place, fence_for
+        shown = ShownText(job.selection, job.instruction, legible=lambda _: True, spaces=False)
+        tries = 0
+        while True:
+            asked, question, room = self._question(job, shown)
+            try:
+                return await self._edited(job, asked, shown, question, room, on_spans)
+            except ServerRefused as error:
+                tries += 1
+                if tries == TRIES or not self._learns(error, question, room):
+                    raise
+
+    def _question(self, job: EditJob, shown: ShownText) -> tuple[EditJob, str, int]:
+        """What is asked for an edit, with as much text around it as fits into the server's context,
+        and how many tokens its answer may have. Raises EditRefused where it does not fit."""
+        from accel.text.fences import fence_for
         from accel.text.prompts import edit_question
 
-        shown = ShownText(job.selection, job.instruction, legible=lambda _: True, spaces=False)
-        asked = replace(
-            job,
-            selection=shown.text,
-            instruction=shown.instruction,
-            before=_last_lines(readable(job.before), AROUND_CHARACTERS),
-            after=_first_lines(readable(job.after), AROUND_CHARACTERS),
-        )
-        fence = fence_for(asked.selection, asked.before, asked.after, asked.instruction)
-        question = edit_question(
-            asked.instruction,
-            asked.selection,
-            before=asked.before,
-            after=asked.after,
-            opening=fence + asked.language,
-            path=asked.path,
-        )
+        window = self._window
+        selection = window.tokens_of(shown.text)
+        wanted = int(LONGER_THAN_SELECTION * selection) + ANSWER_TOKENS
+        for characters in AROUND_CHARACTERS:
+            asked = replace(
+                job,
+                selection=shown.text,
+                instruction=shown.instruction,
+                before=_last_lines(readable(job.before), characters),
+                after=_first_lines(readable(job.after), characters),
+            )
+            fence = fence_for(asked.selection, asked.before, asked.after, asked.instruction)
+            question = sound(
+                edit_question(
+                    asked.instruction,
+                    asked.selection,
+                    before=asked.before,
+                    after=asked.after,
+                    opening=fence + asked.language,
+                    path=asked.path,
+                )
+            )
+            room = window.answer_room(question, asked.max_tokens)
+            if room >= min(wanted, asked.max_tokens):
+                break
+        if room < selection // 2:
+            most = window.answer_tokens if room == window.answer_tokens else window.tokens
+            raise EditRefused(
+                f"the selection is too long for the server, which takes {most} tokens; select "
+                "fewer lines"
+            )
+        return asked, question, room
+
+    async def _edited(
+        self,
+        job: EditJob,
+        asked: EditJob,
+        shown: ShownText,
+        question: str,
+        room: int,
+        on_spans: OnSpans,
+    ) -> JobResult:
         body = {
             "model": self.name,
-            "messages": [{"role": "user", "content": sound(question)}],
-            "max_tokens": asked.max_tokens,
+            "messages": [{"role": "user", "content": question}],
+            "max_tokens": room,
             **_sampling(asked),
         }
-        started, whole, told, count, stopped_by = time.monotonic(), "", 0, 0, "end"
+        started, whole, told, count, ended = time.monotonic(), "", "", 0, ""
         async with aclosing(self._pieces("/v1/chat/completions", body)) as pieces:
             async for piece in pieces:
                 count += 1
                 whole += piece.text
-                stopped_by = piece.ended or stopped_by
-                code = _behind_fence(whole, fence)
-                if code is None:
+                ended = piece.ended or ended
+                if "\n" not in piece.text:
                     continue
-                end = closing_place(code, fence)
-                if len(code) > told and end is None:
-                    on_spans([Span(code[told:], "model")])
-                    told = len(code)
-                if end is not None:
-                    stopped_by = "stop"
+                code = code_so_far(whole, asked.selection)
+                if len(code) > len(told) and code.startswith(told):
+                    on_spans([Span(code[len(told) :], "model")])
+                    told = code
+                if is_loop(whole, asked.selection):
+                    ended = "loop"
                     break
-                if is_loop(code, asked.selection):
-                    stopped_by = "loop"
-                    break
-        code = _behind_fence(whole, fence)
-        if code is None:
-            raise EngineFailed("the model answered without code; ask again or use another model")
-        result = _result(code, count, time.monotonic() - started, stopped_by)
-        return put_in(shown, job, answer(result, fence, shown.text))
+        if ended not in ("end", "length", "loop"):
+            raise EditRefused(f"{_why_not_whole(ended)}; edit again")
+        seconds = time.monotonic() - started
+        if ended != "end":
+            return _result(whole, count, seconds, ended)
+        code = code_of_answer(
+            whole,
+            asked.selection,
+            language=asked.language,
+            instruction=asked.instruction,
+            before=asked.before,
+            after=asked.after,
+        )
+        return put_in(shown, job, fitted(_result(code, count, seconds, ended), shown.text))
 
     # The stream
 
     async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[TextEvent, None]:
-        async with self._connection.events(path, {**body, "stream": True}) as events:
+        """The texts that come. An error behind the first text ends it, one before it is raised."""
+        has_text, has_ended = False, False
+        async with self._connection.events(path, self._taken(body)) as events:
             async for event in events:
-                if event.data.strip() == END:
+                data = event.data.strip()
+                if has_ended or data.upper() == END:
                     # Read to its end, so that the connection is kept for the next request.
+                    has_ended = True
+                    continue
+                if not data.startswith("{"):
+                    # A sign of life, as servers and what stands before them send it.
                     continue
                 try:
-                    yield _piece(json.loads(event.data))
+                    read = read_event(json.loads(data), event.event)
                 except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-                    raise EngineFailed("the server sent an event that cannot be read") from None
+                    yield TextEvent("", "an event that cannot be read")
+                    return
+                if isinstance(read, ErrorEvent):
+                    told, numbers = told_in(read.error)
+                    if not has_text:
+                        raise self._connection.refused("gave up", told, "stream", numbers)
+                    yield TextEvent("", told or "an error")
+                    return
+                has_text = has_text or bool(read.text)
+                yield read
+
+    def _taken(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A body as the server takes it."""
+        sent = {name: value for name, value in body.items() if name not in self._not_taken}
+        if "max_tokens" in self._not_taken and "max_tokens" in body:
+            sent["max_completion_tokens"] = body["max_tokens"]
+        return {**sent, "stream": True}
 
 
-def _piece(data: dict[str, Any]) -> TextEvent:
-    """One event of ``/infill`` or of OpenAI's routes. Raises EngineFailed for an error."""
-    if "error" in data:
-        raise EngineFailed("the server gave up: it sent an error in the middle of its answer")
-    if "choices" not in data:
-        limited = data.get("stop_type") == "limit" or data.get("stopped_limit")
-        ended = ("length" if limited else "end") if data.get("stop") else ""
-        return TextEvent(str(data["content"]), ended)
-    if not data["choices"]:
-        # The last event tells the usage alone.
-        return TextEvent("", "")
-    choice = data["choices"][0]
-    text = choice["delta"].get("content") if "delta" in choice else choice["text"]
-    reason = choice.get("finish_reason")
-    return TextEvent(text or "", "length" if reason == "length" else "end" if reason else "")
+def _why_not_whole(ended: str) -> str:
+    """Why an answer is not whole; ``ended``: the server's word for it, empty where it broke off."""
+    return f"{BROKEN} ({ended})" if ended else BROKEN
 
 
 def _sampling(job: CompletionJob | EditJob) -> dict[str, Any]:
@@ -260,31 +413,16 @@ def _result(text: str, tokens: int, seconds: float, stopped_by: str) -> JobResul
     return JobResult(text, spans, tokens, tokens, seconds, 0.0, {"model": tokens}, stopped_by)
 
 
-def _prefix(job: CompletionJob) -> str:
-    return sound(_last_lines(job.prefix, PREFIX_CHARACTERS))
-
-
-def _suffix(job: CompletionJob) -> str:
-    return sound(_first_lines(job.suffix, SUFFIX_CHARACTERS))
-
-
-def _others(job: CompletionJob) -> list[ContextSnippet]:
+def _others(job: CompletionJob, most: int) -> list[ContextSnippet]:
     """Text of other files, as much as is wanted."""
     if not job.context_tokens:
         return []
     kept: list[ContextSnippet] = []
-    room = OTHERS_CHARACTERS
     for one in job.snippets:
-        if len(one.text) <= room:
+        if len(one.text) <= most:
             kept.append(one)
-            room -= len(one.text)
+            most -= len(one.text)
     return kept
-
-
-def _with_others(job: CompletionJob) -> str:
-    """Other files, then this one up to the cursor."""
-    others = "".join(f"# {one.path}\n{sound(one.text).rstrip()}\n\n" for one in _others(job))
-    return others + _prefix(job)
 
 
 def _last_lines(text: str, most: int) -> str:
@@ -297,10 +435,3 @@ def _first_lines(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return text[: text.rfind("\n", 0, most) + 1] or text[:most]
-
-
-def _behind_fence(answer_text: str, fence: str) -> str | None:
-    """The code of an answer that is being written; None before the line that opens it is whole."""
-    start = answer_text.find(fence)
-    _, newline, code = answer_text[max(start, 0) :].partition("\n")
-    return code if start >= 0 and newline else None

@@ -22,7 +22,7 @@ def answer(text: str, stopped_by: str = "end") -> JobResult:
 
 def test_an_answer_keeps_indentation_and_last_line_end():
     flat = "def area(self):\n    return self.width * self.b"
-    assert generating.answer(answer(flat), "", METHOD).text == (
+    assert generating.fitted(answer(flat), METHOD).text == (
         "    def area(self):\n        return self.width * self.b\n"
     )
 

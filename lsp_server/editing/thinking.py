@@ -1,0 +1,131 @@
+"""What a model thinks before it answers, and the words that it puts around its answer.
+
+Marks of thinking stand in the text where a server does not take them out, or where the template of
+a chat begins the thinking: then the text begins in the middle of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_NAME = (
+    r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning(?:_content)?|chain_of_thought|inner_monologue)"
+)
+_RARE = r"(?:analysis|reason|reflection|reflect|scratchpad|cot)"
+"""Names that markup has, too: they count where an answer begins with them."""
+_OPENING = (
+    rf"<{_NAME}(?: [^<>\n]*)?>|\[{_NAME}\]|◁{_NAME}▷|<\|{_NAME}\|>|<\|(?:begin_of_thought|"
+    rf"START_THINKING"
+    rf"|inner_prefix)\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
+)
+_CLOSING = (
+    rf"</{_NAME}>|\[/{_NAME}\]|◁/{_NAME}▷|<\|/{_NAME}\|>|<\|(?:end_of_thought|END_THINKING|"
+    rf"inner_suffix)\|>|<channel\|>|<unused95>"
+)
+_TAG = re.compile(rf"(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})", re.IGNORECASE)
+_BEGUN_RARELY = re.compile(rf"\s*<({_RARE})>", re.IGNORECASE)
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s*final\b[^<\n]*<\|message\|>")
+_CHANNEL = re.compile(r"\s*(?:<\|start\|>\w*)?\s*<\|channel\|>")
+_CHANNEL_END = re.compile(r"<\|(?:return|end|call)\|>")
+_FINAL_WORD = re.compile(r"\Aanalysis.*?assistant(?:commentary.*?assistant)?final", re.DOTALL)
+"""The same where the special tokens were taken out of the text."""
+_SPOKEN = re.compile(
+    r"\A\s*Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:",
+    re.DOTALL | re.IGNORECASE,
+)
+_WRAPPED = re.compile(
+    r"\A\s*(?P<begin><\|?(?:answer|response|solution|output|final|result|begin_of_solution|"
+    r"START_RESPONSE|begin_of_box)\|?>)(?P<text>.*?)"
+    r"(?:</(?:answer|response|solution|output|final|result)>|<\|(?:end_of_solution|END_RESPONSE|"
+    r"end_of_box)\|>)\s*\Z",
+    re.DOTALL | re.IGNORECASE,
+)
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n.*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+
+
+class Spoken(NamedTuple):
+    """An answer without its thinking. ``is_open``: the thinking did not end."""
+
+    text: str
+    is_open: bool
+    had_thinking: bool
+
+
+def without_thinking(answer: str, known: str) -> Spoken:
+    """What a model says behind its thinking.
+
+    known: what the model was given to edit. Marks that stand in there are code, but for those that
+    an answer begins with.
+    """
+    if (spoken := _of_channels(answer)) is not None:
+        return spoken
+    text, had = _SPOKEN.sub("", answer, count=1), False
+    if rare := _BEGUN_RARELY.match(text):
+        close = f"</{rare[1]}>"
+        if rare.group().strip() not in known and close in text:
+            text = text[text.index(close) + len(close) :]
+    place = 0
+    while tag := _TAG.search(text, place):
+        if not _counts(text, tag, known):
+            place = tag.end()
+        elif tag["closing"]:
+            # What stands before it was thought, whoever began it.
+            text, place, had = text[tag.end() :], 0, True
+        else:
+            had = True
+            closing = _closing_of(text, tag, known)
+            if closing is None:
+                return Spoken(text[: tag.start()].strip("\n"), True, True)
+            text, place = text[: tag.start()] + text[closing.end() :], tag.start()
+    had = had or text != answer
+    if had or not _FENCE_LINE.search(text):
+        text = _unwrapped(text, known)
+    return Spoken(text, False, had)
+
+
+def _of_channels(answer: str) -> Spoken | None:
+    """The answer of a model that writes in channels; None of another."""
+    finals = list(_FINAL_CHANNEL.finditer(answer))
+    if finals and _CHANNEL.match(answer):
+        said = answer[finals[-1].end() :]
+        end = _CHANNEL_END.search(said)
+        return Spoken(said[: end.start()] if end else said, False, True)
+    if _CHANNEL.match(answer):
+        return Spoken("", True, True)
+    if found := _FINAL_WORD.match(answer):
+        return Spoken(answer[found.end() :], False, True)
+    return None
+
+
+def _counts(text: str, tag: re.Match[str], known: str) -> bool:
+    """Whether a mark is one of thinking and no part of an answer's code."""
+    before, behind = text[: tag.start()], text[tag.end() :]
+    if tag["opening"] and not before.strip():
+        return True
+    if tag.group().lower() in known.lower():
+        # Such code is edited: a mark ends thinking where it stands alone before a block.
+        is_alone = not before.rpartition("\n")[2].strip() and _FENCE_LINE.match(behind.lstrip())
+        return bool(tag["closing"] and is_alone and _BLOCK.search(behind))
+    if len(_FENCE_LINE.findall(before)) % 2 == 0:
+        return True
+    # Inside of a block, it seems; thinking may leave one open.
+    return bool(tag["closing"]) and _BLOCK.search(behind) is not None
+
+
+def _closing_of(text: str, tag: re.Match[str], known: str) -> re.Match[str] | None:
+    """The mark that closes a thinking."""
+    for found in _TAG.finditer(text, tag.end()):
+        if found["closing"]:
+            behind = text[found.end() :]
+            if found.group().lower() not in known.lower() or not behind.split("\n", 1)[0].strip():
+                return found
+    return None
+
+
+def _unwrapped(text: str, known: str) -> str:
+    found = _WRAPPED.match(text)
+    if found is None or found["begin"] in known:
+        return text
+    return found["text"]

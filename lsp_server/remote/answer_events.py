@@ -1,0 +1,115 @@
+"""What an event of somebody else's server says: text, the end, or an error."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+WHOLE = frozenset(
+    (
+        *("stop", "eos", "eos_token", "stop_sequence", "stop_token", "stop_word", "stop_str"),
+        *("word", "end_turn", "end", "complete", "completed"),
+    )
+)
+"""Reasons, as servers write them, after which an answer is whole."""
+TOO_LONG = frozenset(
+    (
+        *("length", "limit", "max_tokens", "max_length", "max_new_tokens", "max_output_tokens"),
+        *("model_length", "token_limit", "context_length", "context_length_exceeded"),
+    )
+)
+
+
+class TextEvent(NamedTuple):
+    """Text that came. ``ended``: why nothing follows, as in ``JobResult.stopped_by`` where that
+    holds, else in the server's word; empty where the text goes on."""
+
+    text: str
+    ended: str = ""
+    is_thought: bool = False
+    """Something came that is no answer: the model thinks."""
+
+
+class ErrorEvent(NamedTuple):
+    """A server gives up."""
+
+    error: dict[str, Any]
+
+
+NOTHING = TextEvent("")
+
+
+def read_event(data: Any, event: str = "message") -> TextEvent | ErrorEvent:
+    """One event of ``/infill`` or of OpenAI's routes; events of other kinds say nothing.
+
+    data: its JSON. Raises TypeError, ValueError or AttributeError for what is no such event.
+    """
+    if not isinstance(data, dict):
+        return NOTHING
+    if data.get("error") or event == "error":
+        return ErrorEvent(data)
+    choices = data.get("choices")
+    if choices:
+        return _of_choice(choices[0])
+    if choices is None and isinstance(data.get("content"), str) and "type" not in data:
+        return _of_llama_server(data)
+    # The usage, a sign of life, or facts of the provider.
+    return NOTHING
+
+
+def _of_llama_server(data: dict[str, Any]) -> TextEvent:
+    """tools/server/README.md of llama.cpp, the answer of ``/completion``."""
+    limited = data.get("stop_type") == "limit" or data.get("stopped_limit")
+    # In place of a stream the one answer may lack the word that it has ended.
+    has_ended = data.get("stop", "stop_type" in data)
+    return TextEvent(data["content"], ("length" if limited else "end") if has_ended else "")
+
+
+def _of_choice(choice: dict[str, Any]) -> TextEvent:
+    if error := choice.get("error"):
+        return TextEvent(
+            "", str(error.get("message", error)) if isinstance(error, dict) else "error"
+        )
+    said = choice.get("delta") or choice.get("message") or {}
+    content = said.get("content") if said else choice.get("text")
+    thought = said.get("reasoning_content") or said.get("reasoning") or said.get("thinking")
+    reason = choice.get("finish_reason")
+    if said.get("refusal"):
+        reason = reason if reason and reason not in WHOLE else "refusal"
+    if "message" in choice and "finish_reason" not in choice:
+        # A whole document without the word for its end.
+        reason = "stop"
+    return TextEvent(_text(content), _ended(reason), bool(thought) or _is_thought(content))
+
+
+def _text(content: Any) -> str:
+    """The text of a content, which is a text, nothing, or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for part in content:
+        if isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
+            text = part.get("text", "")
+            parts.append(text if isinstance(text, str) else str(text.get("value", "")))
+    return "".join(parts)
+
+
+def _is_thought(content: Any) -> bool:
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") in ("thinking", "reasoning") for part in content
+    )
+
+
+def _ended(reason: Any) -> str:
+    """Why an answer ended; the server's own word where it is not whole."""
+    if not reason:
+        return ""
+    word = str(reason.get("type", "end") if isinstance(reason, dict) else reason).strip()
+    if word.lower() in WHOLE:
+        return "end"
+    return "length" if word.lower() in TOO_LONG else word
