@@ -222,7 +222,11 @@ def _choose_for_edits(
         size = f" ({offer.fetched_bytes / 1e6:,.0f} MB, licence {offer.licence})" if offer else ""
         if ask(f"Shall {best.name}{size} make the edits? [y/N] ").lower() not in ("y", "yes"):
             return
-    path = _fetched(Option(best.name, [], best.path, offer), console, None)
+    try:
+        path = _fetched(Option(best.name, [], best.path, offer), console, None)
+    except RedraftError as error:  # the model of suggestions is there, and edits, too
+        console.print(f"{error}", style="yellow", soft_wrap=True, markup=False)
+        return
     write_choice("edits", path)
     ask_daemon("models")
     console.print(f"{path} makes the edits.", soft_wrap=True, markup=False, highlight=False)

@@ -281,6 +281,20 @@ def test_another_model_for_edits_is_chosen_where_the_user_wants_it(
     assert trials == [str(weights / "coder.gguf")] * 2
 
 
+def test_a_model_for_edits_that_cannot_be_had_is_said(
+    weights: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trials: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(setup, "MANIFEST", MANIFEST)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert main(["setup", "--yes", "--folder", str(weights)]) == 0
+    assert "could not be fetched: the server cannot be reached" in capsys.readouterr().out
+    assert (read_choices().completion, read_choices().edits) == (str(weights / "coder.gguf"), "")
+    assert len(trials) == 1
+
+
 def test_a_fetched_model_is_chosen_by_any_of_its_names(weights: Path) -> None:
     file = models_folder() / "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     file.parent.mkdir(parents=True)
