@@ -375,6 +375,7 @@ def test_json_has_what_tools_read(
     assert model.pop("context_tokens") > 0
     assert model == {
         "name": "small",
+        "names": ["small"],
         "paths": [str(path)],
         "source": "llama.cpp",
         "family": "qwen2",
