@@ -25,6 +25,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
     """A document was opened."""
     item = params.text_document
     document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+    ls.next_edits.opened(document)
     ls.feed_buffer(item.uri, opened=True)
     ls.forget_held_back(document)
     if not inactive_reason(ls, document):
@@ -35,7 +36,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:
     """A document was changed; a change of an unknown document is told to the log alone."""
     document = ls.documents.get(params.text_document.uri)
-    last: Edit | None = None
+    edits: list[Edit] = []
     for change in params.content_changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
             start, end = change.range.start, change.range.end
@@ -49,15 +50,17 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
             edit = document.replace_all(change.text)
         ls.held_back.changed(document, edit)
         ls.editing.follow(document.uri, edit)
-        last = edit
+        edits.append(edit)
     document.version = params.text_document.version
+    if ls.settings.next_edits.enabled:
+        ls.next_edits.changed(document, edits)
     ls.feed_buffer(document.uri)
     if ls.held_back.reason(document):
         # What was to be computed would be of the text as it is now.
         ls.completion.close(document.uri)
         ls.forget_held_back(document)
-    elif last is not None and not inactive_reason(ls, document):
-        ls.completion.rest(document.uri, lambda: ask_after(ls, document, last))
+    elif edits and not inactive_reason(ls, document):
+        ls.completion.rest(document.uri, lambda: ask_after(ls, document, edits[-1]))
 
 
 def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> None:
@@ -68,6 +71,7 @@ def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> No
 def _close(ls: RedraftServer, uri: str) -> None:
     ls.completion.close(uri)
     ls.offers.close(uri)
+    ls.next_edits.closed(uri)
     ls.drop_buffer(uri)
     ls.held_back.closed(uri)
     ls.documents.close(uri)

@@ -21,9 +21,12 @@ from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.models.choices import PURPOSES, write_choice
+from lsp_server.next_edits.lsp import run_next_edit_command
 from lsp_server.protocol.capabilities import (
     ALLOW_FILE,
     HOLD_BACK_FILE,
+    NEXT_EDIT_ACCEPTED,
+    NEXT_EDIT_REJECTED,
     REGISTER_REPOSITORY,
     UNREGISTER_REPOSITORY,
     USE_MODEL,
@@ -51,6 +54,8 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
         return _accepted(ls, first)
+    if params.command in (NEXT_EDIT_ACCEPTED, NEXT_EDIT_REJECTED):
+        return run_next_edit_command(ls, params.command, first)
     if params.command in (ALLOW_FILE, HOLD_BACK_FILE):
         return _allow(ls, first, params.command == ALLOW_FILE)
     if params.command == USE_MODEL:

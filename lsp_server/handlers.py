@@ -20,6 +20,12 @@ from lsp_server.editing.lsp import edit_request, refuse_nothing, statistics, wor
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.execute_command import run_command, run_edit_request
 from lsp_server.models.listed import listed_models
+from lsp_server.next_edits.lsp import (
+    copilot_inline_edit,
+    focused,
+    inline_edit_shown,
+    next_edit,
+)
 from lsp_server.protocol.capabilities import server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.status import status_message
@@ -251,6 +257,10 @@ def register(ls: RedraftServer) -> None:
         "redraft/edit": edit,
         "redraft/prepareEdit": prepare_edit,
         "redraft/cursor": cursor_shown,
+        "redraft/nextEdit": next_edit,
+        "textDocument/copilotInlineEdit": copilot_inline_edit,
+        "textDocument/didShowInlineEdit": inline_edit_shown,
+        "textDocument/didFocus": focused,
         "redraft/status": status,
         "redraft/models": models,
         "redraft/explain": explain,

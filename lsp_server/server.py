@@ -32,6 +32,7 @@ from lsp_server.log import set_level
 from lsp_server.model_notice import ModelNotice
 from lsp_server.models.choices import Choices, read_choices
 from lsp_server.models.used import NOTHING, used_models
+from lsp_server.next_edits.provider import NextEditProvider
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
@@ -90,6 +91,7 @@ class RedraftServer(LanguageServer):
             lambda: self.settings,
             self.edit_engine,
         )
+        self.next_edits = NextEditProvider(self.documents, self.folders, self.counts_elsewhere)
         self.indexing = IndexingProgress(
             self.protocol,
             self._indexed_folders,
@@ -287,6 +289,7 @@ class RedraftServer(LanguageServer):
     def forget_held_back(self, document: Document) -> None:
         """Where a document is held back now, the model forgets what it read of it."""
         if self.held_back.reason(document):
+            self.next_edits.forget(document.uri)
             place = self.folders.place(document.uri)
             for engine in self.engines():
                 engine.forget_document(place.folder, place.path)

@@ -217,6 +217,23 @@ class EditSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NextEditSettings:
+    """What follows from the edits that the user just made."""
+
+    enabled: bool = _setting(
+        True,
+        "Propose next edits: other uses of a name that was renamed, calls of a function whose "
+        "parameters changed, the third place of what was changed twice.",
+    )
+    display: str = _setting(
+        "full",
+        "How the editor shows a next edit: with its text (full), or as a sign beside the line "
+        "until it is asked for (sign).",
+        choices=("full", "sign"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSettings:
     """The datastore of the workspace, from which drafts are made."""
 
@@ -278,6 +295,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     edit: EditSettings = field(default_factory=EditSettings)
+    next_edits: NextEditSettings = field(default_factory=NextEditSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -68,16 +68,16 @@ def _python(text: str, folder: str) -> Iterator[Import]:
     for found in _PYTHON.finditer(text):
         if found["modules"]:
             for module in found["modules"].split(","):
-                yield Import(tuple(_python_paths(module.split()[0], folder)))
+                yield Import(tuple(python_paths(module.split()[0], folder)))
             continue
         names = _names(found["several"] or found["names"] or "")
         module = found["module"]
         # A name may itself be a module: `from package import module`.
         for name in names:
             inner = f"{module}{'' if module.endswith('.') else '.'}{name}"
-            yield Import(tuple(_python_paths(inner, folder)))
+            yield Import(tuple(python_paths(inner, folder)))
         if module.strip("."):
-            yield Import(tuple(_python_paths(module, folder)), names)
+            yield Import(tuple(python_paths(module, folder)), names)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -86,7 +86,9 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name for name in first if name.isidentifier())
 
 
-def _python_paths(module: str, folder: str) -> Iterator[str]:
+def python_paths(module: str, folder: str) -> Iterator[str]:
+    """Where the file of a module may stand, likeliest first; ``folder`` is that of the file which
+    imports it."""
     dots = len(module) - len(module.lstrip("."))
     inside = module.strip(".").replace(".", "/")
     if dots:

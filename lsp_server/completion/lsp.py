@@ -32,12 +32,17 @@ class Cursor:
 
 def inactive_reason(server: RedraftServer, document: Document) -> str:
     """Why there are no completions in this document; empty when there are."""
+    if server.settings.enabled and not server.settings.completion.enabled:
+        return "switched off by the setting redraft.completion.enabled"
+    return switched_off_reason(server, document)
+
+
+def switched_off_reason(server: RedraftServer, document: Document) -> str:
+    """Why nothing is suggested in this document, completion or next edit; empty when it is."""
     settings = server.settings
     place = server.folders.place(document.uri)
     if not settings.enabled:
         return "switched off by the setting redraft.enabled"
-    if not settings.completion.enabled:
-        return "switched off by the setting redraft.completion.enabled"
     if server.paused:
         return "paused by command; redraft.resume ends it"
     if not language_enabled(settings, document.language):

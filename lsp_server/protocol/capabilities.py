@@ -16,6 +16,9 @@ USE_MODEL = "redraft.useModel"
 REGISTER_REPOSITORY = "redraft.registerRepository"
 UNREGISTER_REPOSITORY = "redraft.unregisterRepository"
 """The user lets the server keep a copy of a workspace, or has it deleted there."""
+NEXT_EDIT_ACCEPTED = "redraft.nextEdit.accepted"
+NEXT_EDIT_REJECTED = "redraft.nextEdit.rejected"
+"""What became of a next edit: ``{number}``."""
 COMMANDS = [
     "redraft.reindex",
     "redraft.status",
@@ -28,6 +31,8 @@ COMMANDS = [
     USE_MODEL,
     REGISTER_REPOSITORY,
     UNREGISTER_REPOSITORY,
+    NEXT_EDIT_ACCEPTED,
+    NEXT_EDIT_REJECTED,
 ]
 EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register

@@ -1,0 +1,94 @@
+"""Next edits through the real server: as Redraft's clients ask, and as Copilot's do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import Driver
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[..., Driver]
+TEXT = "def total(prices):\n    kept = prices\n    return sum(prices) + len(kept)\n"
+
+
+def changed(
+    driver: Driver, uri: str, version: int, line: int, span: tuple[int, int], new: str
+) -> None:
+    where = {
+        "start": {"line": line, "character": span[0]},
+        "end": {"line": line, "character": span[1]},
+    }
+    driver.notify(
+        "textDocument/didChange",
+        {
+            "textDocument": {"uri": uri, "version": version},
+            "contentChanges": [{"range": where, "text": new}],
+        },
+    )
+
+
+def asked(uri: str, line: int, character: int) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+
+
+def test_a_rename_is_followed_taken_and_dismissed(connect: Connect, workspace: Path) -> None:
+    driver = connect()
+    uri = (workspace / "followed.py").as_uri()
+    driver.open(uri, TEXT)
+    changed(driver, uri, 2, 0, (10, 16), "amounts")
+    started = time.monotonic()
+    found = driver.request("redraft/nextEdit", asked(uri, 0, 17))["edits"]
+    assert time.monotonic() - started < 30
+    assert [one["range"]["start"] for one in found] == [
+        {"line": 1, "character": 11},
+        {"line": 2, "character": 15},
+    ]
+    assert {one["text"] for one in found} == {"amounts"}
+    assert {one["title"] for one in found} == {"rename prices to amounts"}
+    assert found[0]["textDocument"] == {"uri": uri, "version": 2}
+    changed(driver, uri, 3, 1, (11, 17), "amounts")
+    driver.request("workspace/executeCommand", found[0]["command"])
+    (left,) = driver.request("redraft/nextEdit", asked(uri, 1, 18))["edits"]
+    assert left["number"] == found[1]["number"]
+    rejected = {"command": "redraft.nextEdit.rejected", "arguments": [{"number": left["number"]}]}
+    driver.request("workspace/executeCommand", rejected)
+    assert driver.request("redraft/nextEdit", asked(uri, 1, 18)) == {"edits": []}
+
+
+def test_clients_of_copilots_server_get_them_by_its_method(
+    connect: Connect, workspace: Path
+) -> None:
+    driver = connect("neovim")
+    uri = (workspace / "inline.py").as_uri()
+    driver.open(uri, TEXT)
+    driver.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+    changed(driver, uri, 2, 0, (10, 16), "amounts")
+    answer = driver.request("textDocument/copilotInlineEdit", asked(uri, 0, 17))
+    assert [one["text"] for one in answer["edits"]] == ["amounts", "amounts"]
+    driver.notify(
+        "textDocument/didShowInlineEdit", {"item": {"command": answer["edits"][0]["command"]}}
+    )
+    assert driver.request("workspace/executeCommand", answer["edits"][0]["command"]) is None
+
+
+def test_files_that_may_hold_secrets_have_none(connect: Connect, workspace: Path) -> None:
+    driver = connect()
+    uri = (workspace / ".env.py").as_uri()
+    driver.open(uri, TEXT)
+    changed(driver, uri, 2, 0, (10, 16), "amounts")
+    assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}
+
+
+def test_they_are_switched_off_by_a_setting(connect: Connect, workspace: Path) -> None:
+    settings = {"settings": {"nextEdits": {"enabled": False}}}
+    driver = connect(initializationOptions=settings)
+    uri = (workspace / "off.py").as_uri()
+    driver.open(uri, TEXT)
+    changed(driver, uri, 2, 0, (10, 16), "amounts")
+    assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}

@@ -1,0 +1,186 @@
+"""A name that is changed where it is given: its other uses are proposed, and no others."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from typist import Typist
+
+SUFFIX = {"python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs",
+          "java": "java"}  # fmt: skip
+
+
+def renamed(
+    text: str, line: int, old: str, new: str, language: str = "python", nth: int = 0
+) -> str:
+    """The text after a rename at one place and all next edits that follow."""
+    typist = Typist()
+    document = typist.open(dedent(text), language, f"file:///work/code.{SUFFIX[language]}")
+    cursor = typist.retype(document, line, old, new, nth)
+    return typist.take_all(document, cursor)
+
+
+def test_a_parameter_is_renamed_in_its_function_and_in_calls() -> None:
+    text = '''\
+        def total(prices, tax):
+            """Sum of prices."""
+            return sum(p for p in prices) * tax
+        def other(prices):
+            return total(prices=prices, tax=1)
+        '''
+    assert renamed(text, 0, "prices", "amounts") == dedent('''\
+        def total(amounts, tax):
+            """Sum of prices."""
+            return sum(p for p in amounts) * tax
+        def other(prices):
+            return total(amounts=prices, tax=1)
+        ''')
+
+
+def test_a_name_that_an_inner_function_gives_anew_stays() -> None:
+    text = """\
+        count = 1
+        def inner():
+            count = 2
+            return count
+        def reader():
+            return count
+        class Holder:
+            count = 3
+            def get(self):
+                return self.count + count
+        print(count, [count for count in (1, 2)])
+        """
+    assert renamed(text, 0, "count", "total") == dedent("""\
+        total = 1
+        def inner():
+            count = 2
+            return count
+        def reader():
+            return total
+        class Holder:
+            count = 3
+            def get(self):
+                return self.count + total
+        print(total, [count for count in (1, 2)])
+        """)
+
+
+def test_nonlocal_and_global_names_follow_their_binding() -> None:
+    text = """\
+        state = 0
+        def outer():
+            state = 1
+            def change():
+                nonlocal state
+                state += 1
+            def other():
+                global state
+                state = 5
+            return state
+        """
+    assert renamed(text, 2, "state", "level") == dedent("""\
+        state = 0
+        def outer():
+            level = 1
+            def change():
+                nonlocal level
+                level += 1
+            def other():
+                global state
+                state = 5
+            return level
+        """)
+
+
+def test_methods_and_attributes_of_self_are_renamed_in_their_class_alone() -> None:
+    text = """\
+        class Cart:
+            def __init__(self, items):
+                self.items = items
+            def size(self, other):
+                return len(self.items) + len(other.items)
+        class Box:
+            def get(self):
+                return self.items
+        """
+    assert renamed(text, 2, "items", "goods") == dedent("""\
+        class Cart:
+            def __init__(self, items):
+                self.goods = items
+            def size(self, other):
+                return len(self.goods) + len(other.items)
+        class Box:
+            def get(self):
+                return self.items
+        """)
+
+
+def test_the_variable_of_one_loop_is_not_that_of_another() -> None:
+    text = """\
+        def show(rows):
+            for row in rows:
+                print(row)
+            for row in rows:
+                print(row)
+        """
+    assert renamed(text, 1, "row", "first") == dedent("""\
+        def show(rows):
+            for first in rows:
+                print(first)
+            for row in rows:
+                print(row)
+        """)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "old", "new", "nth"),
+    [
+        ("def f(a, b):\n    c = 1\n    return a + c\n", 0, "a", "c", 0),
+        ("def f(a):\n    return [c + a for c in a]\n", 0, "a", "c", 0),
+        ("a = 1\ndef f():\n    return list(a)\n", 0, "a", "list", 0),
+        ("a = 1\nprint(a)\n", 0, "a", "class", 0),
+        ("from m import a\nprint(a)\n", 0, "a", "b", 0),
+        ("def f(a):\n    return a\n", 1, "a", "b", 0),
+        ("a = 1\na = 2\nprint(a)\n", 1, "a", "b", 0),
+        ("# a = 1\nprint(a)\n", 0, "a", "b", 0),
+        ("x = 'a'\nprint('a')\n", 0, "a", "b", 0),
+        ("x = 1\nprint(x)\n", 0, "1", "2", 0),
+    ],
+    ids=["taken", "inner", "builtin", "keyword", "imported", "a use", "a later value", "comment",
+         "string", "number"],
+)  # fmt: skip
+def test_nothing_is_proposed_where_that_is_no_rename_or_collides(
+    text: str, line: int, old: str, new: str, nth: int
+) -> None:
+    typist = Typist()
+    document = typist.open(text)
+    cursor = typist.retype(document, line, old, new, nth)
+    assert typist.next_edits(document, cursor) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "line", "old", "wanted"),
+    [
+        ("javascript", "function f(n) {\n  const o = {n: 1};\n  return o.n + n;\n}\n", 0, "n",
+         "function f(total) {\n  const o = {n: 1};\n  return o.n + total;\n}\n"),
+        ("typescript", "const add = (count: number) => {\n  return count + o.count;\n};\n", 0,
+         "count", "const add = (total: number) => {\n  return total + o.count;\n};\n"),
+        ("go", "func F(a int) int {\n\tn := a\n\treturn n + a.n\n}\n", 1, "n",
+         "func F(a int) int {\n\ttotal := a\n\treturn total + a.n\n}\n"),
+        ("rust", "fn f(a: usize) -> usize {\n    let n = a;\n    self.n + n\n}\n", 1, "n",
+         "fn f(a: usize) -> usize {\n    let total = a;\n    self.n + total\n}\n"),
+        ("java", "class A {\n  int f(int n) {\n    return this.n + n;\n  }\n}\n", 1, "n",
+         "class A {\n  int f(int total) {\n    return this.n + total;\n  }\n}\n"),
+    ],
+)  # fmt: skip
+def test_names_of_other_languages_follow_their_only_declaration(
+    language: str, text: str, line: int, old: str, wanted: str
+) -> None:
+    assert renamed(text, line, old, "total", language) == wanted
+
+
+def test_two_declarations_of_one_name_are_ambiguous() -> None:
+    text = "function f(n) { return n; }\nfunction g(n) { return n; }\n"
+    assert renamed(text, 0, "n", "total", "javascript") == text.replace("(n)", "(total)", 1)
