@@ -10,13 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from accel.native.cpu_features import first_level
+from accel.native.cpu_features import FEATURES, first_level
 from accel.native.processor import processor
 
 FOLDER = Path(__file__).parent
 
-_HASWELL = "+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
-"""What laptops have had since 2013, many of today among them."""
+_SSE = "+sse4.2,+popcnt"
+_AVX2 = f"{_SSE},+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
+_AVX512 = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+_VNNI = f"{_AVX512},+avx512vnni"
+LEVELS = {
+    "x86-64-v2": _SSE,
+    "haswell": _AVX2,
+    "alderlake": f"{_AVX2},+avxvnni",
+    "skylake-avx512": _AVX512,
+    "cascadelake": _VNNI,
+    "cooperlake": f"{_VNNI},+avx512bf16",
+    "sapphirerapids": f"{_VNNI},+avx512bf16,+avxvnni,+amx-tile,+amx-int8,+amx-bf16",
+}
+"""Processors by LLVM's names, and the features that kernels ask for: haswell is what laptops have
+had since 2013, many of today among them."""
+OF_THE_SUITE = "haswell"
+TESTS = ("test_matmul.py", "test_lanes.py", "test_quantised_products.py",
+         "test_quantised_tiles.py", "test_tiles.py", "test_sums.py")  # fmt: skip
 
 
 def features_under(settings: dict[str, str]) -> set[str]:
@@ -37,20 +53,73 @@ def test_what_numba_is_told_counts_as_what_there_is() -> None:
     assert features_under({"NUMBA_CPU_NAME": "generic"}) == set()
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
-def test_products_on_a_laptop_without_wide_registers(tmp_path: Path) -> None:
-    """The tests of products once more, compiled for such a processor."""
+def missing_here(level: str) -> set[str]:
+    """What this processor would need, but that it has not."""
+    return {name[1:] for name in LEVELS[level].split(",")} - FEATURES
+
+
+def run_held_to(level: str, cache: Path, *tests: str) -> str:
+    """What pytest says of tests that are compiled for a processor of a level."""
     settings = {
-        "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": _HASWELL,
-        "NUMBA_CACHE_DIR": str(tmp_path),
+        "NUMBA_CPU_NAME": level,
+        "NUMBA_CPU_FEATURES": LEVELS[level],
+        "NUMBA_CACHE_DIR": str(cache),
     }
-    tests = [str(FOLDER / name) for name in ("test_matmul.py", "test_lanes.py")]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "1800"]
     found = subprocess.run(
-        command, check=False, capture_output=True, text=True, env=os.environ | settings
-    )
+        [*command, *(str(FOLDER / name) for name in tests)],
+        check=False, capture_output=True, text=True, env=os.environ | settings,
+    )  # fmt: skip
     assert found.returncode == 0, found.stdout
+    return found.stdout
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(level, marks=[] if level == OF_THE_SUITE else [pytest.mark.long])
+        for level in LEVELS
+    ],
+)
+def test_kernels_of_every_level_that_this_processor_can_be_held_to(
+    level: str, tmp_path: Path
+) -> None:
+    """The tests of products once more, compiled for such a processor."""
+    if missing := missing_here(level):
+        pytest.skip(f"this processor has no {', '.join(sorted(missing))}")
+    said = run_held_to(level, tmp_path, *TESTS)
+    print(level, said.strip().splitlines()[-1])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
+def test_a_level_has_those_kernels_alone() -> None:
+    """The control: held to a level, no kernel of a later one is chosen."""
+    code = (
+        "from accel.models.cpu.quantised.instruction_sets import here; "
+        "from accel.native.cpu_features import HAS_BF16, HAS_TILES; "
+        "print(here()[0], HAS_BF16, HAS_TILES)"
+    )
+    chosen = {}
+    for level, features in LEVELS.items():
+        if not missing_here(level):
+            settings = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features}
+            ran = subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                env=os.environ | settings,
+            )  # fmt: skip
+            chosen[level] = ran.stdout.strip()
+    wanted = {
+        "x86-64-v2": "portable False False",
+        "haswell": "avx2 False False",
+        "alderlake": "avx-vnni False False",
+        "skylake-avx512": "avx2 False False",
+        "cascadelake": "avx512-vnni False False",
+        "cooperlake": "avx512-vnni True False",
+        "sapphirerapids": "avx512-vnni True True",
+    }
+    assert chosen == {level: wanted[level] for level in chosen}
+    assert "x86-64-v2" in chosen
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="the file is Linux's")
