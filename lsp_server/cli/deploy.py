@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import signal
 import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lsp_server.cli.serve_http import add_engine_arguments
@@ -88,6 +91,9 @@ def run(args: argparse.Namespace) -> int:
         raise DeployError("--down needs --address; a cluster of this machine ends with its command")
     if bool(args.certificate) != bool(args.private_key):
         raise DeployError("--certificate and --private-key go together; give both")
+    for name in ("certificate", "private_key"):
+        if given := getattr(args, name):
+            setattr(args, name, os.path.abspath(given))
     if args.certificate and wants_haproxy():
         raise DeployError(
             "HAProxy, which RAY_SERVE_ENABLE_HA_PROXY asks for, speaks no https; unset that, or "
@@ -105,10 +111,25 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="redraft-", dir=SHORT_PATHS) as folder:
         if args.address is None and not args.certificate and has_haproxy():
             use(own_haproxy(Path(folder)))
+        options = _options(args)
         try:
-            return _deploy(args, _options(args))
+            with _working_in(Path(folder, "empty")):
+                return _deploy(args, options)
         finally:
             end_haproxy(Path(folder))
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """Work in a new folder: Ray has all processes of a deployment take modules from the folder that
+    it is made in."""
+    before = Path.cwd()
+    folder.mkdir()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _options(args: argparse.Namespace) -> DeployOptions:
