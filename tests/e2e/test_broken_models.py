@@ -21,6 +21,9 @@ from .client import REPOSITORY, Driver, inline, private_environment, profile, wa
 TEXT = "def total(prices):\n    return sum(prices)\n"
 AT_ONCE_S = 1.0
 """On a busy machine. Only the first request looks into the model's files."""
+ANSWER_MS = 55_000
+"""Beside other work the first look into a model takes longer than the 10 s after which a request is
+answered empty: a test would change the files while they are looked at."""
 KEYSTROKES = 20
 
 SAMPLE = ("gguf_file", "file_address", "offline_id", "weights_file_of_a_folder", "empty_folder",
@@ -46,7 +49,11 @@ def connect(environment: dict[str, str], tmp_path: Path) -> Iterator[Connect]:
     def make(model: str, *arguments: str, **own: Any) -> Driver:
         driver = Driver(environment, arguments)
         drivers.append(driver)
-        settings = {"model": {"path": model}, "index": {"enabled": False}}
+        settings = {
+            "model": {"path": model},
+            "index": {"enabled": False},
+            "completion": {"timeoutMs": ANSWER_MS},
+        }
         folder = tmp_path / "work"
         folder.mkdir(exist_ok=True)
         driver.initialize(profile("vscode"), folder, settings=settings, redraft=own)
