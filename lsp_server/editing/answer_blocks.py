@@ -20,7 +20,7 @@ DEEPER = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AnswerBlock:
     """``text``: lines that end in newlines, without the indentation of the fence."""
 
     text: str
@@ -47,11 +47,11 @@ class _Opening:
         return len(self.lead.expandtabs(4))
 
 
-def fenced_blocks(answer: str, known: str = "") -> list[Block]:
+def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
     """The blocks of a whole answer in their order; ``known``: what the model was given."""
     lines = answer.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     ends_in_fence = any(_is_behind_word(line, "`", 3) for line in known.split("\n"))
-    found: list[Block] = []
+    found: list[AnswerBlock] = []
     place, said = 0, ""
     while place < len(lines):
         opening = _opening_at(lines, place)
@@ -63,12 +63,12 @@ def fenced_blocks(answer: str, known: str = "") -> list[Block]:
         last, tail, following = _end_of(lines, place + 1, opening, ends_in_fence)
         body = [_without_lead(line, opening.lead) for line in lines[place + 1 : last]]
         body += [_without_lead(tail, opening.lead)] if tail else []
-        found.append(Block("".join(f"{line}\n" for line in body), opening.info, said))
+        found.append(AnswerBlock("".join(f"{line}\n" for line in body), opening.info, said))
         place, said = following, ""
     return found
 
 
-def whole_block(answer: str) -> Block | None:
+def whole_block(answer: str) -> AnswerBlock | None:
     """The text between the first fence and the last one: a block whose own code has such fences."""
     lines = answer.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first = next((n for n in range(len(lines)) if _opening_at(lines, n) is not None), None)
@@ -78,7 +78,7 @@ def whole_block(answer: str) -> Block | None:
     opening = _opening_at(lines, first)
     assert opening is not None, "it was found above"
     body = [_without_lead(line, opening.lead) for line in lines[first + 1 : bare[-1]]]
-    return Block("".join(f"{line}\n" for line in body), opening.info, "")
+    return AnswerBlock("".join(f"{line}\n" for line in body), opening.info, "")
 
 
 def inline_code(answer: str) -> list[str]:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from lsp_server.editing.answer_blocks import Block, fenced_blocks, inline_code, whole_block
+from lsp_server.editing.answer_blocks import AnswerBlock, fenced_blocks, inline_code, whole_block
 from lsp_server.editing.answer_diffs import is_diff, patched
 from lsp_server.editing.fitting import ABOUT_INDENTS, with_indents_of
 from lsp_server.editing.left_out import filled_in
@@ -101,7 +101,7 @@ def _continued(opening: str, text: str) -> str:
     return text if again and is_again else f"{opening}\n{text}"
 
 
-def _rewriting(text: str, selection: str, known: str, language: str) -> Block:
+def _rewriting(text: str, selection: str, known: str, language: str) -> AnswerBlock:
     """The block of an answer that rewrites the selection. Raises EditRefused without one."""
     blocks = [block for block in fenced_blocks(text, known) if block.text.strip()]
     if not blocks:
@@ -121,7 +121,7 @@ def _rewriting(text: str, selection: str, known: str, language: str) -> Block:
     able = [block for block in changed if likeness[id(block)] >= REWRITES]
     if not able and diffs:
         if len(diffs) > 1:
-            return Block("".join(block.text for block in diffs), "diff", "")
+            return AnswerBlock("".join(block.text for block in diffs), "diff", "")
         return diffs[0]
     if not able:
         able = [block for block in others if block not in changed] or others
@@ -141,7 +141,7 @@ def _rewriting(text: str, selection: str, known: str, language: str) -> Block:
     return (said or nearly[:1])[-1]
 
 
-def _whole_if_cut(block: Block, text: str, selection: str) -> Block:
+def _whole_if_cut(block: AnswerBlock, text: str, selection: str) -> AnswerBlock:
     """The block, or all between the outermost fences where the selection itself has such fences."""
     whole = whole_block(text) if "```" in selection or "~~~" in selection else None
     if whole is None:
@@ -151,23 +151,23 @@ def _whole_if_cut(block: Block, text: str, selection: str) -> Block:
     return whole if is_more else block
 
 
-def _bare(text: str, selection: str, language: str) -> Block:
+def _bare(text: str, selection: str, language: str) -> AnswerBlock:
     """An answer without a fence, where it is code: the selection's lines, changed."""
     body = _without_prose(text.strip("\n").split("\n"), selection)
     code = "\n".join(body)
     wanted = _words(selection)
     if is_diff(code, "", selection):
-        return Block(f"{code}\n", "diff", "")
+        return AnswerBlock(f"{code}\n", "diff", "")
     known = {line.strip() for line in selection.split("\n") if line.strip()}
     own = [line.strip() for line in body if line.strip()]
     kept = sum(line in known for line in own)
     if own and (_alike(_words(code), wanted) >= BARE or 2 * kept >= len(own) > 0):
-        return Block(f"{code}\n", language, "")
+        return AnswerBlock(f"{code}\n", language, "")
     if len(known) == 1:
         inline = [one for one in inline_code(text) if one != selection.strip()]
         alike = [one for one in inline if _alike(_words(one), wanted) >= BARE]
         if len(set(alike)) == 1:
-            return Block(f"{alike[0]}\n", language, "")
+            return AnswerBlock(f"{alike[0]}\n", language, "")
     raise EditRefused(NO_CODE)
 
 
