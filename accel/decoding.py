@@ -158,4 +158,5 @@ class Generation:
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
         self._drafting.learn(*learnt, taken, len(pending), self._session.length)
-        return Chunk(taken, tree.sources, path, self._verifying.chances[:count])
+        chances, confidences = self._verifying.chances[:count], self._verifying.confidences[:count]
+        return Chunk(taken, tree.sources, path, chances, confidences)

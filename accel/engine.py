@@ -38,9 +38,9 @@ PRELOAD_ROWS = 32
 
 LOSSES = "losses by order"
 """Under which name the losses of prompts are kept in a model's profile."""
-NEW_LETTER_S, NEW_LINE_S = 0.08, 0.25
+NEW_LETTER_S, NEW_LINE_S = 0.08, 0.15
 """A suffix that is computed again with every letter, or with every line, takes no longer."""
-LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 48, 1024, 16
+LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 64, 512, 16
 """Tokens of such a suffix."""
 TYPICAL_PREFIX = 1024
 """Tokens before it."""

@@ -51,6 +51,8 @@ class GenerationRequest:
     k likeliest tokens, or whatever the draft model says."""
     logprobs: int | None = None
     """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
+    confidences: bool = False
+    """Say how likely each token was, given the ``required_prefix`` (``Chunk.confidences``)."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -74,12 +76,14 @@ class GenerationRequest:
 class Chunk:
     """Tokens that one forward committed, or a few, int32 [n]. The first came from ``origins``
     (int8, values of ``Source``) at ``path``, the others are the model's own. ``chances`` holds one
-    for each token where the request asks for ``logprobs``."""
+    for each token where the request asks for ``logprobs``, ``confidences`` a log probability (nats)
+    where it asks for those."""
 
     tokens: TokenArray
     origins: NDArray[np.int8]
     path: list[int]
     chances: list[TokenChance] = field(default_factory=list)
+    confidences: list[float] = field(default_factory=list)
 
     @property
     def sources(self) -> list[Source]:

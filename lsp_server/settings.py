@@ -166,6 +166,15 @@ class CompletionSettings:
         "Suggest several lines: where a block may follow (auto), never or always.",
         choices=("auto", "never", "always"),
     )
+    gate: str = _setting(
+        "balanced",
+        "How sure the model has to be of what is shown while one types: of longer and of more "
+        "suggestions (eager), of those that are mostly right (balanced), or of few and short ones "
+        "that are nearly always right (quiet); `off` shows all that it writes. At most one "
+        "statement or block is shown. What is asked for by hand is shown in full, and so is what "
+        "comes from a server that tells no probabilities.",
+        choices=("eager", "balanced", "quiet", "off"),
+    )
     max_tokens: int = _setting(64, "Longest suggestion in tokens.", low=1, high=2048)
     timeout_ms: int = _setting(
         10_000, "After so long a request is answered empty, with the reason.", low=50

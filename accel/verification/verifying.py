@@ -18,6 +18,7 @@ from accel.runner import ModelRunner
 from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
+from accel.verification.confidence import Confidences
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import choose
 from accel.verification.token_chances import TokenChance, token_chance
@@ -47,6 +48,9 @@ class Verifying:
         self._is_lossy = request.entropy_top_k > 1
         self.chances: list[TokenChance] = []
         """Of the tokens of the last walk, where they were asked for."""
+        self.confidences: list[float] = []
+        """The same."""
+        self._confidences = Confidences(tokenizer, request.required_prefix)
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 
     def walk(
@@ -60,7 +64,7 @@ class Verifying:
             pending,
             tree,
             self._planner.padding(len(pending) + len(tree), context),
-            wants_numbers=self._is_lossy or not is_likeliest or self._request.logprobs is not None,
+            wants_numbers=self._is_lossy or not is_likeliest or self._tells_chances,
         )
         logits = self._runner.forward(batch, session, again=False)
         if is_likeliest:
@@ -70,14 +74,23 @@ class Verifying:
             )
         else:
             path, tokens = walk(tree, lambda node, above: self._chosen(logits.row(node + 1), above))
-        if self._request.logprobs is not None:
-            rows = [0, *(node + 1 for node in path)]
-            self.chances = [
-                token_chance(logits.row(row), token, self._request.logprobs)
-                for row, token in zip(rows, tokens, strict=True)
-            ]
+        if self._tells_chances:
+            self._note_chances(logits, path, tokens)
         self._statistics.verify_s.append(time.perf_counter() - started)
         return path, np.array(tokens, np.int32)
+
+    @property
+    def _tells_chances(self) -> bool:
+        return self._request.logprobs is not None or self._request.confidences
+
+    def _note_chances(self, logits: Logits, path: list[int], tokens: list[int]) -> None:
+        """How likely the tokens of a walk were."""
+        rows = [logits.row(row) for row in [0, *(node + 1 for node in path)]]
+        chosen = list(zip(rows, tokens, strict=True))
+        if (count := self._request.logprobs) is not None:
+            self.chances = [token_chance(row, token, count) for row, token in chosen]
+        if self._request.confidences:
+            self.confidences = [self._confidences.next(row, token) for row, token in chosen]
 
     def _relaxed(self, logits: Logits) -> Callable[[int], Container[int]] | None:
         """Which tokens of a draft model are accepted beside the likeliest, if any are."""

@@ -63,6 +63,7 @@ COMMANDS: dict[str, Command] = {
             "http": Command("lsp_server.bench.http_overhead", "what HTTP adds to a completion"),
             "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
             "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
+            "gate": Command("lsp_server.bench.gate", "what is shown while one types, by gate"),
             "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
             "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
         },

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from lsp_server.completion.gate import LikelyPiece, is_inside, rest_of
 
 LOOK_BACK = 128
 """Typed characters between where a suggestion was made and the cursor."""
@@ -30,6 +33,10 @@ class Entry:
     text: str
     complete: bool
     """Generation ended by itself. Of an unfinished text only whole lines are used."""
+    pieces: Sequence[LikelyPiece] = ()
+    """How likely the model found its tokens, where that is known."""
+    is_short: bool = False
+    """Nothing was written behind what the model is sure of: by hand there is more to ask for."""
     made: float = field(default_factory=time.monotonic)
 
 
@@ -39,6 +46,10 @@ class CacheHit:
 
     text: str
     complete: bool
+    pieces: Sequence[LikelyPiece] = ()
+    is_short: bool = False
+    is_inside: bool = False
+    """A token is typed in part."""
 
 
 class SuggestionCache:
@@ -47,9 +58,20 @@ class SuggestionCache:
     def __init__(self) -> None:
         self._documents: OrderedDict[str, list[Entry]] = OrderedDict()
 
-    def add(self, document: str, prefix: str, suffix: str, text: str, complete: bool) -> None:
+    def add(
+        self,
+        document: str,
+        prefix: str,
+        suffix: str,
+        text: str,
+        complete: bool,
+        pieces: Sequence[LikelyPiece] = (),
+        is_short: bool = False,
+    ) -> None:
         """Remember what was written between ``prefix`` and ``suffix``."""
-        entry = Entry(prefix[-TAIL:], suffix[:HEAD], text, complete)
+        entry = Entry(
+            prefix[-TAIL:], suffix[:HEAD], text, complete, pieces=pieces, is_short=is_short
+        )
         entries = self._documents.setdefault(document, [])
         self._documents.move_to_end(document)
         entries[:] = [old for old in entries if (old.tail, old.head) != (entry.tail, entry.head)][
@@ -86,11 +108,13 @@ def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
         if len(entry.tail) < TAIL and not (whole and before == entry.tail):
             # A short tail is the beginning of a document: nothing may stand before it.
             continue
-        rest = entry.text[typed:]
+        rest, pieces = entry.text[typed:], rest_of(entry.pieces, typed)
         if entry.complete:
-            return CacheHit(rest, True) if rest or not typed else None
+            inside = is_inside(entry.pieces, typed)
+            hit = CacheHit(rest, True, pieces, entry.is_short, inside)
+            return hit if rest or not typed else None
         lines = rest[: max(0, rest.rfind("\n"))]
-        return CacheHit(lines, False) if lines.strip() else None
+        return CacheHit(lines, False, pieces, entry.is_short) if lines.strip() else None
     return None
 
 

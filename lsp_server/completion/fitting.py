@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.engine.jobs import CompletionJob, JobResult, Span
+from lsp_server.engine.jobs import CompletionJob, JobResult, LikelySpan, Span
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 MOST_S = 0.1
 """A search that takes longer by the machine's profile is not made."""
+
+
+class FittedLine(NamedTuple):
+    """A line as a completion, and as a whole that is so likely."""
+
+    result: JobResult
+    likely: LikelySpan
 
 
 class LineFitter:
@@ -49,8 +56,8 @@ class LineFitter:
         prompt: Prompt,
         sessions: Spares[Session],
         cancelled: Callable[[], bool],
-    ) -> JobResult | None:
-        """The line as a completion; None where the job is another, where the text is likely to go
+    ) -> FittedLine | None:
+        """The line; None where the job is another, where the text is likely to go
         on behind the line, where there is no line, or when cancelled."""
         if not self.wants(job):
             return None
@@ -63,11 +70,11 @@ class LineFitter:
             line = self._search.missing(prompt, session, reading, cancelled)
         return self._result(line, prompt, time.perf_counter() - started) if line else None
 
-    def _result(self, line: Line, prompt: Prompt, seconds: float) -> JobResult:
+    def _result(self, line: Line, prompt: Prompt, seconds: float) -> FittedLine:
         engine = self._engine
         spelt = engine.tokenizer.decode_bytes(list(line.tokens))[len(prompt.required_prefix) :]
         text = spelt.decode("utf-8", errors="replace")
-        return JobResult(
+        result = JobResult(
             text=text,
             spans=[Span(text, "model")],
             tokens=len(line.tokens),
@@ -78,3 +85,4 @@ class LineFitter:
             stopped_by="end",
             plain_seconds=seconds,
         )
+        return FittedLine(result, LikelySpan(text, "model", line.score))

@@ -42,9 +42,17 @@ class Offer:
         return "\n" in self.text.strip()
 
     def goes_on(self, ask: CompletionRequest, text: str) -> bool:
-        """Whether ``text`` at ``ask`` is what is left of this."""
-        whole = self.ask.prefix + self.text
-        return ask.prefix.startswith(self.ask.prefix) and whole == ask.prefix + text
+        """Whether ``text`` at ``ask`` is what is left of this, or begins with it: while a part is
+        typed, the model is sure of more."""
+        if not ask.prefix.startswith(self.ask.prefix) or ask.suffix != self.ask.suffix:
+            return False
+        whole, now = self.ask.prefix + self.text, ask.prefix + text
+        longer = now.startswith(whole) and len(whole) > len(ask.prefix) and not self.settled
+        return now == whole or longer
+
+    def left_of(self, ask: CompletionRequest) -> int:
+        """Characters that were not typed when ``ask`` came."""
+        return len(self.ask.prefix) + len(self.text) - len(ask.prefix)
 
     def typed(self, ask: CompletionRequest) -> bool:
         """Whether all of it stands before the cursor now."""
@@ -68,6 +76,7 @@ class Offers:
         before = self._newest.get(ask.document)
         if before is not None:
             if texts and before.goes_on(ask, texts[0]):
+                before.texts[0] = before.text[: len(before.text) - before.left_of(ask)] + texts[0]
                 before.left = len(texts[0])
                 return before.id
             self._settle(before, ask)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import CacheHit, SuggestionCache
+from lsp_server.completion.gate import THRESHOLDS, LikelyPiece, aligned, gated, rest_of, sure_length
 from lsp_server.completion.imports import SCANNED_CHARACTERS
 from lsp_server.completion.kept_documents import KeptDocuments
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
@@ -51,6 +52,8 @@ AHEAD_S = 0.02
 """So long after an answer the next one is asked for: time to send it, and to see it superseded."""
 ALTERNATIVES_S = 1.0
 """Alternatives that take longer are left out."""
+
+NOT_SURE = "the model is not sure enough of what it suggests here; see redraft.completion.gate"
 
 _DIVERGED = "\0diverged"
 """The text that was being written is not what the user types."""
@@ -104,38 +107,64 @@ class CompletionProvider:
         self._forget_rest(ask.document)
         self._unplaced.discard(ask.document)
         found = self._cache.find(ask.document, ask.prefix, ask.suffix)
+        if found is not None and self._asks_anew(found, ask):
+            found = None
         if found is not None and not (ask.invoked and self._settings().completion.alternatives > 1):
             return self._known(ask, found)
         if reason := self._engine().refused:
             return Answer(reason=reason)
-        text: str | None
         if found is not None:
             # What was shown stays first among the alternatives, also after a part of it was taken.
-            text = found.text
+            text, pieces = found.text, found.pieces
         else:
             try:
-                text = await self._text_for(ask, mine)
+                written = await self._text_for(ask, mine)
             except RedraftError as error:
                 return Answer(reason=str(error))
-            if text is None:
+            if written is None:
                 return None
-        shown = self._shown(text, ask)
+            text, pieces = written
+        filtered = self._filtered(text, ask)
+        shown = self._sure_of(filtered, aligned(pieces, text, filtered), ask)
         others = await self._alternatives(ask, shown) if ask.invoked else []
         self._fetch_ahead_soon(ask, shown)
         texts = [shown, *others] if shown else others
-        return Answer(texts, "" if texts else "the model suggests nothing here")
+        if texts:
+            return Answer(texts)
+        return Answer(reason=NOT_SURE if filtered else "the model suggests nothing here")
+
+    def _asks_anew(self, found: CacheHit, ask: CompletionRequest) -> bool:
+        """Whether the model can say more than what is known: by hand, and where it was not sure of
+        a token that is typed in part by now."""
+        if ask.invoked:
+            return found.is_short
+        return found.is_inside and not gated(found.text, found.pieces, self._threshold(ask))
 
     def _known(self, ask: CompletionRequest, found: CacheHit) -> Answer:
-        shown = self._shown(found.text, ask)
+        filtered = self._filtered(found.text, ask)
+        shown = self._sure_of(filtered, aligned(found.pieces, found.text, filtered), ask)
         running = self._running.get(ask.document)
         if running is not None and running.typed_since(ask) is None:
             self._stop(ask.document)
         self._fetch_ahead_soon(ask, shown)
-        return Answer([shown] if shown else [], "" if shown else "nothing more to suggest", True)
+        if shown:
+            return Answer([shown], without_model=True)
+        return Answer(
+            reason=NOT_SURE if filtered else "nothing more to suggest", without_model=True
+        )
 
-    def _shown(self, text: str, ask: CompletionRequest) -> str:
-        """What to show of a text."""
+    def _filtered(self, text: str, ask: CompletionRequest) -> str:
+        """What can be shown of a text."""
         return shown_text(text, ask.prefix, ask.suffix, self._syntax.syntax_of(ask))
+
+    def _sure_of(self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest) -> str:
+        """What is shown of it: as far as the model is sure."""
+        return gated(text, pieces, self._threshold(ask))
+
+    def _threshold(self, ask: CompletionRequest) -> float:
+        """The joint probability down to which text is shown; 0, which is all of it, for whoever
+        asks by hand."""
+        return 0.0 if ask.invoked else THRESHOLDS[self._settings().completion.gate]
 
     def _running_for(self, ask: CompletionRequest) -> Running:
         """The generation that writes what the user is typing, or a new one."""
@@ -179,11 +208,15 @@ class CompletionProvider:
             head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,
+            gate=self._threshold(ask),
             temperature=settings.temperature,
         )
 
-    async def _text_for(self, ask: CompletionRequest, mine: object) -> str | None:
-        """What the model writes here; None when a newer request came. Raises without a model."""
+    async def _text_for(
+        self, ask: CompletionRequest, mine: object
+    ) -> tuple[str, Sequence[LikelyPiece]] | None:
+        """What the model writes here, and how likely it finds that; None when a newer request came.
+        Raises without a model."""
         limit = time.monotonic() + self._settings().completion.timeout_ms / 1000
         while True:
             running = self._running_for(ask)
@@ -196,7 +229,9 @@ class CompletionProvider:
             finally:
                 running.waiting -= 1
             if text != _DIVERGED:
-                return None if self._newest.get(ask.document) is not mine else text
+                if self._newest.get(ask.document) is not mine:
+                    return None
+                return text, rest_of(running.pieces, len(running.typed_since(ask) or ""))
 
     async def _follow(
         self, ask: CompletionRequest, running: Running, mine: object, limit: float
@@ -212,6 +247,10 @@ class CompletionProvider:
                 raise _as_ours(running.error)
             if running.finished:
                 return rest if running.complete else _DIVERGED
+            threshold, pieces = self._threshold(ask), rest_of(running.pieces, len(typed))
+            if threshold and pieces and sure_length(pieces, threshold) < len(rest):
+                # Nothing of what is still to come will be shown.
+                return rest
             now = time.monotonic()
             lines = rest[: max(0, rest.rfind("\n"))]
             patient_until = started + PATIENCE_S
@@ -249,11 +288,15 @@ class CompletionProvider:
             self._on_result(running.result)
             shown = redacted(running.text, self._settings().log.source_text)
             logger.debug("wrote %s, %s", shown, running.result.stopped_by)
-        text = running.text
+        text, pieces = running.text, running.pieces
         if running.complete:
-            text = self._shown(text, ask)
+            text = self._filtered(text, ask)
+            pieces = aligned(pieces, running.text, text)
         if text or running.complete:
-            self._cache.add(ask.document, ask.prefix, ask.suffix, text, running.complete)
+            self._cache.add(
+                *(ask.document, ask.prefix, ask.suffix, text, running.complete, pieces),
+                is_short=bool(pieces) and self._threshold(ask) > 0,
+            )
         for group in (self._running, self._ahead):
             if group.get(ask.document) is running:
                 del group[ask.document]
@@ -271,14 +314,17 @@ class CompletionProvider:
         prefix = ask.prefix + shown
         if self._cache.find(ask.document, prefix, ask.suffix) is not None:
             return
+        following = CompletionRequest(
+            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix, ask.secret
+        )
+        running = self._running.get(ask.document)
+        if running is not None and running.usable and running.typed_since(following) is not None:
+            return
         ahead = self._ahead.get(ask.document)
         if ahead is not None:
             if ahead.ask.prefix == prefix and ahead.ask.suffix == ask.suffix:
                 return
             ahead.cancel()
-        following = CompletionRequest(
-            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix, ask.secret
-        )
         self._ahead[ask.document] = self._start(following, PREFETCH)
 
     async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
@@ -298,7 +344,7 @@ class CompletionProvider:
                 raise
             except RedraftError:
                 break
-            shown = self._shown(result.text, ask) if result else ""
+            shown = self._filtered(result.text, ask) if result else ""
             if shown and shown != first and shown not in texts:
                 texts.append(shown)
         return texts
@@ -306,7 +352,7 @@ class CompletionProvider:
     async def explain(self, ask: CompletionRequest, plain: bool) -> JobResult:
         """One completion by the model alone: no cache, nothing filtered."""
         job = self._job(ask)
-        job.plain = plain
+        job.plain, job.gate = plain, 0.0
         call = self._engine().complete(job, self._client)
         try:
             result: JobResult = await call.future

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from lsp_server.completion.gate import LikelyPiece, pieces_of
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.engine.call import Call
 from lsp_server.engine.jobs import JobResult, Span
@@ -15,6 +16,9 @@ class Running:
     def __init__(self, ask: CompletionRequest) -> None:
         self.ask = ask
         self.text = ""
+        self.pieces: list[LikelyPiece] = []
+        """How likely the model found its tokens; none where that is not told of all."""
+        self._tells = True
         self.waiting = 0
         self.finished = False
         self.complete = False
@@ -32,6 +36,9 @@ class Running:
     def add(self, spans: list[Span]) -> None:
         """The model wrote more."""
         self.text += "".join(span.text for span in spans)
+        found = pieces_of(spans)
+        self._tells = self._tells and found is not None
+        self.pieces = [*self.pieces, *(found or ())] if self._tells else []
         self.wake()
 
     def _done(self, future: asyncio.Future[JobResult | None]) -> None:

@@ -9,6 +9,7 @@ StopRule = Callable[[str], "int | None"]
 
 MAX_LINES = 12
 
+_CLOSERS = ")]}"
 _LINE_END = re.compile(r"[\r\n]")
 
 
@@ -20,7 +21,17 @@ def indentation(line: str) -> int:
 
 def single_line(text: str) -> int | None:
     """Cut at the first line end. A line end before any text does not count as one."""
-    return _first_line_end(text)
+    found = _LINE_END.search(text, len(text) - len(text.lstrip("\r\n")))
+    return found.start() if found else None
+
+
+def completion(prefix: str, *, one_line: bool, gated: bool) -> StopRule:
+    """Where a completion behind ``prefix`` ends: with its line, or with the block, and one that is
+    ``gated`` with its first statement."""
+    if one_line:
+        return single_line
+    ends = block(prefix)
+    return (first_of([ends, statement(prefix)]) or ends) if gated else ends
 
 
 def fence(mark: str) -> StopRule:
@@ -131,14 +142,65 @@ def block(prefix: str) -> StopRule:
     return rule
 
 
-def _first_line_end(text: str) -> int | None:
-    found = _LINE_END.search(text, len(text) - len(text.lstrip("\r\n")))
-    return found.start() if found else None
+def statement(prefix: str) -> StopRule:
+    """Cut behind the first statement, with the block that belongs to it; not where the cursor
+    begins a block, which is one by itself.
+
+    A statement goes on in lines that are indented deeper, while a bracket is open, and with a line
+    that closes a bracket or continues it (``else`` and the like).
+    """
+    lines = prefix.rstrip(" \t").split("\n")
+    line_before, above = (
+        prefix[prefix.rfind("\n") + 1 :],
+        next((line for line in reversed(lines[:-1]) if line.strip()), ""),
+    )
+    if not line_before.strip() and above.rstrip().endswith(_OPENS_BLOCK):
+        return lambda _text: None
+
+    def rule(text: str) -> int | None:
+        written = (line_before + text).split("\n")
+        first = next((n for n, line in enumerate(written) if line.strip()), len(written))
+        if first >= len(written) - 1:
+            return None
+        level, depth, place = indentation(written[first]), 0, -len(line_before)
+        for number, line in enumerate(written):
+            # The last line is still being written: it is judged once it has a word.
+            if number > first and line.strip() and depth <= 0 and indentation(line) <= level:
+                last = number == len(written) - 1
+                if not _continues(line) and not (last and _may_continue(line)):
+                    return len(text[:place].rstrip())
+            depth += _opened(line)
+            place += len(line) + 1
+        return None
+
+    return rule
+
+
+_OPENS_BLOCK = (":", "{", "(", "[")
+_CONTINUING = ("else", "elif", "except", "finally", "catch", "while", "then", "fi", "done", "end")
+_WORD = re.compile(r"\w+")
+
+
+def _continues(line: str) -> bool:
+    """Whether a line belongs to the statement before it."""
+    word = _WORD.match(line.strip())
+    return line.strip()[:1] in _CLOSERS or (word is not None and word.group() in _CONTINUING)
+
+
+def _may_continue(line: str) -> bool:
+    """Whether a line may yet become one that continues a statement."""
+    stripped = line.strip()
+    return any(word.startswith(stripped) for word in _CONTINUING)
+
+
+def _opened(line: str) -> int:
+    """Brackets that a line opens, less those that it closes."""
+    return sum(line.count(one) for one in "([{") - sum(line.count(one) for one in ")]}")
 
 
 def _only_closes(line: str) -> bool:
     stripped = line.strip()
-    return bool(stripped) and all(character in ")]}>;,:" for character in stripped)
+    return bool(stripped) and all(character in _CLOSERS + ">;,:" for character in stripped)
 
 
 def _end_before_blanks(text: str, place: int) -> int:

@@ -69,6 +69,9 @@ class CompletionJob(_WritingJob):
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     single_line: bool = False
+    gate: float = 0.0
+    """Joint probability below which nothing of the text is shown: spans say how likely they are,
+    and what would come behind is not written. 0: all of it is shown."""
     _: KW_ONLY
     max_tokens: int = 64
 
@@ -177,8 +180,18 @@ class TokenSpan(Span):
     chance: Chance
 
 
+@dataclass(slots=True)
+class LikelySpan(Span):
+    """The text that one token adds, and the token's log probability (nats) given what stands before
+    it."""
+
+    logprob: float
+
+
 def span_from(values: dict[str, Any]) -> Span:
     """A span from its JSON form."""
+    if "logprob" in values:
+        return LikelySpan(**values)
     if "chance" in values:
         return TokenSpan(**{**values, "chance": Chance(**values["chance"])})
     return Span(**values)

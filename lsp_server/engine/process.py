@@ -18,6 +18,7 @@ import numpy as np
 from lsp_server.completion import stopping
 from lsp_server.completion.cross_file import CrossFile
 from lsp_server.completion.fitting import LineFitter
+from lsp_server.completion.gate import GateWatch
 from lsp_server.editing.loops import LoopWatch
 from lsp_server.engine import warming
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
@@ -284,13 +285,19 @@ class EngineService:
         assert self._fitter is not None
         fitted = self._fitter.line(job, prompt, self._sessions, cancelled)
         if fitted is not None:
-            yield fitted.spans
-            return fitted
-        rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
+            yield [fitted.likely] if job.gate > 0 else fitted.result.spans
+            return fitted.result
         key = ("complete", job.scope, job.path)
         request = self._request(job, prompt, COMPLETION_NODES, cancelled)
+        rule = stopping.completion(job.prefix, one_line=job.single_line, gated=job.gate > 0)
         request.stop_rule = stopping.before_other_files(rule, prompt.stop_texts)
-        result = yield from self._generate(key, request, job.plain, self._mixture)
+        if job.gate > 0:
+            watch = GateWatch(job.gate, cancelled)
+            request.confidences, request.cancelled = True, watch.cancelled
+            steps = watch.over(self._generate(key, request, job.plain, self._mixture))
+        else:
+            steps = self._generate(key, request, job.plain, self._mixture)
+        result = yield from steps
         if self._learnt is not None:
             self._learnt.completed()
         return result
@@ -542,10 +549,12 @@ class EngineService:
             generation = engine.generate(request, session)
             for chunk in generation:
                 names = [source.name.lower() for source in chunk.sources]
-                if request.logprobs is None:
-                    yield builder.add(chunk.tokens.tolist(), names)
-                else:
+                if request.logprobs is not None:
                     yield builder.add_one_by_one(chunk.chances, names)
+                elif request.confidences:
+                    yield builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
+                else:
+                    yield builder.add(chunk.tokens.tolist(), names)
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
 
     def _mixture(self) -> Drafter:

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.jobs import Chance, Span, TokenSpan
+from lsp_server.engine.jobs import Chance, LikelySpan, Span, TokenSpan
 
 if TYPE_CHECKING:
     from accel.verification.token_chances import TokenChance
@@ -50,15 +50,30 @@ class SpanBuilder:
             added.append(TokenSpan(text, source, told))
         return added
 
+    def add_likely(
+        self, tokens: Sequence[int], sources: Sequence[str], logprobs: Sequence[float]
+    ) -> list[Span]:
+        """A span for each token, with its log probability; its text may be empty."""
+        added: list[Span] = []
+        for token, source, logprob in zip(tokens, sources, logprobs, strict=True):
+            text = "".join(span.text for span in self.add([token], [source]))
+            added.append(LikelySpan(text, source, logprob))
+        return added
+
     def cut(self, length: int) -> list[Span]:
         """All spans, cut to the first ``length`` characters."""
-        kept: list[Span] = []
-        for span in self.spans:
-            if length <= 0:
-                break
-            kept.append(Span(span.text[:length], span.source))
-            length -= len(span.text)
-        return kept
+        return first_spans(self.spans, length)
+
+
+def first_spans(spans: Sequence[Span], length: int) -> list[Span]:
+    """Spans cut to the first ``length`` characters."""
+    kept: list[Span] = []
+    for span in spans:
+        if length <= 0:
+            break
+        kept.append(Span(span.text[:length], span.source))
+        length -= len(span.text)
+    return kept
 
 
 def _append(spans: list[Span], text: str, source: str) -> None:

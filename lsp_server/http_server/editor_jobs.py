@@ -31,6 +31,7 @@ def completion_job(fields: Fields) -> CompletionJob:
         opening=fields.flag("opening"),
         head=fields.text("head", ""),
         single_line=fields.flag("single_line"),
+        gate=fields.number("gate", 0.0, 0.0, 1.0),
     )
     fields.end()
     return job

@@ -72,6 +72,7 @@ class EditorRoutes:
                 "model": model_name(self._engine),
                 "dtype": self._engine.dtype,
                 "fills": self._engine.fills,
+                "gates": True,
                 "prompt_seconds": self._engine.prompt_length.seconds,
                 "max_tokens": self._engine.max_tokens,
             }

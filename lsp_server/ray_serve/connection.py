@@ -197,7 +197,7 @@ def _cut(told: list[Frame]) -> dict[str, Any]:
     spans = [span for frame in told if frame["event"] == "spans" for span in frame["spans"]]
     return {
         "text": "".join(span["text"] for span in spans),
-        "spans": spans,
+        "spans": [{"text": span["text"], "source": span["source"]} for span in spans],
         "tokens": 0,
         "forwards": 0,
         "seconds": 0.0,

@@ -7,7 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult, Span
+from lsp_server.engine.jobs import (
+    AcceptedText,
+    CompletionJob,
+    EditJob,
+    JobResult,
+    LikelySpan,
+    Span,
+)
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.remote.connection import ServerConnection
@@ -31,6 +38,8 @@ class RedraftServerModel:
         self.name = str(told.get("model") or "")
         self.dtype = str(told.get("dtype") or "")
         self.fills = told.get("fills") is not False
+        self._gates = told.get("gates") is True
+        """Whether it tells how sure the model is of what it writes."""
         self.prompt_length = PromptLength([float(one) for one in told.get("prompt_seconds") or []])
 
     async def run(
@@ -44,7 +53,7 @@ class RedraftServerModel:
         """Do a job there. Raises ServerUnavailable or EngineFailed."""
         body = {
             "protocol": PROTOCOL,
-            "job": _told(job),
+            "job": self._asked(job),
             "urgency": urgency,
             "document": document,
         }
@@ -58,7 +67,7 @@ class RedraftServerModel:
             async for event in events:
                 data = _read(event.data)
                 if event.event == "spans":
-                    on_spans([Span(one["text"], one["source"]) for one in data])
+                    on_spans([_span(one) for one in data])
                 elif event.event == "error":
                     raise self._error(data)
                 elif event.event == "result":
@@ -75,6 +84,12 @@ class RedraftServerModel:
         body = {"protocol": PROTOCOL, "taken": _told(taken)}
         await self._connection.post("/redraft/v1/accepted", body)
 
+    def _asked(self, job: CompletionJob | EditJob) -> dict[str, Any]:
+        told = _told(job)
+        if not self._gates:
+            told.pop("gate", None)
+        return told
+
     def _error(self, data: dict[str, Any]) -> Exception:
         kind, message = str(data.get("kind", "")), str(data.get("message", ""))
         if kind in ENGINE_LOST:
@@ -85,6 +100,13 @@ class RedraftServerModel:
 
 def _told(job: CompletionJob | EditJob | AcceptedText) -> dict[str, Any]:
     return {name: value for name, value in asdict(job).items() if name not in NOT_TOLD}
+
+
+def _span(told: dict[str, Any]) -> Span:
+    text, source = told["text"], told["source"]
+    if "logprob" not in told:
+        return Span(text, source)
+    return LikelySpan(text, source, float(told["logprob"]))
 
 
 def _read(data: str) -> Any:

@@ -36,7 +36,9 @@ def _last(spans: list[Span], length: int) -> list[Span]:
     kept: list[Span] = []
     for span in reversed(spans):
         text = span.text[-length:] if length else ""
-        if text:
+        if text == span.text:
+            kept.insert(0, span)
+        elif text:
             kept.insert(0, Span(text, span.source))
         length -= len(text)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
 from accel.draft_tree import TokenArray
@@ -145,8 +146,8 @@ def test_confidence_is_the_softmax_among_what_is_allowed() -> None:
 
 
 def test_the_order_of_an_engine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = Engine.load(threads=1)
+    first = Engine.load(SMALL_MODEL, threads=1)
     monkeypatch.setattr(Engine, "likelihood", None)
-    again = Engine.load(threads=1)
+    again = Engine.load(SMALL_MODEL, threads=1)
     assert again.fim_order == first.fim_order
     assert again.fim_order is not None

@@ -165,7 +165,12 @@ def prepared_place(
             suggestions = _suggestions(client, project / name, place, least > 1)
             first_line = "".join(suggestions[:1]).split("\n")[0]
             in_pieces = len(first_line) >= SHORTEST and len(re.findall(r"\w+", first_line)) > 1
-            if in_pieces and len(set(suggestions)) >= least:
+            # The model is sure of all of it: while it is typed or taken in pieces, no more comes.
+            shown = [
+                _suggestions(client, project / name, place, by_hand) for by_hand in (False, True)
+            ]
+            is_sure = shown[0][:1] == shown[1][:1] == suggestions[:1]
+            if in_pieces and is_sure and len(set(suggestions)) >= least:
                 return replace(place, suggestion=suggestions[0])
             _failures[source, key] += 1
             told.append(f"{place.typed.splitlines()[-1]!r}: {suggestions}")
