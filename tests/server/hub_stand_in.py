@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ class Repository:
     """What one repository holds and how its server behaves. records: what the hub says of a file's
     hash where that is not its own; statuses: answers to the next requests in the place of the
     file; breaks_at: bytes of a file after which the connection is cut, once; stays: it stays open
-    until this is set, before it is cut."""
+    until this is set, before it is cut; resets: it is reset then."""
 
     files: dict[str, bytes]
     name: str = "owner/coder-GGUF"
@@ -36,6 +39,7 @@ class Repository:
     statuses: list[int] = field(default_factory=list)
     breaks_at: int = 0
     stays: threading.Event | None = None
+    resets: bool = False
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     """Method, path and range of each."""
 
@@ -123,6 +127,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[:cut])
             if cut and self.repository.stays is not None:
                 self.repository.stays.wait(60)
+            if cut and self.repository.resets:
+                # Closed so, a connection is reset: what is on the way is dropped.
+                time.sleep(0.5)
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.wfile.flush()
+                self.connection.close()
         self.close_connection = True
 
     def log_message(self, format: str, *arguments: Any) -> None:
@@ -162,6 +173,9 @@ class _IndexHandler(BaseHTTPRequestHandler):
         elif (name := self.path.removeprefix("/files/")) in index.files:
             content = index.files[name]
             first = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").split("-")[0])
+            if first > len(content):
+                self._send(416, "text/plain", b"no")
+                return
             place = f"bytes {first}-{len(content) - 1}/{len(content)}"
             self._send(206 if first else 200, "application/zip", content[first:], place)
         else:

