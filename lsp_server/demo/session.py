@@ -11,6 +11,7 @@ from typing import Any
 
 from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
 from lsp_server.demo.places import EditPlace, TypingPlace
+from lsp_server.editing.checks import new_problem
 from lsp_server.errors import RedraftError
 
 READY_S = 900.0
@@ -154,6 +155,10 @@ class DemoSession:
         finally:
             self._close(document)
         every = place.text.splitlines(keepends=True)
+        selection = "".join(every[slice(*lines)])
+        if problem := new_problem(selection, answer["text"] + "\n", "python"):
+            why = f"the model's answer does not parse ({problem})"
+            return ShownAnswer(title, {}, {}, place.text, refusal=why)
         above, below = "".join(every[: lines[0]]), "".join(every[lines[1] :])
         text = f"{above}{answer['text']}\n{below}"
         return ShownAnswer(title, answer["statistics"], plain["statistics"], text, answer["diff"])
