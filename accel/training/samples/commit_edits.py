@@ -18,7 +18,7 @@ AROUND = (0, 0, 5, 10)
 """Lines around the selection that are shown."""
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Lines of the old and the new text that are alike, or give way to one another."""
 
     what: str
@@ -46,10 +46,10 @@ class InstructedEdit:
     path: str
 
 
-def blocks_of(old: list[str], new: list[str]) -> list[Block]:
+def blocks_of(old: list[str], new: list[str]) -> list[LineBlock]:
     """How lines became others."""
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    return [Block(*code) for code in matcher.get_opcodes()]
+    return [LineBlock(*code) for code in matcher.get_opcodes()]
 
 
 def commit_edit(change: CommitChange, rng: random.Random) -> InstructedEdit | None:
@@ -89,7 +89,7 @@ def commit_edit(change: CommitChange, rng: random.Random) -> InstructedEdit | No
     )
 
 
-def _is_told(subject: str, old: list[str], new: list[str], blocks: list[Block]) -> bool:
+def _is_told(subject: str, old: list[str], new: list[str], blocks: list[LineBlock]) -> bool:
     """Whether a third of the subject's words, the verb left out, stand in the changed lines."""
     words = {word.lower() for word in re.findall(r"[A-Za-z_]{4,}", subject)[1:]}
     lines = [
@@ -104,6 +104,6 @@ def _is_told(subject: str, old: list[str], new: list[str], blocks: list[Block]) 
     return sum(word in text for word in words) >= max(1, len(words) // 3)
 
 
-def _is_long(first: Block, last: Block) -> bool:
+def _is_long(first: LineBlock, last: LineBlock) -> bool:
     old_lines, new_lines = last.old_end - first.old_start, last.new_end - first.new_start
     return max(old_lines, new_lines) > MOST_LINES

@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 
 from accel.training.samples.code import CommitChange
-from accel.training.samples.commit_edits import Block, blocks_of
+from accel.training.samples.commit_edits import LineBlock, blocks_of
 
 MOST_CHANGES = 8
 MOST_OLD_LINES, MOST_NEW_LINES = 12, 14
@@ -87,14 +87,16 @@ def next_edit(change: CommitChange, rng: random.Random) -> NextEdit | None:
     )
 
 
-def _is_long(block: Block) -> bool:
+def _is_long(block: LineBlock) -> bool:
     return (
         block.old_end - block.old_start > MOST_OLD_LINES
         or block.new_end - block.new_start > MOST_NEW_LINES
     )
 
 
-def _done_before(changes: list[Block], coming: Block, rng: random.Random) -> list[Block]:
+def _done_before(
+    changes: list[LineBlock], coming: LineBlock, rng: random.Random
+) -> list[LineBlock]:
     """Those above, mostly, or some of all others."""
     others = [block for block in changes if block is not coming]
     if rng.random() < 0.6:
@@ -103,7 +105,11 @@ def _done_before(changes: list[Block], coming: Block, rng: random.Random) -> lis
 
 
 def _as_it_stands(
-    old: list[str], new: list[str], changes: list[Block], done: list[Block], coming: Block
+    old: list[str],
+    new: list[str],
+    changes: list[LineBlock],
+    done: list[LineBlock],
+    coming: LineBlock,
 ) -> tuple[list[str], int]:
     """The lines with some of the changes made, and the place of the one that comes."""
     lines: list[str] = []
@@ -126,7 +132,9 @@ def _begun(line: str, rng: random.Random) -> str:
     return line[: rng.randint(min(indent, len(line) - 1), len(line) - 1)].rstrip("\n") + "\n"
 
 
-def _as_diff(old: list[str], new: list[str], block: Block, rng: random.Random) -> tuple[str, str]:
+def _as_diff(
+    old: list[str], new: list[str], block: LineBlock, rng: random.Random
+) -> tuple[str, str]:
     """The lines of a change before and after, with up to two on both sides."""
     above = min(rng.choice([0, 1, 2]), block.old_start, block.new_start)
     below = rng.choice([0, 1, 2])
