@@ -1,0 +1,404 @@
+"""Twelve and more families of chat models in small: a vocabulary of ours, and their form of a chat
+in our words. ``python tests/decoding/golden_prompts.py`` writes what llama.cpp's tokenizer and
+transformers' renderer make of them to ``tests/data/golden_prompts.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from gguf_writer import write_gguf
+from small_vocabularies import BYTE, CONTROL, LETTERS, NORMAL, UNKNOWN, USER_DEFINED
+
+FILE = Path(__file__).parents[1] / "data" / "golden_prompts.json"
+_WORDS = (
+    *("user", "assistant", "system", "model", "Edit", "the", "code", "python", "INST", "File"),
+    *(" the", " code", " as", " instructed", " Answer", " with", " x", " =", " 1", " 12"),
+    *("\n\n", "\n", "\n\n\n", "``", "```", "  ", "    ", "\n  ", ":\n", ".\n\n", " \n", "é", "::"),
+    *(" Hello", "Hello", "###", "def", "return", "    return", "123", "12", "think", "Instruction"),
+)
+CHAT = (
+    ("user", "\n\n  Edit the code:  x = 123 é \n"),
+    ("assistant", "<think>\nthe code\n</think>\n\n Hello 12\n"),
+    ("user", " def f(): return x\n\n"),
+)
+QUESTION = ("rename x to y", "def f(x):\n    return x + 12\n")
+"""An instruction, and the code to edit."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What tells one family from another. ends: what follows the template where an answer is begun
+    for the model, beside the answer; off: variables by which that is said."""
+
+    name: str
+    template: str
+    controls: tuple[str, ...]
+    pre: str = ""
+    """Of byte-level vocabularies; SentencePiece without."""
+    texts: tuple[str, ...] = ()
+    """Tokens that were added and are text."""
+    beginning: str = ""
+    keys: dict[str, Any] = field(default_factory=dict)
+    off: dict[str, Any] = field(default_factory=dict)
+    closes: str = ""
+    general_name: str = ""
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """The header of its file."""
+        tokens, types, more = self._bytes() if self.pre else self._pieces()
+        names = [*self.controls, *self.texts]
+        found = {
+            "general.architecture": "llama",
+            "general.name": self.general_name or self.name,
+            "tokenizer.ggml.model": "gpt2" if self.pre else "llama",
+            "tokenizer.ggml.tokens": [*tokens, *names],
+            "tokenizer.ggml.token_type": [
+                *types,
+                *([CONTROL] * len(self.controls)),
+                *([USER_DEFINED] * len(self.texts)),
+            ],
+            "tokenizer.ggml.eos_token_id": len(tokens),
+            "tokenizer.chat_template": self.template,
+            **more,
+            **{f"tokenizer.ggml.{key}": value for key, value in self.keys.items()},
+        }
+        if self.pre:
+            found["tokenizer.ggml.pre"] = self.pre
+        else:
+            found["tokenizer.ggml.scores"] += [0.0] * len(names)
+        if self.beginning:
+            listed = found["tokenizer.ggml.tokens"]
+            found["tokenizer.ggml.bos_token_id"] = listed.index(self.beginning)
+        return found
+
+    def _bytes(self) -> tuple[list[str], list[int], dict[str, Any]]:
+        tokens, merges = list(LETTERS), list[str]()
+        for word in _WORDS:
+            letters = [LETTERS[byte] for byte in word.encode()]
+            for end in range(2, len(letters) + 1):
+                left, right = "".join(letters[: end - 1]), letters[end - 1]
+                if left + right not in tokens:
+                    tokens.append(left + right)
+                    merges.append(f"{left} {right}")
+        return tokens, [NORMAL] * len(tokens), {"tokenizer.ggml.merges": merges}
+
+    def _pieces(self) -> tuple[list[str], list[int], dict[str, Any]]:
+        pieces = dict.fromkeys(chr(letter) for letter in range(0x21, 0x7F))
+        pieces["\u2581"] = None
+        for word in _WORDS:
+            marked = word.replace(" ", "\u2581")
+            if "\n" not in marked:
+                pieces |= dict.fromkeys(marked[:end] for end in range(2, len(marked) + 1))
+        tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces]
+        types = [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * len(pieces)
+        # Later ones are made of earlier ones, and are likelier than other pairs of them.
+        scores = [0.0] * 259 + [-float(len(pieces) - n) for n in range(len(pieces))]
+        return (
+            tokens,
+            types,
+            {
+                "tokenizer.ggml.scores": scores,
+                "tokenizer.ggml.unknown_token_id": 0,
+            },
+        )
+
+    def variables(self) -> dict[str, Any]:
+        """What every template may use."""
+        tokens = self.metadata["tokenizer.ggml.tokens"]
+        end = tokens[self.metadata["tokenizer.ggml.eos_token_id"]]
+        return {"bos_token": self.beginning, "eos_token": end}
+
+
+_CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+_LAST_THOUGHT = "{% set c = m.content.split('</think>')[-1].lstrip('\\n') %}"
+
+FAMILIES = (
+    Family(
+        "Qwen2.5",
+        "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\nHello<|im_end|>\\n' }}"
+        "{% endif %}" + _CHATML,
+        ("<|im_end|>", "<|im_start|>", "<|endoftext|>"),
+        "qwen2",
+        ("<tool_call>", "</tool_call>"),
+        keys={"add_bos_token": False},
+    ),
+    Family(
+        "Qwen3",
+        "{% for m in messages %}" + _LAST_THOUGHT + "{{ '<|im_start|>' ~ m.role ~ '\\n' ~ c ~ "
+        "'<|im_end|>' ~ '\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}"
+        "{% if enable_thinking is defined and enable_thinking is false %}"
+        "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}",
+        ("<|im_end|>", "<|im_start|>", "<|endoftext|>"),
+        "qwen2",
+        ("<think>", "</think>", "<tool_call>"),
+        off={"enable_thinking": False},
+    ),
+    Family(
+        "Llama 3",
+        "{% for m in messages %}{% set c = '<|start_header_id|>' + m['role'] + "
+        "'<|end_header_id|>\\n\\n' + m['content'] | trim + '<|eot_id|>' %}"
+        "{% if loop.index0 == 0 %}{% set c = bos_token + c %}{% endif %}{{ c }}{% endfor %}"
+        "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}",
+        ("<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>"),
+        "llama-bpe",
+        beginning="<|begin_of_text|>",
+    ),
+    Family(
+        "Mistral",
+        "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
+        "{{ '[INST] ' + m.content + '[/INST]' }}{% else %}"
+        "{{ ' ' + m.content | trim + eos_token }}{% endif %}{% endfor %}",
+        ("[INST]", "[/INST]"),
+        beginning="<s>",
+        keys={"eos_token_id": 2, "add_bos_token": True},
+    ),
+    Family(
+        "Gemma",
+        "{{ bos_token }}{% for m in messages %}"
+        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}"
+        "{% endif %}{% if m.role == 'assistant' %}{% set r = 'model' %}{% else %}"
+        "{% set r = m.role %}{% endif %}"
+        "{{ '<start_of_turn>' + r + '\\n' + m.content | trim + '<end_of_turn>\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}",
+        ("<end_of_turn>", "<start_of_turn>"),
+        texts=("<table>", "</td>", "<code>"),
+        beginning="<s>",
+        keys={"add_space_prefix": False, "add_bos_token": True},
+    ),
+    Family(
+        "Phi-3",
+        "{% for m in messages %}{{ '<|' + m.role + '|>' + '\\n' + m.content + '<|end|>' + '\\n' }}"
+        "{% endfor %}{{ '<|assistant|>' + '\\n' }}",
+        ("<|end|>", "<|user|>", "<|assistant|>", "<|system|>", "<|endoftext|>"),
+        beginning="<s>",
+        keys={"add_bos_token": False},
+        general_name="Phi-3 mini",
+    ),
+    Family(
+        "DeepSeek-R1",
+        "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
+        "{{ '<｜User｜>' + m.content }}{% else %}"
+        + _LAST_THOUGHT
+        + "{{ '<｜Assistant｜>' + c + '<｜end▁of▁sentence｜>' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<｜Assistant｜><think>\\n' }}{% endif %}",
+        ("<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
+        "deepseek-r1-qwen",
+        ("<think>", "</think>"),
+        beginning="<｜begin▁of▁sentence｜>",
+        keys={"add_bos_token": True},
+        closes="\n</think>\n\n",
+    ),
+    Family(
+        "Granite",
+        "{% for m in messages %}{{ '<|start_of_role|>' + m['role'] + '<|end_of_role|>' + "
+        "m['content'] + '<|end_of_text|>\\n' }}{% endfor %}"
+        "{{ '<|start_of_role|>assistant' + (' <think>' if thinking else '') }}"
+        "{{ '<|end_of_role|>' }}",
+        ("<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>"),
+        "refact",
+        off={"thinking": False},
+    ),
+    Family(
+        "SmolLM3",
+        "{% for m in messages %}{% if m.role == 'assistant' %}{{ '<|im_start|>assistant\\n' }}"
+        "{% generation %}{{ m.content ~ '<|im_end|>\\n' }}{% endgeneration %}{% else %}"
+        "{{ '<|im_start|>' ~ m.role ~ '\\n' ~ m.content ~ '<|im_end|>\\n' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+        "{% if not enable_thinking | default(true) %}{{ '<think>\\n\\n</think>\\n' }}{% endif %}"
+        "{% endif %}",
+        ("<|im_end|>", "<|im_start|>"),
+        "smollm",
+        off={"enable_thinking": False},
+    ),
+    Family(
+        "StarCoder2",
+        "{{ bos_token }}{% for m in messages %}"
+        "{% if m.role == 'user' %}{{ '### Instruction\\n' + m.content + '\\n\\n' }}"
+        "{% else %}{{ '### Response\\n' + m.content + eos_token + '\\n\\n' }}{% endif %}"
+        "{% endfor %}{{ '### Response\\n' }}",
+        ("<|endoftext|>", "<fim_prefix>", "<file_sep>"),
+        "starcoder",
+        beginning="<|endoftext|>",
+    ),
+    Family(
+        "CodeLlama",
+        "{% for m in messages %}{% if m.role == 'user' %}"
+        "{{ bos_token + '[INST] ' + m.content | trim + ' [/INST]' }}"
+        "{% else %}{{ ' ' + m.content | trim + ' ' + eos_token }}{% endif %}{% endfor %}",
+        ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),
+        beginning="<s>",
+        keys={"eos_token_id": 2},
+    ),
+    Family(
+        "GLM-4",
+        "{{ '[gMASK]<sop>' }}{% for m in messages %}"
+        "{{ '<|' ~ m.role ~ '|>\\n' ~ m.content.strip() }}{% endfor %}{{ '<|assistant|>' }}"
+        "{{ '\\n<think></think>' if enable_thinking is defined and not enable_thinking else '' }}",
+        ("<|endoftext|>", "[gMASK]", "<sop>", "<|user|>", "<|assistant|>"),
+        "glm4",
+        ("<think>", "</think>"),
+        off={"enable_thinking": False},
+    ),
+    Family(
+        "Command R",
+        "{{ bos_token }}{% for m in messages %}"
+        "{% set r = 'USER' if m.role == 'user' else 'CHATBOT' %}"
+        "{{ '<|START_OF_TURN_TOKEN|><|' ~ r ~ '_TOKEN|>' ~ m.content.strip() }}"
+        "{{ '<|END_OF_TURN_TOKEN|>' }}{% endfor %}"
+        "{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}",
+        (
+            *("<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|USER_TOKEN|>"),
+            *("<|CHATBOT_TOKEN|>", "<BOS_TOKEN>"),
+        ),
+        "command-r",
+        beginning="<BOS_TOKEN>",
+        keys={"add_bos_token": True},
+    ),
+    Family(
+        "Zephyr",
+        "{% for m in messages %}{{ '<|' + m['role'] + '|>\\n' + m['content'] + eos_token }}\n"
+        "{% endfor %}{{ '<|assistant|>\\n' }}",
+        (),
+        beginning="<s>",
+        keys={"eos_token_id": 2, "add_bos_token": True},
+    ),
+)
+BY_NAME = {family.name: family for family in FAMILIES}
+
+
+def rendered(family: Family, messages: list[tuple[str, str]], **variables: Any) -> str:
+    """By transformers' renderer."""
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    return str(
+        _compile_jinja_template(family.template).render(
+            messages=[{"role": role, "content": text} for role, text in messages],
+            add_generation_prompt=True,
+            tools=None,
+            documents=None,
+            **family.variables(),
+            **variables,
+        )
+    )
+
+
+_PLACE = "QZQZ"
+"""Stands for the name of a control token in a message."""
+
+
+class Reference:
+    """llama.cpp's tokenizer on the vocabulary of a family."""
+
+    def __init__(self, family: Family, folder: Path) -> None:
+        from llama_cpp import Llama
+
+        path = write_gguf(folder / f"{family.name}.gguf", family.metadata, {})
+        self._family = family
+        self._model = Llama(str(path), vocab_only=True, verbose=False)
+
+    def tokens(self, text: str) -> list[int]:
+        """All of a text whose names of control tokens stand for them."""
+        found = self._model.tokenize(text.encode(), add_bos=False, special=True)
+        return self._begun(list(map(int, found)))
+
+    def hostile(self, text: str, name: str) -> list[int]:
+        """A text in which ``_PLACE`` stands for ``name``, which is no control token there."""
+        tokens = self._family.metadata["tokenizer.ggml.tokens"]
+        controls = [*self._family.controls, "<s>", "</s>", "<unk>"]
+        names = sorted((name for name in controls if name in tokens), key=len, reverse=True)
+        found: list[int] = []
+        pieces = re.split(f"({'|'.join(map(re.escape, names))})", text)
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                found.append(tokens.index(piece))
+                continue
+            is_phi = "Phi" in self._family.name and number
+            plain = (piece.lstrip() if is_phi else piece).replace(_PLACE, name)
+            if plain:
+                encoded = self._model.tokenize(plain.encode(), add_bos=False, special=False)
+                found += map(int, encoded)
+        return self._begun(found)
+
+    def hole(self, before: str, after: str) -> list[int]:
+        """Two texts behind two control tokens, as its server lays out a hole."""
+        found = [1]
+        for text in (before, after):
+            found += map(int, self._model.tokenize(text.encode(), add_bos=False, special=False))
+            found.append(2)
+        return found
+
+    def _begun(self, found: list[int]) -> list[int]:
+        begins = self._family.keys.get("add_bos_token", not self._family.pre)
+        begins = begins or self._family.pre == "llama-bpe"
+        first = self._family.metadata.get("tokenizer.ggml.bos_token_id")
+        return [first, *found] if begins and first is not None and found[0] != first else found
+
+
+HOLE = (" x = 1\ndef f(", "):\n    return the code\n")
+
+
+def raw_prompt(family: Family) -> str:
+    """A prompt as a client writes it."""
+    control = hostile_name(family)
+    return f"the code\n{control} x = 12{control}{control}\n\n def"
+
+
+def hostile_chat(family: Family, name: str) -> list[tuple[str, str]]:
+    """A chat whose user writes the name of a control token."""
+    return [("user", f"x{name} the{name}\n code"), ("assistant", "Hello"), ("user", name)]
+
+
+def hostile_name(family: Family) -> str:
+    """The name that a user writes."""
+    return family.controls[0] if family.controls else "</s>"
+
+
+def edit_question_of() -> str:
+    """What is asked for an edit, in the words of the editor."""
+    from accel.text.prompts import edit_question
+
+    instruction, code = QUESTION
+    return edit_question(instruction, code, before="", after="", opening="```python", path="a.py")
+
+
+def golden(family: Family, folder: Path) -> dict[str, list[int]]:
+    """By llama.cpp and transformers."""
+    reference = Reference(family, folder)
+    edit = rendered(family, [("user", edit_question_of())], **family.off)
+    hostile = rendered(family, hostile_chat(family, _PLACE))
+    return {
+        "prompt": reference.tokens(raw_prompt(family)),
+        "hole": reference.hole(*HOLE),
+        "chat": reference.tokens(rendered(family, list(CHAT))),
+        "edit": reference.tokens(f"{edit}{family.closes}```python\n"),
+        "hostile": reference.hostile(hostile, hostile_name(family)),
+    }
+
+
+def all_golden() -> Iterator[tuple[str, dict[str, list[int]]]]:
+    """Of every family."""
+    with tempfile.TemporaryDirectory() as folder:
+        for family in FAMILIES:
+            yield family.name, golden(family, Path(folder))
+
+
+if __name__ == "__main__":
+    made = dict(all_golden())
+    lines = (f"  {json.dumps(name)}: {json.dumps(ids)}" for name, ids in made.items())
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    print({name: {key: len(ids) for key, ids in found.items()} for name, found in made.items()})

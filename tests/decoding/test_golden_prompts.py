@@ -1,0 +1,188 @@
+"""Prompts of chats and edits are the model's own, token for token."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import pytest
+from gguf_writer import write_gguf
+from golden_prompts import (
+    BY_NAME,
+    CHAT,
+    FILE,
+    HOLE,
+    QUESTION,
+    all_golden,
+    edit_question_of,
+    hostile_chat,
+    hostile_name,
+    raw_prompt,
+    rendered,
+)
+
+from accel.text.chat import conversation_tokens
+from accel.text.families import Order
+from accel.text.prompts import (
+    around_hole,
+    edit_prompt,
+    edit_question,
+    fim_beginning,
+    fim_prompt,
+)
+from accel.text.special_tokens import FillFormat
+from accel.text.tokenizer import Tokenizer
+
+GOLDEN = json.loads(FILE.read_text("utf-8"))
+
+
+@pytest.fixture
+def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> Tokenizer:
+    """Of a family."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    family = BY_NAME[request.param]
+    return Tokenizer.from_folder(write_gguf(tmp_path / "m.gguf", family.metadata, {}))
+
+
+def shown(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
+    return [tokenizer.bytes_of(token).decode("utf-8", "replace") for token in tokens]
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
+def test_a_chat_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
+    found = conversation_tokens(tokenizer, CHAT).tolist()
+    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["chat"])
+    assert found == GOLDEN[name]["chat"]
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
+def test_an_edit_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
+    instruction, code = QUESTION
+    prompt = edit_prompt(tokenizer, instruction, code, language="python", path="a.py")
+    found = prompt.tokens.tolist()
+    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["edit"])
+    assert found == GOLDEN[name]["edit"]
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
+def test_no_message_acts_as_a_control_token(tokenizer: Tokenizer, name: str) -> None:
+    control = hostile_name(BY_NAME[name])
+    found = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], control)).tolist()
+    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["hostile"])
+    assert found == GOLDEN[name]["hostile"]
+    harmless = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], "QZ")).tolist()
+    token = tokenizer.special(control)
+    assert found.count(token) == harmless.count(token)
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
+def test_a_prompt_of_a_client_is_read_as_llama_cpp_does(tokenizer: Tokenizer, name: str) -> None:
+    found = tokenizer.encode_prompt(raw_prompt(BY_NAME[name])).tolist()
+    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["prompt"])
+    assert found == GOLDEN[name]["prompt"]
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
+def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
+    tokenizer: Tokenizer, name: str
+) -> None:
+    form = FillFormat(1, 2, 2, Order.PREFIX_FIRST)
+    before, after = map(tokenizer.encode_beginning, HOLE)
+    found = around_hole(tokenizer, form, form.order, before, after).tolist()
+    assert [*found[: len(before) + 1], 2, *found[-len(after) - 1 :]] == GOLDEN[name]["hole"]
+
+
+def test_a_hole_of_codellama_has_its_blanks(tmp_path: Path) -> None:
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    path = write_gguf(tmp_path / "m.gguf", BY_NAME["CodeLlama"].metadata, {})
+    tokenizer = Tokenizer.from_folder(path)
+    prompt = fim_prompt(tokenizer, "def f(x):\n    re", "\n\nx = 1\n")
+    assert prompt.required_prefix == b" re"
+    assert shown(tokenizer, prompt.tokens.tolist()) == [
+        *("<s>", "\u2581<PRE>", " ", "def", " ", "f", "(", "x", ")", ":", "\n", "   "),
+        *("\u2581<SUF>", " ", "\n", "\n", "x", " =", " 1", "\n", "\u2581<MID>"),
+    ]
+    alone = fim_prompt(tokenizer, "def", "")
+    assert shown(tokenizer, alone.tokens.tolist()) == ["<s>", " ", "def"]
+    assert alone.required_prefix == b""
+    beginning = fim_beginning(tokenizer, "def f(x):\n").tokens.tolist()
+    assert beginning == prompt.tokens.tolist()[: len(beginning)]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("llama_cpp") is None, reason="llama-cpp-python is not installed"
+)
+def test_llama_cpp_and_transformers_agree_with_what_is_frozen() -> None:
+    assert len(BY_NAME) >= 12
+    assert dict(all_golden()) == GOLDEN
+
+
+WORDS = """Edit the code as instructed: rename x to y
+
+File: a.py
+
+Before it stands:
+```python
+import os
+
+```
+
+After it stands:
+```python
+f(1)
+```
+
+The code to edit:
+```python
+def f(x):
+    return x
+
+```
+
+Answer with the whole edited code in one fenced block and nothing else."""
+
+
+def test_the_words_of_an_edit_stay_as_they_are() -> None:
+    """Models were trained on them."""
+    code, before = "def f(x):\n    return x\n", "import os\n"
+    question = edit_question(
+        "rename x to y", code, before=before, after="f(1)", opening="```python", path="a.py"
+    )
+    assert question == WORDS
+    bare = edit_question("make it fast", "x", before=" \n", after="", opening="````", path="")
+    assert bare == (
+        "Edit the code as instructed: make it fast\n\nThe code to edit:\n````\nx\n````\n\n"
+        "Answer with the whole edited code in one fenced block and nothing else."
+    )
+
+
+VOCABULARIES = os.environ.get("REDRAFT_TEST_VOCABULARIES", "")
+"""The folder ``models`` of llama.cpp's sources, or any with ``ggml-vocab-*.gguf``."""
+
+
+@pytest.mark.skipif(not VOCABULARIES, reason="REDRAFT_TEST_VOCABULARIES names no folder")
+def test_published_vocabularies_read_prompts_as_llama_cpp_does() -> None:
+    from llama_cpp import Llama
+
+    question = edit_question_of()
+    texts = [question, "\n\n x", " x  y\n", f"{question}<think>\n</think>", "é 你好 123\t\r\n"]
+    texts += [rendered(family, list(CHAT)) for family in BY_NAME.values()]
+    checked = []
+    for path in sorted(Path(VOCABULARIES).glob("ggml-vocab-*.gguf")):
+        try:
+            tokenizer = Tokenizer.from_folder(path)
+        except Exception as error:  # kinds that are not read here say so
+            print(path.name, error)
+            continue
+        reference = Llama(str(path), vocab_only=True, verbose=False)
+        for text in texts:
+            expected = reference.tokenize(text.encode(), add_bos=False, special=True)
+            found = tokenizer.encode_with_controls([(text, False)]).tolist()
+            assert found == expected, (path.name, text)
+            plain = reference.tokenize(text.encode(), add_bos=False, special=False)
+            assert tokenizer.encode_with_controls([(text, True)]).tolist() == plain, path.name
+        checked.append(path.name)
+    print("checked", checked)
+    assert checked
