@@ -79,9 +79,14 @@ class LineSearch:
         tokenizer = engine.tokenizer
         self._bytes = [tokenizer.bytes_of(token) for token in range(tokenizer.vocabulary_size)]
         self._newlines = np.array(sorted(tokenizer.newline_tokens), np.int64)
-        self._control = np.array(sorted(tokenizer.special_tokens), np.int64)
+        self._control = self._known(tokenizer.special_tokens)
         self.forwards = 0
         """Forwards of the last search, prompts aside."""
+
+    def _known(self, tokens: frozenset[int]) -> NDArray[np.int64]:
+        """Those of the tokens that the model has: a tokenizer may have more."""
+        size = self._engine.model.vocabulary_size
+        return np.array(sorted(token for token in tokens if token < size), np.int64)
 
     def seconds(self) -> float:
         """What a search takes by the machine's profile, prompts aside."""
@@ -111,7 +116,7 @@ class LineSearch:
     ) -> list[Line]:
         """Likely lines at the end of a prompt, the likeliest first; none when cancelled."""
         engine = self._engine
-        ends = np.array(sorted(prompt.stop_tokens | engine.end_tokens), np.int64)
+        ends = self._known(prompt.stop_tokens | engine.end_tokens)
         self.forwards = 0
         engine.prefill(prompt.tokens, session, cancelled)
         tree = _Tree()

@@ -11,6 +11,7 @@ from torch import nn
 from accel.errors import BrokenModel, OutOfMemory
 from accel.model_folder import check_folder
 from accel.models import tree_attention as attention
+from accel.models.end_tokens import named_ends
 from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
 from accel.models.torch_forward import is_out_of_memory
@@ -76,8 +77,9 @@ def _load_gguf(path: Path, dtype: torch.dtype, device: torch.device) -> nn.Modul
 
 def end_tokens(module: Any) -> frozenset[int]:
     """Ids that end a text, from the generation config and the config."""
-    found: set[int] = set()
-    for config in (getattr(module, "generation_config", None), module.config.get_text_config()):
-        ids = getattr(config, "eos_token_id", None)
-        found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
-    return frozenset(found)
+    text = module.config.get_text_config()
+    ids = [
+        getattr(config, "eos_token_id", None)
+        for config in (getattr(module, "generation_config", None), text)
+    ]
+    return named_ends(ids, text.vocab_size, module.config.name_or_path)

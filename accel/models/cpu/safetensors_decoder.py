@@ -29,6 +29,7 @@ from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.matmul import BLOCK, packed, rounded_bits
 from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.end_tokens import named_ends
 from accel.models.rope import rope_frequencies, rope_table
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
@@ -126,12 +127,10 @@ class _SafetensorsLlama:
 
     def _end_tokens(self) -> frozenset[int]:
         """Ids that end a text, from the generation config and the config."""
-        file, found = self._folder / "generation_config.json", set()
+        file = self._folder / "generation_config.json"
         generation = json.loads(file.read_text("utf-8")) if file.exists() else {}
-        for config in (generation, self._config):
-            ids = config.get("eos_token_id")
-            found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
-        return frozenset(found)
+        ids = [config.get("eos_token_id") for config in (generation, self._config)]
+        return named_ends(ids, self._entries[_HEAD].shape[0], self._folder)
 
     def _packed(self) -> Weights:
         def stacked(parts: Sequence[str]) -> Matrices:
