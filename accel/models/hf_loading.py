@@ -82,4 +82,5 @@ def end_tokens(module: Any) -> frozenset[int]:
         getattr(config, "eos_token_id", None)
         for config in (getattr(module, "generation_config", None), text)
     ]
-    return named_ends(ids, text.vocab_size, module.config.name_or_path)
+    place = getattr(module.config, "name_or_path", "") or "the model"
+    return named_ends(ids, module.get_output_embeddings().weight.shape[0], place)
