@@ -19,8 +19,10 @@ from asking import ask, body_of, events_of, path_of
 from deployed import APPLICATION, KEY, OTHER_KEY
 from sample_jobs import completion_jobs, edit_jobs
 
-from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.engine.jobs import CompletionJob, EditJob, GenerateJob
 from lsp_server.engine.process import EngineService
+from lsp_server.http_server.fields import Fields
+from lsp_server.http_server.generation_fields import generate_job
 from lsp_server.ray_serve.session import session_id
 
 pytestmark = [pytest.mark.long, pytest.mark.asyncio]
@@ -78,6 +80,34 @@ async def test_texts_are_those_of_a_local_engine(server, client):
             assert answer.events[0][0] == "spans"
     finally:
         local.close()
+
+
+OBEYED = [
+    {"repeat_penalty": 1.5},
+    {"presence_penalty": 1.5, "frequency_penalty": 0.5},
+    {"repetition_penalty": 1.3, "temperature": 0.9, "seed": 5},
+    {"logit_bias": [[40, 8.0], [41, False], [" return", -5]]},
+    {"ignore_eos": True, "stop_token_ids": [40]},
+    {"min_p": 0.3, "temperature": 1.2, "seed": 11},
+]
+
+
+async def test_fields_that_change_a_text_reach_the_replicas(server, client):
+    local = EngineService(server.options.model, threads=1)
+    changed = 0
+    try:
+        for fields in ({}, *OBEYED):
+            asked = {"prompt": LINES[:200], "max_tokens": 24, **fields}
+            headers = {"authorization": f"Bearer {KEY}"}
+            answer = await client.post(f"{server.url}/v1/completions", json=asked, headers=headers)
+            job = generate_job(Fields(asked), 256)
+            job.text, job.plain = LINES[:200], True
+            text = local.generate(job).text
+            assert answer.json()["choices"][0]["text"] == text, fields
+            changed += text != local.generate(GenerateJob(text=LINES[:200], max_tokens=24)).text
+    finally:
+        local.close()
+    assert changed > 3
 
 
 async def test_nothing_is_answered_without_a_key(server, client):
