@@ -88,6 +88,8 @@ def inline_code(answer: str) -> list[str]:
 
 def _opening_at(lines: list[str], place: int) -> _Opening | None:
     line = lines[place]
+    if "```" not in line and "~~~" not in line:
+        return None
     found = _OPENING.match(line)
     if found is not None:
         return _opened(found, found["lead"])
@@ -116,6 +118,8 @@ def _end_of(
     open_short = False
     for number in range(first, len(lines)):
         line = lines[number]
+        if "```" not in line and "~~~" not in line:
+            continue
         stripped = _unquoted(line, opening.lead).strip()
         run = _RUN.match(stripped)
         is_fence = run is not None and run.group()[0] == opening.mark

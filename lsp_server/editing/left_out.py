@@ -79,11 +79,12 @@ _PHRASES = re.compile(
             rf"(?:and\s+)?(?:the\s+)?(?:rest|remainder)\s+{_STAYS}",
             rf"(?:(?:keep|leave|include|insert|your|all|the|and|some|more|any)\s+)*(?:existing|"
             rf"remaining|previous|"
-            rf"original|unchanged|unmodified|omitted)\s+(?:\w+\s+)?{_CODE}(?:\s+{_STAYS})?",
+            rf"unchanged|unmodified|omitted)\s+(?:\w+\s+)?{_CODE}(?:\s+{_STAYS})?",
             rf"(?:(?:the|all|your|any)\s+)*(?:existing|remaining|previous|original|other|"
             rf"same)\s+(?:\w+\s+){{0,2}}"
             rf"{_WHAT}\s+{_STAYS}",
-            rf"(?:everything|all|nothing)(?:\s+else)?(?:\s+\w+){{0,2}}\s+{_STAYS}",
+            rf"(?:everything|all(?=\s+(?:else|other|the other))|"
+            rf"nothing)(?:\s+else)?(?:\s+\w+){{0,2}}\s+{_STAYS}",
             rf"(?:\w+\s+){{0,3}}{_WHAT}\s+(?:(?:is|are|stays?|remains?|left|kept)\s+)+(?:unchanged|"
             rf"un-?modified|the same|as is|as-is|as before|omitted(?: for brevity)?|untouched)",
             rf"(?:\w+\s+){{0,2}}{_WHAT}\s+(?:unchanged|omitted|omitted for brevity|elided|"
@@ -94,7 +95,8 @@ _PHRASES = re.compile(
             r"in this \w+))*",
             r"unchanged|un-?modified|omitted(?: for brevity)?|snip(?:ped)?|elided|truncated|"
             r"as before|as above|"
-            r"(?:code )?continues?(?: (?:here|below|as before|unchanged))*|etc|and so on|"
+            r"code continues?(?: (?:here|below|as before|unchanged))*|continues? (?:here|below|"
+            r"as before|unchanged)|and so on|"
             r"skipp?(?:ed|ing)(?: lines?)?",
             r"(?:keep|leave) (?:the |this |everything )?(?:rest|same|existing \w+|original \w+|"
             r"as is|unchanged)"
@@ -131,6 +133,11 @@ _KEYWORDS = re.compile(
     rf"more|continu\w+|elided|snip\w*|truncat\w*|skip\w*|brevity|etc|your|{_WHAT})\b",
     re.IGNORECASE,
 )
+_OF_CODE = re.compile(
+    r"\b(?:rest|remain\w*|existing|unchanged|omitted|same|elided|brevity|before)\b", re.IGNORECASE
+)
+"""Words of place holders that stand behind code."""
+_SESSION = re.compile(r"\s*(?:>>>|In \[\d+\]:|\.{3}(?:\s|$))")
 _STUBS = re.compile(
     r"stub|abstract|protocol|ellipsis|interface|overload|\.\.\.|…|placeholder|place holder|"
     r"signature|"
@@ -158,9 +165,11 @@ _VALUE = re.compile(r"\s*(?P<key>[^=:(){}+*/|-]{1,60}?)\s*(?::?=(?![=>~])|:(?=\s
 _DOTTED_BODY = re.compile(
     rf"(?P<head>\s*(?:async\s+)?(?:def|class)\b.*:)\s*{_ELLIPSIS}\s*(?:#.*)?$"
 )
-_TRAILING = re.compile(r"(?P<code>\S.*?)(?P<note>[ \t]*(?:#|//|/\*|--|;;|%|<!--|\{#|\(\*)[^\n]*)$")
+_NOTE = re.compile(r"(?:#|//|/\*|--|;;|%|<!--|\{#|\(\*)")
+"""Where a comment behind code may begin."""
 _ELIDED_BODY = re.compile(
-    rf"[{{(\[]\s*(?:(?://|/\*|#|--|<!--|\(\*)\s*)?{_ELLIPSIS}[^{{}}]*[}})\]]\s*[;,]?\s*$"
+    rf"\{{\s*(?:(?://|/\*|#|--|\(\*)\s*)?{_ELLIPSIS}(?![\w.])[^{{}},]*\}}\s*[;,)]*$"
+    rf"|[\[(]\s*/\*\s*{_ELLIPSIS}[^*]*\*/\s*[\])]\s*[;,)]*$"
 )
 
 
@@ -309,6 +318,8 @@ def _holders(lines: list[str], old: list[str], language: str, instruction: str) 
         if known[text] > 0:
             known[text] -= 1
             continue
+        if _is_of_session(lines, number):
+            continue
         said = _said(line).lower()
         if len(said) > len("...") and said in asked:
             # The instruction asks for these words.
@@ -321,16 +332,24 @@ def _holders(lines: list[str], old: list[str], language: str, instruction: str) 
     return found
 
 
+def _is_of_session(lines: list[str], number: int) -> bool:
+    """Whether a line with dots goes on from the one above in a session with Python."""
+    if not lines[number].lstrip().startswith("..."):
+        return False
+    above = itertools.takewhile(_SESSION.match, reversed(lines[:number]))
+    return any(not line.lstrip().startswith("...") for line in above)
+
+
 def _left_out_within(text: str) -> bool:
     """Whether a body is left out in the line that begins it."""
     if _ELIDED_BODY.search(text):
-        # Calls and subscripts may have dots for what they are about.
-        return re.search(rf"\w\s*[\[(]\s*{_ELLIPSIS}\s*[\])]", text) is None
-    found = _TRAILING.match(text)
-    if found is None:
+        return True
+    found = _NOTE.search(text)
+    if found is None or not found.start():
         return False
-    note = found["note"].strip()
-    return bool(re.search(_ELLIPSIS, note)) and _is_marked_holder(note) and bool(_said(note))
+    note = text[found.start() :]
+    is_dotted = re.search(_ELLIPSIS, note) is not None and _OF_CODE.search(note) is not None
+    return is_dotted and _is_marked_holder(note)
 
 
 def _is_code(
@@ -386,9 +405,9 @@ def _without_notes(lines: list[str], old: list[str]) -> list[str]:
     known = {line.strip() for line in old if line.strip()}
     made = []
     for line in lines:
-        found = _TRAILING.search(line) if line.strip() not in known else None
-        if found is not None and _is_marked_holder(found["note"].strip()):
-            code = line[: found.start("note")].rstrip()
+        found = _NOTE.search(line) if line.strip() not in known else None
+        code = line[: found.start()].rstrip() if found else ""
+        if found and code and _is_marked_holder(line[found.start() :].strip()):
             made.append(code if code.strip() in known else line)
         else:
             made.append(line)

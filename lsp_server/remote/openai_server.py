@@ -55,6 +55,8 @@ REFUSED_OFTEN = 3
 LONGER_THAN_SELECTION = 1.25
 ANSWER_TOKENS = 64
 """An answer is wanted so many times as long as the selection, and so many tokens more."""
+LOOKED_AT_AGAIN = 1.05
+"""What is written is read for people to look at once it is so many times as long."""
 END = "[DONE]"
 BROKEN = "the server's answer broke off"
 _CANNOT_FILL = re.compile(
@@ -332,13 +334,15 @@ class OpenAiModel:
             **_sampling(asked),
         }
         started, whole, told, count, ended = time.monotonic(), "", "", 0, ""
+        looked_at = 0
         async with aclosing(self._pieces("/v1/chat/completions", body)) as pieces:
             async for piece in pieces:
                 count += 1
                 whole += piece.text
                 ended = piece.ended or ended
-                if "\n" not in piece.text:
+                if "\n" not in piece.text or len(whole) < looked_at * LOOKED_AT_AGAIN:
                     continue
+                looked_at = len(whole)
                 code = code_so_far(whole, asked.selection)
                 if len(code) > len(told) and code.startswith(told):
                     on_spans([Span(code[len(told) :], "model")])

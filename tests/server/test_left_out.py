@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from test_answers import edited
+from test_answers import edited, fenced
 
 from lsp_server.editing.left_out import filled_in, place_holder
 from lsp_server.errors import EditRefused
@@ -499,6 +499,43 @@ def test_what_was_left_out_is_filled_in_or_the_answer_is_refused(
             edited(old, answer, asked, language)
     else:
         assert edited(old, answer, asked, language) == new
+
+
+DOTS = {
+    "x: Callable[..., int]": "python",
+    "y = x[...]": "python",
+    "z = x[..., None]": "python",
+    "def f(*args): ...": "python",
+    "class Wrong(Exception): ...": "python",
+    "Tuple[int, ...]": "python",
+    "return <A {...props} />;": "javascript",
+    "const a = {...b, c};": "javascript",
+    "const a = { ...b };": "javascript",
+    "f(...args);": "javascript",
+    "function f(...args) {}": "javascript",
+    "} catch (...) {": "cpp",
+    "int printf(const char *, ...);": "c",
+    "template <typename... T> void f(T... x);": "cpp",
+    "for i in 0...n {": "swift",
+    "x = 1  # then wait...": "python",
+    'print("...")': "python",
+    "let a = &b[..];": "rust",
+    "match x { 1..=3 => {} }": "rust",
+    "func f(x ...int) {": "go",
+    ">>> for i in x:\n...     f(i)\n... )\n...\n1": "python",
+    "if a:  # ...a function, or": "python",
+    "# Original implementation": "python",
+    "# etc.": "python",
+    "# all modes are the same": "python",
+    "#   continue": "python",
+}
+
+
+@pytest.mark.parametrize(("line", "language"), DOTS.items(), ids=DOTS)
+def test_dots_that_are_code_stay(line: str, language: str) -> None:
+    assert edited("x = 1\n", fenced(f"x = 1\n{line}\n"), "change it", language) == (
+        f"x = 1\n{line}\n"
+    )
 
 
 MARKS = ["# ... existing code ...", "# rest of the code unchanged", "# ...", "# (unchanged)"]
