@@ -15,6 +15,7 @@ _IN_SENTENCE = re.compile(r"(?P<said>.*\S)[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[
 _RUN = re.compile(r"`{3,}|~{3,}")
 _INLINE = re.compile(r"(?<!`)(`{1,2}|`{3,})(?!`)([^`\n]+)\1(?!`)")
 _MARKDOWN = ("markdown", "md", "mdx", "rst", "quarto", "rmd", "asciidoc", "text", "plaintext")
+TAB = 4
 DEEPER = 3
 """A closing fence may stand so many columns deeper than its opening."""
 
@@ -44,7 +45,7 @@ class _Opening:
 
     @property
     def indent(self) -> int:
-        return len(self.lead.expandtabs(4))
+        return len(self.lead.expandtabs(TAB))
 
 
 def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
@@ -61,8 +62,7 @@ def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
             continue
         said = _before_fence(lines[place]) or said
         last, tail, following = _end_of(lines, place + 1, opening, ends_in_fence)
-        body = [_without_lead(line, opening.lead) for line in lines[place + 1 : last]]
-        body += [_without_lead(tail, opening.lead)] if tail else []
+        body = _without_lead([*lines[place + 1 : last], *([tail] if tail else [])], opening.lead)
         found.append(AnswerBlock("".join(f"{line}\n" for line in body), opening.info, said))
         place, said = following, ""
     return found
@@ -77,7 +77,7 @@ def whole_block(answer: str) -> AnswerBlock | None:
         return None
     opening = _opening_at(lines, first)
     assert opening is not None, "it was found above"
-    body = [_without_lead(line, opening.lead) for line in lines[first + 1 : bare[-1]]]
+    body = _without_lead(lines[first + 1 : bare[-1]], opening.lead)
     return AnswerBlock("".join(f"{line}\n" for line in body), opening.info, "")
 
 
@@ -123,6 +123,8 @@ def _end_of(
         stripped = _unquoted(line, opening.lead).strip()
         run = _RUN.match(stripped)
         is_fence = run is not None and run.group()[0] == opening.mark
+        if run is not None and not is_fence and run.group() == stripped:
+            short = number
         if run is not None and is_fence and _indent_of(line, opening) <= opening.indent + DEEPER:
             rest = stripped[run.end() :]
             if len(run.group()) < opening.length:
@@ -183,8 +185,7 @@ def _before_fence(line: str) -> str:
 
 
 def _indent_of(line: str, opening: _Opening) -> int:
-    text = _unquoted(line, opening.lead)
-    return len(text[: len(text) - len(text.lstrip(" \t"))].expandtabs(4))
+    return _width(_unquoted(line, opening.lead))
 
 
 def _unquoted(line: str, lead: str) -> str:
@@ -195,14 +196,24 @@ def _unquoted(line: str, lead: str) -> str:
     return line if found is None else " " * found.end() + line[found.end() :]
 
 
-def _without_lead(line: str, lead: str) -> str:
-    """A line of a block without as much indentation as its fence has."""
-    width, text = len(lead.expandtabs(4)), _unquoted(line, lead)
-    if not width:
-        return text
+def _without_lead(lines: list[str], lead: str) -> list[str]:
+    """The lines of a block without as much indentation as its fence has; as they are where some
+    have less."""
+    width = len(lead.expandtabs(TAB))
+    texts = [_unquoted(line, lead) for line in lines]
+    if not width or any(_width(text) < width for text in texts if text.strip()):
+        return texts
+    return [_without_width(text, width) for text in texts]
+
+
+def _width(text: str) -> int:
+    return len(text[: len(text) - len(text.lstrip(" \t"))].expandtabs(TAB))
+
+
+def _without_width(text: str, width: int) -> str:
     taken = 0
     while taken < len(text) and text[taken] in " \t":
-        if len(text[: taken + 1].expandtabs(4)) > width:
+        if len(text[: taken + 1].expandtabs(TAB)) > width:
             break
         taken += 1
     return text[taken:]

@@ -6,6 +6,7 @@ applied, and what was left out is filled in, where that can be done in one way o
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -50,6 +51,9 @@ _NO_CODE_OF_OTHERS = (
     "output",
 )
 """Languages of blocks that say how something is run, or what it prints."""
+_MARKED_UP = re.compile(
+    r"<pre[^>]*>\s*<code[^>]*>\n?(?P<code>.*?)</code>\s*</pre>", re.DOTALL | re.IGNORECASE
+)
 _PROSE = re.compile(r"^[A-Z\"'(`*][^\n]*[.:!?]\**$")
 _CODE_MARKS = re.compile(r"[{}()\[\];=<>]|^\s*(?:#|//|/\*|--|\*)")
 
@@ -158,6 +162,8 @@ def _bare(text: str, selection: str, language: str) -> AnswerBlock:
     wanted = _words(selection)
     if is_diff(code, "", selection):
         return AnswerBlock(f"{code}\n", "diff", "")
+    if "<pre" not in selection and (marked := _MARKED_UP.search(text)):
+        return AnswerBlock(html.unescape(marked["code"]).rstrip("\n") + "\n", language, "")
     known = {line.strip() for line in selection.split("\n") if line.strip()}
     own = [line.strip() for line in body if line.strip()]
     kept = sum(line in known for line in own)

@@ -29,6 +29,8 @@ def checked_text(
         raise EditRefused("the edit was stopped")
     if result.stopped_by == "length":
         raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
+    if result.stopped_by == "broken":
+        raise EditRefused("the answer broke off; edit again")
     if result.stopped_by == "loop":
         raise EditRefused("the model repeated itself and was stopped; select fewer lines")
     if old.strip() and not result.text.strip():

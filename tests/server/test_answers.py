@@ -117,6 +117,44 @@ READ = {
 }
 
 
+FURTHER = {
+    "title": f'```python title="a.py"\n{NEW}```',
+    "braces": f"```{{.python .numberLines}}\n{NEW}```",
+    "path": f"```python:src/a.py\n{NEW}```",
+    "no lang": f"```\n{NEW}```",
+    "upper": f"```Python\n{NEW}```",
+    "bold before": f"**Updated code:**\n```python\n{NEW}```",
+    "heading": f"### Edited\n\n```python\n{NEW}```\n\n### Notes\n- renamed `result`\n- no more",
+    "tilde closed with backticks": f"~~~python\n{NEW}```\nDone",
+    "2 space indented": "  ```python\n" + behind("  ", NEW) + "  ```",
+    "indented open only": "   ```python\n" + NEW + "   ```",
+    "tab indented": "\t```python\n" + behind("\t", NEW) + "\t```",
+    "nested list": "1. a\n   - b:\n     ```python\n" + behind("     ", NEW) + "     ```\n",
+    "fence then text same line": f"```python\n{NEW}``` This renames it.",
+    "thinking upper": f"<THINK>x</THINK>\n```python\n{NEW}```",
+    "thought tag": f"<thought>\n```python\n{OLD}```\n</thought>\n```python\n{NEW}```",
+    "thinking in md": f"**Thinking:** I rename.\n\n```python\n{NEW}```",
+    "empty think": f"<think>\n\n</think>\n\n```python\n{NEW}```",
+    "think no newline": f"<think>x</think>{NEW}",
+    "leading blank lines in block": f"```python\n\n\n{NEW}\n\n```",
+    "zero width": f"\ufeff```python\n{NEW}```",
+    "windows": f"```python\r\n{NEW}```\r\n".replace("\n", "\r\n").replace("\r\r", "\r"),
+    "html pre": f"<pre><code>{NEW}</code></pre>",
+    "old then new then test": f"Original:\n```python\n{OLD}```\nNew:\n```python\n{NEW}```\nTest:\n"
+    f"```python\nassert total([1]) == 1\n```\nOutput:\n```\n1\n```",
+    "signature only snippet first": f"Change\n```python\nresult = 0\n```\nto\n```python\n"
+    f"whole = 0\n```\nFull:\n```python\n{NEW}```",
+    "special token end": f"```python\n{NEW}```<|im_end|>",
+    "eos text": f"```python\n{NEW}```\n</s>",
+    "start of message": f"<|start_header_id|>assistant<|end_header_id|>\n\n```python\n{NEW}```",
+}
+
+
+@pytest.mark.parametrize("answer", FURTHER.values(), ids=FURTHER)
+def test_further_answers_that_people_read(answer: str) -> None:
+    assert edited(OLD, answer, ASKED) == NEW
+
+
 @pytest.mark.parametrize("answer", READ.values(), ids=READ)
 def test_the_code_of_an_answer(answer: str) -> None:
     assert edited(OLD, answer, ASKED) == NEW

@@ -63,6 +63,7 @@ def test_first_line_ends(old, new, expected):
     [
         (answer("def area(self):\n    return 1", "length"), "cut off"),
         (answer("def area(self):", "cancelled"), "stopped"),
+        (answer("def area(self):", "broken"), "broke off"),
         (answer("  \n"), "nothing"),
         (answer("    def area(self:\n        return 1\n"), "parse"),
         (answer("    def area(self):\n        return 'a\n"), "parse"),
