@@ -103,8 +103,6 @@ class DraftRequest:
     """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
     original: TokenArray | None = None
     """The code that an edit starts from."""
-    expected: TokenArray | None = None
-    """What becomes of ``original``, where that is likely before anything is written."""
     closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
     """What is expected behind the edited code before the answer ends, such as a closing fence."""
     index: ContinuationIndex | None = None

@@ -17,8 +17,6 @@ class Order(str, Enum):
     """PRE SUF suffix MID prefix: typing only appends, so the KV cache stays."""
     SUFFIX_PREFIX_MIDDLE = "suffix_prefix_middle"
     """SUF suffix PRE prefix MID."""
-    MIDDLE_BEFORE_LINE = "middle_before_line"
-    """SUF suffix PRE lines MID line: ``markers.middle_place`` says where it is cut."""
     PREFIX_FIRST = "prefix_first"
     """PRE prefix SUF suffix MID: every token that is typed moves the suffix."""
     PREFIX_FIRST_BY_LINES = "prefix_first_by_lines"

@@ -9,7 +9,7 @@ from accel.draft_tree import TokenArray
 from accel.text.families import Order
 from accel.text.fim_samples import FillSample, fill_samples
 from accel.text.prompts import fim_prompt
-from accel.text.special_tokens import FillFormat, edit_format, orders
+from accel.text.special_tokens import FillFormat, orders
 from accel.text.tokenizer import Tokenizer
 
 Likelihood = Callable[[TokenArray, TokenArray, bytes], float]
@@ -33,10 +33,7 @@ class OrderTrial:
         self._tokenizer, self._likelihood = tokenizer, likelihood
         self._samples = fill_samples()
         self._done = 0
-        # A vocabulary with our own edit tokens says which order its model was trained for.
-        own = edit_format(tokenizer) is not None
-        allowed = [form.order, Order.PREFIX_ALONE] if own else orders(form)
-        self._totals = dict.fromkeys(allowed, 0.0)
+        self._totals = dict.fromkeys(orders(form), 0.0)
 
     def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> dict[Order, float] | None:
         """The mean loss of a middle's byte, in nats, of every order that is not far behind; None

@@ -12,14 +12,10 @@ import numpy as np
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.text.chat import chat_tokens
-from accel.text.edit_rules.excerpts import Excerpt, excerpts
-from accel.text.edit_rules.markers import cut, cut_at, middle_place
-from accel.text.edit_rules.recognition import as_trained
-from accel.text.edit_rules.source_region import apply
 from accel.text.families import Order
 from accel.text.fences import fence_for
 from accel.text.other_files import NO_FILES, OtherFiles, Snippet, laid_out
-from accel.text.special_tokens import EditFormat, FillFormat, edit_format, fill_format
+from accel.text.special_tokens import FillFormat, fill_format
 from accel.text.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
@@ -41,8 +37,6 @@ class Prompt:
     """Text after the cursor."""
     original_tokens: TokenArray | None = None
     """The code that an edit starts from."""
-    expected_tokens: TokenArray | None = None
-    """What the code becomes by rule, where the instruction leaves nothing open, for drafts."""
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
     """What an answer is expected to have behind the code, before it ends."""
     stop_texts: tuple[str, ...] = ()
@@ -173,102 +167,40 @@ def edit_prompt(
     path: str = "",
     budget: int = 4096,
 ) -> Prompt:
-    """Rewrite ``selection`` by ``instruction``: edit tokens, or else the chat template.
+    """Rewrite ``selection`` by ``instruction``, asked through the model's chat template.
 
-    Models with edit tokens are given instruction and selection, the instruction in a wording that
-    they were trained on where it says a known kind of edit, with marks around the places that it
-    is about; chat models the text around it as well.
-    Raises UnsupportedPrompt when the model has neither, InvalidRequest when the selection
-    does not fit the budget.
+    Raises UnsupportedPrompt when the model has none, InvalidRequest when the selection does not fit
+    the budget.
     """
-    form = edit_format(tokenizer)
-    if form is not None:
-        parts, changes = as_trained(instruction, selection)
-        prompt = _instructed(tokenizer, form, parts, Excerpt(selection, tuple(changes)))
-    elif tokenizer.chat_template is not None:
-        if tokenizer.edit_lines is not None:
-            before, after = lines_around(before, after, tokenizer.edit_lines)
-        fence = fence_for(selection, before, after, instruction)
-        original = tokenizer.encode(selection)
-        room = max(budget - len(original) - 256, 0) // 2
-        question = edit_question(
-            instruction,
-            selection,
-            before=_tail(tokenizer, before, room),
-            after=_head(tokenizer, after, room),
-            opening=fence + language,
-            path=path,
-        )
-        closing = fence if selection.endswith("\n") else f"\n{fence}"
-        prompt = Prompt(
-            chat_tokens(tokenizer, question, answer=f"{fence}{language}\n"),
-            tokenizer.special_tokens,
-            original_tokens=original,
-            expected_tokens=_expected(tokenizer, instruction, selection),
-            closing_tokens=tokenizer.encode(closing),
-            fence=fence,
-        )
-    else:
-        raise UnsupportedPrompt(
-            "the model has neither edit tokens nor a chat template; use an instruct model for edits"
-        )
+    if tokenizer.chat_template is None:
+        raise UnsupportedPrompt("the model has no chat template; use an instruct model for edits")
+    if tokenizer.edit_lines is not None:
+        before, after = lines_around(before, after, tokenizer.edit_lines)
+    fence = fence_for(selection, before, after, instruction)
+    original = tokenizer.encode(selection)
+    room = max(budget - len(original) - 256, 0) // 2
+    question = edit_question(
+        instruction,
+        selection,
+        before=_tail(tokenizer, before, room),
+        after=_head(tokenizer, after, room),
+        opening=fence + language,
+        path=path,
+    )
+    closing = fence if selection.endswith("\n") else f"\n{fence}"
+    prompt = Prompt(
+        chat_tokens(tokenizer, question, answer=f"{fence}{language}\n"),
+        tokenizer.special_tokens,
+        original_tokens=original,
+        closing_tokens=tokenizer.encode(closing),
+        fence=fence,
+    )
     if len(prompt.tokens) > budget:
         raise InvalidRequest(
             f"the selection makes a prompt of {len(prompt.tokens)} tokens and {budget} fit; "
             "select less"
         )
     return prompt
-
-
-def excerpt_prompts(
-    tokenizer: Tokenizer, instruction: str, selection: str
-) -> list[tuple[str, Prompt | None]]:
-    """``selection`` in runs of lines, with prompts for those that the edit is about.
-
-    Empty where the instruction does not tell the places, or the model knows no marks for them.
-    """
-    form = edit_format(tokenizer)
-    if form is None or form.places is None:
-        return []
-    parts, changes = as_trained(instruction, selection)
-    if not changes:
-        return []
-    return [
-        (each.text, _instructed(tokenizer, form, parts, each) if each.changes else None)
-        for each in excerpts(selection, changes)
-    ]
-
-
-def _instructed(
-    tokenizer: Tokenizer, form: EditFormat, parts: Sequence[str], asked: Excerpt
-) -> Prompt:
-    """The prompt in edit tokens, with marks around the places where there are such tokens."""
-    expected = None
-    if form.places is None or not asked.changes:
-        wording = tokenizer.encode("".join(parts))
-        original = shown = tokenizer.encode(asked.text)
-    else:
-        wording = _joined(*map(tokenizer.encode, parts))
-        pieces = [tokenizer.encode(piece) for piece in cut(asked.text, asked.places)]
-        begin, end = form.places
-        marked = [_joined(begin, ids, end) if n % 2 else ids for n, ids in enumerate(pieces)]
-        made = pieces[:1]
-        for change, after in zip(asked.changes, pieces[2::2], strict=True):
-            made += [*map(tokenizer.encode, cut_at(change.text, parts[1::2])), after]
-        original, shown, expected = _joined(*pieces), _joined(*marked), _joined(*made)
-    return Prompt(
-        _joined(form.instruction, wording, form.before, shown, form.after),
-        tokenizer.special_tokens,
-        text=_joined(form.instruction, wording, form.before, original, form.after),
-        original_tokens=original,
-        expected_tokens=expected,
-    )
-
-
-def _expected(tokenizer: Tokenizer, instruction: str, selection: str) -> TokenArray | None:
-    """The selection after the edit by rule, None where there is no rule for it."""
-    changes = as_trained(instruction, selection)[1]
-    return tokenizer.encode(apply(selection, changes)[0]) if changes else None
 
 
 def back_off(tokenizer: Tokenizer, prefix: str) -> tuple[str, str]:
@@ -300,10 +232,6 @@ def around_hole(
         return _joined(form.prefix, form.suffix, suffix, form.middle, prefix)
     if order == Order.SUFFIX_PREFIX_MIDDLE:
         return _joined(form.suffix, suffix, form.prefix, prefix, form.middle)
-    if order == Order.MIDDLE_BEFORE_LINE:
-        place = middle_place(prefix.tolist(), tokenizer.newline_tokens)
-        lines, line = prefix[:place], prefix[place:]
-        return _joined(form.suffix, suffix, form.prefix, lines, form.middle, line)
     return _joined(form.prefix, prefix, form.suffix, suffix, form.middle)
 
 

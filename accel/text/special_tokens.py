@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from accel.text.families import FAMILIES, FileForm, Order, PromptFamily
 from accel.text.tokenizer import Tokenizer
@@ -25,19 +25,6 @@ class FillFormat:
     """Tokens that end what is written, the markers among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class EditFormat:
-    """Tokens of instruction edits."""
-
-    instruction: int
-    before: int
-    after: int
-    places: tuple[int, int] | None = None
-    """Stand around each place in the code that the instruction is about."""
-
-
-_EDIT_NAMES = ("<|edit_instruction|>", "<|edit_before|>", "<|edit_after|>")
-_PLACE_NAMES = ("<|reserved_0|>", "<|reserved_1|>")
 _FILE_MARKS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
@@ -46,14 +33,7 @@ def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
 
     What the metadata of a model names goes before the names of the table.
     """
-    found = _named_format(tokenizer) or _known_format(tokenizer)
-    # Models with our own edit tokens are trained for typing: what is typed is appended, so that
-    # the KV cache stays while the cursor is in a line. They read no name of a repository.
-    if found is not None and edit_format(tokenizer) is not None:
-        mark = found.files.mark if found.files is not None else ""
-        files = FileForm(mark) if mark else None
-        return replace(found, order=Order.MIDDLE_BEFORE_LINE, files=files)
-    return found
+    return _named_format(tokenizer) or _known_format(tokenizer)
 
 
 def family_of(tokenizer: Tokenizer) -> PromptFamily | None:
@@ -98,17 +78,6 @@ def _named_format(tokenizer: Tokenizer) -> FillFormat | None:
 def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
     found = (tokenizer.special(name) for name in names)
     return frozenset(token for token in found if token is not None)
-
-
-def edit_format(tokenizer: Tokenizer) -> EditFormat | None:
-    """The edit tokens of a vocabulary, None when it has none."""
-    ids = [tokenizer.special(name) for name in _EDIT_NAMES]
-    if None in ids:
-        return None
-    instruction, before, after = [token for token in ids if token is not None]
-    begin, end = (tokenizer.special(name) for name in _PLACE_NAMES)
-    places = None if begin is None or end is None else (begin, end)
-    return EditFormat(instruction, before, after, places)
 
 
 def file_form(tokenizer: Tokenizer) -> FileForm | None:

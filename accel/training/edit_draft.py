@@ -193,7 +193,6 @@ def regenerated(
                 draft_request=DraftRequest(
                     prompt.text,
                     original=prompt.original_tokens,
-                    expected=prompt.expected_tokens,
                 ),
                 stop_tokens=prompt.stop_tokens,
                 max_nodes=128,

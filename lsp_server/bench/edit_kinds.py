@@ -150,9 +150,7 @@ def plain_answers(model: str, cases: list[KindCase], threads: int | None) -> Ite
             path=case.path,
             budget=engine.max_positions - ANSWER_TOKENS - 1,
         )
-        drafts = DraftRequest(
-            prompt.text, original=prompt.original_tokens, expected=prompt.expected_tokens
-        )
+        drafts = DraftRequest(prompt.text, original=prompt.original_tokens)
         request = GenerationRequest(
             prompt.tokens,
             max_tokens=ANSWER_TOKENS,

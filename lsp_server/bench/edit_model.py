@@ -80,7 +80,6 @@ class EngineEdits:
             draft_request=DraftRequest(
                 task.prompt.text,
                 original=task.prompt.original_tokens,
-                expected=task.prompt.expected_tokens,
                 index=task.index,
                 given=task.prompt.tokens,
             ),

@@ -37,7 +37,6 @@ def replay_edits(
         request = DraftRequest(
             edit.prompt.text,
             original=edit.prompt.original_tokens,
-            expected=edit.prompt.expected_tokens,
             index=index,
         )
         for name, method in methods.items():

@@ -125,7 +125,6 @@ def edits(
         request = DraftRequest(
             edit.prompt.text,
             original=edit.prompt.original_tokens,
-            expected=edit.prompt.expected_tokens,
             index=index,
         )
         yield ProjectedText(request, edit.target)

@@ -1,7 +1,7 @@
 """What a model's answer must be like before it is offered as an edit.
 
 Cut-off answers and empty ones are refused. Those that no longer parse where the text did, and those
-that break the rule of a known kind of instruction (``rules``), are shown with a warning.
+that change more than the instruction is about (``rules``), are shown with a warning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import warnings
 
 from lsp_server.editing.fitting import first_indent
-from lsp_server.editing.rules import broken_rule
+from lsp_server.editing.rules import changes_more
 from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
 
@@ -41,13 +41,13 @@ def checked_text(
 
 
 def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
-    """Why an answer may not be what was asked for: it does not parse where ``old`` did, or breaks
-    the rule of a known kind of instruction. Empty for nothing."""
+    """Why an answer may not be what was asked for: it does not parse where ``old`` did, or changes
+    more than the instruction is about. Empty for nothing."""
     before, after = _as_parsed(old), _as_parsed(new)
     if problem := new_problem(before, after, language):
         return f"the model's answer does not parse ({problem})"
-    if broken := broken_rule(instruction, before, after, language):
-        return f"the model's answer is not what was asked: {broken}"
+    if changes_more(instruction, before, after, language):
+        return "the model's answer changes more than it was asked to"
     return ""
 
 

@@ -278,7 +278,7 @@ class EditProvider:
         if wanted == code:
             return []
         base = document.offset(begun.region.start)
-        noted = noted_hunks(code, wanted, begun.job.instruction, document.language, begun.renamed)
+        noted = noted_hunks(code, wanted, begun.job.instruction, document.language)
         return [
             Change(
                 document.position_at(base + hunk.start),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from accel.text.edit_rules.recognition import recognise
-
+LONGEST = 300
+"""Characters of an instruction that may be a rename; longer ones say more than one thing."""
 _PART = r"(?:code|names?|comments?|doc[- ]?strings?|strings?(?: literals?)?|text)"
 _PLACES = re.compile(
     rf"""[,;]?\s*\(?(?:and\s+|but\s+)?(?:also\s+|even\s+)?(?P<no>not\s+|except\s+(?:for\s+)?)?
@@ -24,6 +27,45 @@ _RENAME = re.compile(
     (?P<old>\S.*?)\s+(?:to|into|as|->|=>|→)\s+(?P<new>\S.*?)
     (?:\s+in\s+(?:the\s+)?(?:function\s+|method\s+)?(?P<within>[^\W\d]\w*))?[\s.!?]*""",
     re.IGNORECASE | re.VERBOSE,
+)
+
+_POLITE = re.compile(
+    r"(?:(?:please|kindly|now|just|ok|okay|hey|hi)[,\s]+|(?:can|could|would|will) you |"
+    r"i (?:want|need|would like) (?:you )?to |i'd like (?:you )?to |let'?s |we (?:should|need to) |"
+    r"you should |go ahead and )+",
+    re.IGNORECASE,
+)
+_AFTERTHOUGHT = re.compile(
+    r"(?:,? (?:please|for me|now|everywhere|throughout|here|thanks|thank you|"
+    r"(?:in|from|of|to|for|on) (?:this|the)(?: whole| entire| selected)? "
+    r"(?:code|function|method|selection|file|snippet|block|class)))+$",
+    re.IGNORECASE,
+)
+_WITHIN = re.compile(r"(?P<rest>.+) (?:in|of) [`'\"]?(?P<name>[A-Za-z_]\w*)[`'\"]?")
+_DEFINED = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_NAMING = re.compile(r"(?i)\b(?:rename|variable|var|param|parameter|argument|function|method)\b")
+_KIND = "(?:parameter|argument|param|arg|(?:local )?variable|local|var|function|method)"
+_NOUN = rf"(?:the |this )?(?:{_KIND} |name |identifier )?"
+_OLD, _NEW = (
+    rf"(?P<_{one}>[`'\"]?)(?P<{one}>{_PLAIN.pattern})(?P=_{one})" for one in ("old", "new")
+)
+_TO = "(?:to|into|as|->|=>|→)"
+_IT = "(?:it|this function|the function|(?:the |this )?(?:function|method))"
+_WORDINGS = tuple(
+    re.compile(wording, re.IGNORECASE)
+    for wording in (
+        rf"(?:rename|change|refactor|update) {_NOUN}{_OLD} {_TO} {_NEW}",
+        rf"(?:rename|change) the name of {_NOUN}{_OLD} {_TO} {_NEW}",
+        rf"(?:rename|change) (?:the {_KIND}'s name )?{_NOUN}from {_OLD} to {_NEW}",
+        rf"(?:replace|swap) the (?:name|{_KIND}) {_OLD} (?:with|by) {_NEW}",
+        rf"{_NOUN}{_OLD} should be (?:called|named|renamed to|renamed) {_NEW}",
+        rf"(?:use|prefer) (?:the name )?{_NEW} (?:instead of|rather than|in place of) {_OLD}",
+        rf"(?:call|name) {_NOUN}{_OLD} {_NEW}(?: instead)?",
+        # The one function that is defined is meant.
+        rf"(?:rename|change) {_IT}(?:'s name)? {_TO} {_NEW}",
+        rf"change the name of the function {_TO} {_NEW}",
+        rf"(?:call|name) {_IT} {_NEW}(?: instead)?",
+    )
 )
 
 
@@ -50,16 +92,58 @@ def rename_wording(instruction: str, selection: str) -> RenameWording | None:
         return f"{_STAND_IN}{len(names) - 1}"
 
     plain = _WORD.sub(stand_in, code)
-    # Every name is taken as known here: whether the code holds it is told from its syntax.
-    known = recognise(plain, f"{selection}\n{plain}\n{plain[:1].lower()}{plain[1:]}")
-    if known is None or known.kind != "rename":
+    found = _recognised(plain, selection)
+    if found is None:
         return None
-    old, new = (_as_written(_named(known.slots[slot], names), code) for slot in ("old", "new"))
+    old, new = (_as_written(_named(name, names), code) for name in found[:2])
     stands = re.search(rf"(?<!\w){re.escape(old)}(?!\w)", selection)
     if stands is None and not _RENAME.fullmatch(code.strip()):
         # "Use tabs instead of spaces" is a rename only where such names are.
         return None
-    return RenameWording(old, new, known.within, comments, strings)
+    return RenameWording(old, new, found[2], comments, strings)
+
+
+def _recognised(instruction: str, selection: str) -> tuple[str, str, str] | None:
+    """Old name, new name and the function that is meant, by the wording that leaves least open."""
+    text = " ".join(instruction.split())
+    if not text or len(text) > LONGEST:
+        return None
+    defined = _DEFINED.findall(selection)
+    for reading, within in _readings(text, {name for _, name in defined}):
+        found = (wording.fullmatch(reading) for wording in _WORDINGS)
+        renames = [
+            (one.groupdict().get("old") or _outermost(defined), one["new"]) for one in found if one
+        ]
+        sensible = [one for one in renames if _makes_sense(*one, reading)]
+        if sensible:
+            return *min(sensible, key=lambda one: len(one[0]) + len(one[1])), within
+    return None
+
+
+def _readings(text: str, defined: set[str]) -> Iterator[tuple[str, str]]:
+    """The instruction without what only decorates it, and the function that it names."""
+    bare = text.rstrip(" .!?")
+    core = _POLITE.sub("", bare, count=1) if _POLITE.match(bare) else bare
+    core = core[:1].lower() + core[1:]
+    for candidate in dict.fromkeys((core, _AFTERTHOUGHT.sub("", core))):
+        within = _WITHIN.fullmatch(candidate)
+        if within and within["name"] in defined and len(defined) > 1:
+            yield within["rest"], within["name"]
+        yield candidate, ""
+
+
+def _outermost(defined: list[tuple[str, str]]) -> str:
+    """The one function that is indented least, empty when there are several or none."""
+    least = min((len(indent) for indent, _ in defined), default=0)
+    names = [name for indent, name in defined if len(indent) == least]
+    return names[0] if len(names) == 1 else ""
+
+
+def _makes_sense(old: str, new: str, text: str) -> bool:
+    # "Use logger instead of print" means more than another name.
+    builtin = hasattr(builtins, old) and not _NAMING.search(text)
+    words = keyword.iskeyword(old) or keyword.iskeyword(new)
+    return bool(old) and old != new and not words and not builtin
 
 
 def plain_rename(instruction: str) -> RenameWording | None:

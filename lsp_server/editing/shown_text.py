@@ -3,7 +3,6 @@
 A model is shown lines that end in ``\\n`` and nothing that it may lose: line ends, a byte order
 mark, blanks at the ends of lines and control characters stay behind. Text that the model's
 vocabulary cannot carry is shown as a stand-in: ``x1`` for a word, ``<1>`` for other characters.
-Where the model learnt spaces only, tabs are shown as spaces.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lsp_server.documents import line_end, split_lines
-
-TAB = "    "
-"""What a tab at the start of a line is shown as, where tabs are."""
 
 _BOM = "\ufeff"
 _SEPARATORS = "\u2028\u2029"
@@ -62,8 +58,8 @@ class ShownLine:
 class ShownText:
     """``text`` is what the model reads; ``lines`` say what each line of it stands for.
 
-    legible: whether the model carries a piece of text. spaces: it learnt no tabs. The same text has
-    the same stand-in everywhere, in the instruction too.
+    legible: whether the model carries a piece of text. The same text has the same
+    stand-in everywhere, in the instruction too.
     """
 
     def __init__(
@@ -72,10 +68,8 @@ class ShownText:
         instruction: str = "",
         *,
         legible: Callable[[str], bool] = lambda text: True,
-        spaces: bool = False,
     ) -> None:
         self.bom = _BOM if original.startswith(_BOM) else ""
-        self.spaces = spaces
         self._legible = legible
         self._stand_ins: dict[str, str] = {}
         self._begin_word, self._begin_mark = _unused(original + "\n" + instruction)
@@ -116,12 +110,8 @@ class ShownText:
         found = _BLANKS.match(body, len(head))
         indent = found.group() if found else ""
         pieces = tuple(self._pieces(body[len(head) + len(indent) :]))
-        shown = self.shown_indent(indent) + "".join(piece.shown for piece in pieces)
+        shown = indent + "".join(piece.shown for piece in pieces)
         return ShownLine(head, indent, pieces, tail, end, shown)
-
-    def shown_indent(self, indent: str) -> str:
-        """An indentation as the model reads it."""
-        return indent.replace("\t", TAB) if self.spaces else indent
 
     def _pieces(self, body: str) -> Iterator[Piece]:
         """The pieces of a line. Illegible ones next to each other are one, with blanks between."""
@@ -135,21 +125,18 @@ class ShownText:
                 if pending:
                     yield self._stand_in(pending)
                 if blanks:
-                    yield self._blanks(blanks)
+                    yield Piece(blanks, blanks)
                 pending = blanks = ""
-                yield self._blanks(text) if not text.strip(" \t") else Piece(text, text)
+                yield Piece(text, text)
         if pending:
             yield self._stand_in(pending)
         if blanks:
-            yield self._blanks(blanks)
+            yield Piece(blanks, blanks)
 
     def _is_legible(self, text: str) -> bool:
         if _PLAIN.fullmatch(text):
             return True
         return _IS_UNSHOWN.search(text) is None and self._legible(text)
-
-    def _blanks(self, text: str) -> Piece:
-        return Piece(text.replace("\t", " ") if self.spaces else text, text)
 
     def _stand_in(self, text: str) -> Piece:
         shown = self._stand_ins.get(text)

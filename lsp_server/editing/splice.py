@@ -109,7 +109,7 @@ class _Splice:
         if old is None or not old.pieces:
             words = "".join(map(self._meaning, pieces))
             return Written(self._indented(indent, above) + words, end, source)
-        same = self._shown.shown_indent(old.indent) == indent
+        same = old.indent == indent
         before = old.head + (old.indent if same else self._indented(indent, source))
         return Written(before + self._words(old, pieces) + old.tail, end, source)
 
@@ -160,15 +160,15 @@ class _Splice:
         near = sorted(range(len(self._lines)), key=lambda n: (abs(n - above), n))
         known = [line for line in (self._lines[n] for n in near) if line.pieces]
         for line in known:
-            if self._shown.shown_indent(line.indent) == indent:
+            if line.indent == indent:
                 return line.indent
         outer = max(
-            (line for line in known if indent.startswith(self._shown.shown_indent(line.indent))),
+            (line for line in known if indent.startswith(line.indent)),
             key=lambda line: len(line.indent),
             default=None,
         )
         begun = outer.indent if outer else ""
-        rest = indent[len(self._shown.shown_indent(begun)) :]
+        rest = indent[len(begun) :]
         return begun + self._in_style(rest)
 
     def _in_style(self, blanks: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -131,14 +130,13 @@ def _context_tokens(engine: Engine, job: CompletionJob) -> int:
 
 def shown_job(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
     """What the model reads of an edit, and the edit with that in place of the text itself."""
-    from accel.text.legible import legible_to, wants_spaces
+    from accel.text.legible import legible_to
 
     tokenizer = engine.tokenizer
     shown = ShownText(
         job.selection,
         job.instruction,
         legible=legible_to(tokenizer),
-        spaces=wants_spaces(tokenizer),
     )
     return shown, replace(
         job,
@@ -170,15 +168,8 @@ class EditPart(NamedTuple):
 def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Iterator[EditPart]:
     """What the model is asked for one after another, and what stays between. Raises AccelError.
 
-    Of an edit whose places are known only the lines around them are asked for. A selection that
-    does not fit into one answer is cut at its definitions.
+    A selection that does not fit into one answer is cut at its definitions.
     """
-    from accel.text.prompts import excerpt_prompts
-
-    asked = excerpt_prompts(engine.tokenizer, sound(job.instruction), sound(job.selection))
-    if asked and all(fits(text) for text, prompt in asked if prompt is not None):
-        yield from itertools.starmap(EditPart, asked)
-        return
     for piece in split_at_definitions(job.selection, fits):
         yield EditPart(piece, edit_prompt(engine, replace(job, selection=piece)))
 

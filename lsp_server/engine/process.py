@@ -516,7 +516,6 @@ class EngineService:
                 sampling=sampling,
                 suffix=prompt.suffix_tokens,
                 original=prompt.original_tokens,
-                expected=prompt.expected_tokens,
                 closing=prompt.closing_tokens,
                 index=index,
                 workspace=job.scope,

@@ -268,7 +268,7 @@ class OpenAiModel:
     # Edits
 
     async def _edit(self, job: EditJob, on_spans: OnSpans) -> JobResult:
-        shown = ShownText(job.selection, job.instruction, legible=lambda _: True, spaces=False)
+        shown = ShownText(job.selection, job.instruction, legible=lambda _: True)
         tries = 0
         while True:
             asked, question, room = self._question(job, shown)

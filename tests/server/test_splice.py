@@ -61,7 +61,7 @@ def random_text(rng: random.Random) -> str:
 
 def shown_to(rng: random.Random, text: str) -> ShownText:
     if rng.random() < 0.5:
-        return ShownText(text, "rename a to b", legible=EMBEDDED, spaces=True)
+        return ShownText(text, "rename a to b", legible=EMBEDDED)
     return ShownText(text, "rename a to b")
 
 
@@ -100,14 +100,14 @@ def test_a_hundred_thousand_selections_keep_their_bytes(batch):
 def test_nothing_is_shown_that_a_small_model_cannot_spell():
     rng = random.Random(1)
     for _ in range(300):
-        text = ShownText(random_text(rng), legible=EMBEDDED, spaces=True).text
+        text = ShownText(random_text(rng), legible=EMBEDDED).text
         assert all(character == "\n" or character.isprintable() for character in text)
         assert "\t" not in text
         assert EMBEDDED(text)
 
 
 def of_the_small_model(text: str, instruction: str = "") -> ShownText:
-    return ShownText(text, instruction, legible=EMBEDDED, spaces=True)
+    return ShownText(text, instruction, legible=EMBEDDED)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ from accel.drafting.copy.rewrites import (
     spoken_phrases,
     spoken_renames,
     still_due,
-    version_of,
 )
 from accel.drafting.copy.weights import row_weights
 from accel.planning.overheads import COPIED_STEP_S, DRAFTED_STEP_S
@@ -110,19 +109,15 @@ class CopyDrafter:
         shown = shown_at(prompt, self._original)
         instruction = self._text(prompt[: shown[0]]) if len(self._original) else ""
         text = self._text(self._original)
-        # Marks around places, which the text that is continued lacks, cut it there.
-        self._is_cut = request.given is not None and len(request.given) > len(prompt)
         ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
         phrases = self._spell(spoken_phrases(instruction, text))
         self._pool = CopyPool(self._original, ending, phrases, prompt, shown, self._classes)
         self._classes = self._pool.classes
         self._room: CopyRoom | None = None
         self._laid, self._nodes = self._pool.spans, 0
-        self._write_expected((request.workspace, instruction), text, request.expected)
+        self._write_expected((request.workspace, instruction), text)
 
-    def _write_expected(
-        self, asked: tuple[str, str], text: str, expected: TokenArray | None
-    ) -> None:
+    def _write_expected(self, asked: tuple[str, str], text: str) -> None:
         """Versions of the original that are likely before anything is written."""
         # The same wish for another piece of code: names change as they did there.
         again = asked == self._asked and len(self._original) > 0
@@ -131,9 +126,7 @@ class CopyDrafter:
         if self._renames:
             self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
         _, instruction = asked
-        if expected is not None:
-            self._pool.write_version(rows_of.INSTRUCTED, version_of(self._original, expected))
-        elif spoken := spoken_renames(instruction, text):
+        if spoken := spoken_renames(instruction, text):
             self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
         first, last = self._pool.version_at(rows_of.INSTRUCTED)
         if first < last:
@@ -302,7 +295,7 @@ class CopyDrafter:
                     self._shift = 0
 
     def _rewrite(self, kind: int, start: int, renames: list[tuple[str, str]], shift: int) -> None:
-        version = rewrite(self._codec, self._original, start, renames, shift, self._is_cut)
+        version = rewrite(self._codec, self._original, start, renames, shift)
         self._pool.write_version(kind, version)
 
     def _look_up(self) -> tuple[TokenArray, NDArray[np.int8]]:

@@ -8,9 +8,7 @@ tokens need no care.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,33 +66,6 @@ class Version:
     tokens: TokenArray
     offsets: TokenArray
     rules: NDArray[np.int8]
-
-
-def version_of(original: TokenArray, tokens: TokenArray) -> Version:
-    """``tokens`` as a version of the original: tokens of common runs stand where they stand there,
-    others where the next run begins."""
-    offsets = np.empty(len(tokens), np.int32)
-    head = _common(original, tokens)
-    tail = _common(original[head:][::-1], tokens[head:][::-1])
-    old, new = original[head : len(original) - tail], tokens[head : len(tokens) - tail]
-    offsets[:head] = np.arange(head)
-    offsets[len(tokens) - tail :] = np.arange(len(original) - tail, len(original))
-    matcher = difflib.SequenceMatcher(None, old.tolist(), new.tolist(), autojunk=False)
-    for kind, first, last, new_first, new_last in matcher.get_opcodes():
-        same = head + (np.arange(first, last) if kind == "equal" else last)
-        offsets[head + new_first : head + new_last] = same
-    return Version(tokens, offsets, np.full(len(tokens), -1, np.int8))
-
-
-def _encoded(codec: TextCodec, pieces: Sequence[str]) -> TokenArray:
-    return np.concatenate([np.asarray(codec.encode(piece), np.int32) for piece in pieces])
-
-
-def _common(left: TokenArray, right: TokenArray) -> int:
-    """How many tokens both begin with."""
-    count = min(len(left), len(right))
-    different = np.flatnonzero(left[:count] != right[:count])
-    return int(different[0]) if len(different) else count
 
 
 def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
@@ -214,19 +185,16 @@ def rewrite(
     start: int,
     renames: list[tuple[str, str]],
     shift: int,
-    is_cut: bool = False,
 ) -> Version:
     """The original from token ``start`` on with names replaced and lines indented by ``shift``.
 
-    ``start`` should stand at a line break, so that the first line is a whole one. is_cut: whether
-    the prompt has marks (``edit_rules.markers``), so that in the answer, too, what is put in has
-    tokens of its own.
+    ``start`` should stand at a line break, so that the first line is a whole one.
     """
     pieces = [codec.bytes_of(int(token)) for token in original[start:]]
     starts = np.cumsum([0] + [len(piece) for piece in pieces])
     text = b"".join(pieces).decode("utf-8", "surrogateescape")
     new_text, bounds = _replace(text, _changes(text, renames, shift))
-    tokens = _encoded(codec, _at_borders(new_text, bounds, starts) if is_cut else [new_text])
+    tokens = np.asarray(codec.encode(new_text), np.int32)
     sizes = np.array([len(codec.bytes_of(int(token))) for token in tokens], np.int64)
     places = np.cumsum(sizes) - sizes
     old_places, rules = places.copy(), np.full(len(tokens), -1, np.int8)
@@ -246,14 +214,6 @@ def rewrite(
         np.minimum(offsets, len(original)).astype(np.int32),
         rules,
     )
-
-
-def _at_borders(text: str, bounds: NDArray[np.int64], starts: NDArray[np.int64]) -> list[str]:
-    """``text`` cut around what was put in where a token of the original began."""
-    whole = text.encode("utf-8", "surrogateescape")
-    begun = bounds[np.isin(bounds[:, 2], starts) & (bounds[:, 4] >= 0)]
-    pieces = np.split(np.frombuffer(whole, np.uint8), begun[:, :2].reshape(-1))
-    return [piece.tobytes().decode("utf-8", "surrogateescape") for piece in pieces]
 
 
 def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, NDArray[np.int64]]:

@@ -1,1 +1,0 @@
-"""What the embedded model's edit instructions say, and which texts they make."""
