@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from lsp_server.editing.fitting import ABOUT_INDENTS
-from lsp_server.editing.shown_text import TAB, ShownLine, ShownText
+from lsp_server.editing.shown_text import ShownLine, ShownText
 from lsp_server.errors import EditRefused
 
 NEAR = 8
@@ -174,8 +174,7 @@ class _Splice:
     def _in_style(self, blanks: str) -> str:
         if not self._tabs or "\t" in blanks:
             return blanks
-        step = len(TAB) if self._shown.spaces else self._step
-        tabs, left = divmod(len(blanks), step)
+        tabs, left = divmod(len(blanks), self._step)
         return "\t" * tabs + " " * left
 
     def _refuse_spoilt(self, old: list[ShownLine], cut: list[list[str]]) -> None:
@@ -225,7 +224,7 @@ def _apart(written: list[Written]) -> list[Written]:
 def _step_of(lines: list[str]) -> int:
     """How many spaces a step of indentation is in the model's lines."""
     widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
-    return len(TAB) if all(width % len(TAB) == 0 for width in widths) else 2
+    return 4 if all(width % 4 == 0 for width in widths) else 2
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> str:

@@ -11,14 +11,7 @@ from lsp_server.documents import Document, Position
 from lsp_server.editing.fitting import with_end_of
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
-from lsp_server.editing.notes import (
-    NOT_ASKED_FOR,
-    NOT_OF_THE_RENAME,
-    ONLY_WHITE_SPACE,
-    place_note,
-    places_asked_for,
-    rename_note,
-)
+from lsp_server.editing.notes import NOT_ASKED_FOR, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
 from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced
@@ -27,7 +20,6 @@ from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.settings import Settings
 
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
-RENAMED = [Hunk(place, place + len("prices"), "items") for place in (10, OLD.rindex("prices"))]
 
 
 class Engine:
@@ -67,35 +59,35 @@ def applied(text: str, edit: EditResult) -> str:
     )  # fmt: skip
 
 
-def test_a_rename_alone_has_no_note() -> None:
-    new = apply_hunks(OLD, RENAMED)
-    assert [rename_note(OLD, one, RENAMED) for one in minimal_hunks(OLD, new)] == ["", ""]
+ASKED = {
+    "Add a docstring.": (":\n    # Sum.", ':\n    """Sum."""\n    # Sum.'),
+    "remove the comments": ("    # Sum.\n", ""),
+    "add type hints": ("prices)", "prices: list[int]) -> int"),
+}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "note"),
-    [
-        ("tax = 1", "tax = 2", NOT_OF_THE_RENAME),
-        ("    tax =", "\ttax =", ONLY_WHITE_SPACE),
-        ("sum(items) * tax", "max(items) * tax", NOT_OF_THE_RENAME),
-        ("sum(items) * tax", "sum(prices) * tax", ""),
-    ],
-)
-def test_what_goes_beyond_a_rename_is_noted(old: str, new: str, note: str) -> None:
-    wanted = apply_hunks(OLD, RENAMED).replace(old, new)
-    notes = [rename_note(OLD, one, RENAMED) for one in minimal_hunks(OLD, wanted)]
-    assert (note in notes) if note else not any(notes)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("instruction", ASKED)
+def test_a_hunk_that_is_more_than_the_instruction_is_noted(instruction: str, line_end: str) -> None:
+    old, (before, after) = OLD.replace("\n", line_end), ASKED[instruction]
+    new = OLD.replace(before, after, 1).replace("\n", line_end)
+    assert new != old
+    assert {one.note for one in noted_hunks(old, new, instruction, "python")} == {""}
+    notes = [
+        one.note for one in noted_hunks(old, new.replace("sum(", "max("), instruction, "python")
+    ]
+    assert notes.count(NOT_ASKED_FOR) == 1
+    assert notes[-1] == NOT_ASKED_FOR
+    other = noted_hunks(old, more, "make it " + instruction, "python")
+    assert {one.note for one in other} == {""}
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_what_lies_off_the_places_of_an_instruction_is_noted(line_end: str) -> None:
-    old = OLD.replace("\n", line_end)
-    asked_for = places_asked_for("add the docstring \"Sum.\"", old, "python")  # fmt: skip
-    new = old.replace(":" + line_end, f':{line_end}    """Sum."""{line_end}')
-    assert [place_note(old, one, asked_for) for one in minimal_hunks(old, new)] == [""]
-    more = new.replace("sum(", "max(")
-    notes = [place_note(old, one, asked_for) for one in minimal_hunks(old, more)]
-    assert NOT_ASKED_FOR in notes
+def test_an_answer_that_changes_more_than_the_instruction_is_shown_with_a_warning() -> None:
+    more = OLD.replace("    # Sum.\n", "").replace("sum(", "max(")
+    for answer, told in ((more, "more than it was asked to"), (OLD[:-7] + "(\n", "does not parse")):
+        assert told in edited(OLD, answer, "remove the comments")[0].warning
+    fine = OLD.replace("    # Sum.\n", "")
+    assert edited(OLD, fine, "remove the comments")[0].warning == ""
 
 
 def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
