@@ -1,4 +1,4 @@
-"""The first start without a chosen model: the editor offers once to choose one."""
+"""No model is chosen: the user is offered one, once for all editors."""
 
 from __future__ import annotations
 
@@ -7,48 +7,84 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from accel.model_path import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.errors import RedraftError
-from lsp_server.model_notice import CHOOSE_MODEL
+from lsp_server.models.choices import write_choice
+from lsp_server.models.fetching_process import fetch_in_process
+from lsp_server.protocol.progress import Progress
 
 if TYPE_CHECKING:
-    from lsp_server.models.setup_question import SetupQuestion
-    from lsp_server.protocol.jsonrpc import RedraftProtocol
+    from lsp_server.server import RedraftServer
 
 logger = logging.getLogger(__name__)
 
+FETCH = "Fetch the Default (98 MB)"
+CHOOSE = "Choose One of This Machine"
 NOT_NOW = "Not Now"
 QUESTION = (
     "Redraft completes and edits code with a model on this machine, and none is chosen. "
-    "Do you want to see which models suit this machine?"
+    "The default is SmolLM2-135M with an adapter for code (Apache-2.0)."
 )
 
 
-async def offer_models(protocol: RedraftProtocol, question: SetupQuestion) -> None:
+async def offer_models(ls: RedraftServer) -> None:
     """``window/showMessageRequest``, unless there was an answer before or another editor asks just
-    now; *Choose Model* sends ``redraft/chooseModel``. Until then nothing is computed."""
+    now. Until a model is chosen nothing is computed."""
+    question = ls.hub.question
     if not question.is_open:
         return
     question.begin()
     try:
-        title = await _asked(protocol)
+        title = await _asked(ls)
     finally:
         question.end()
     if title is None:
         return
     question.answer(title or "closed")
-    if title == CHOOSE_MODEL:
-        protocol.tell("redraft/chooseModel", {})
+    if title == FETCH:
+        await fetch_default_model(ls)
+    elif title == CHOOSE and ls.features.choose_model:
+        ls.protocol.tell("redraft/chooseModel", {})
+    elif title == CHOOSE:
+        ls.show_warning(
+            "Redraft: list the models with `redraft models`, then: redraft models use NAME"
+        )
 
 
-async def _asked(protocol: RedraftProtocol) -> str | None:
+async def fetch_default_model(ls: RedraftServer) -> None:
+    """Fetch it, show how far that is, and choose it for all editors that name none."""
+    progress = Progress(ls.protocol, None, ls.features.work_done_progress)
+    await progress.begin("Redraft: fetching the default model")
+
+    def report(step: str, done: int, total: int) -> None:
+        size = f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
+        progress.report(step + size, 100 * done // total if total else None)
+
+    try:
+        path = await fetch_in_process(report=report)
+        write_choice("completion", str(path))
+    except RedraftError as error:
+        ls.show_warning(f"Redraft: {error}")
+        return
+    finally:
+        progress.end()
+    ls.hub.choices_changed()
+
+
+def tell_once(ls: RedraftServer) -> None:
+    """For editors without buttons in messages: one message with the command."""
+    ls.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
+
+
+async def _asked(ls: RedraftServer) -> str | None:
     """What the user pressed, empty for a message that was closed, None where nobody answered."""
     params = {
         "type": types.MessageType.Info.value,
         "message": QUESTION,
-        "actions": [{"title": CHOOSE_MODEL}, {"title": NOT_NOW}],
+        "actions": [{"title": title} for title in (FETCH, CHOOSE, NOT_NOW)],
     }
     try:
-        answer = await protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        answer = await ls.protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
     except RedraftError as error:
         logger.info("no answer to the offer of models: %s", error)
         return None

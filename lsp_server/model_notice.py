@@ -40,8 +40,8 @@ class ModelNotice:
             self._told.pop(engine.key, None)
         if engine.state != "failed" or engine.failure is None:
             return
-        if engine.failure.cause == NO_MODEL and features.choose_model:
-            # These editors are offered to choose one (``first_start``).
+        if engine.failure.cause == NO_MODEL:
+            # A model is offered once (``first_start``).
             return
         text = str(engine.failure.error)
         if text not in self._told.values():

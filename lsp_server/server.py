@@ -22,7 +22,7 @@ from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
-from lsp_server.first_start import offer_models
+from lsp_server.first_start import offer_models, tell_once
 from lsp_server.folders import Folders
 from lsp_server.held_back import HeldBack
 from lsp_server.index.client import WorkspaceState
@@ -114,8 +114,10 @@ class RedraftServer(LanguageServer):
         if self.settings.enabled:
             in_background(self._load_engine())
         unchosen = self.used.completion.because == NOTHING and not self.settings.server.url
-        if self.settings.enabled and self.features.choose_model and unchosen:
-            in_background(offer_models(self.protocol, self.hub.question))
+        if self.settings.enabled and unchosen and self.features.message_buttons:
+            in_background(offer_models(self))
+        elif self.settings.enabled and unchosen:
+            tell_once(self)
         self.indexing.changed()
         self.status.changed()
 

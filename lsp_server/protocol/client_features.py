@@ -30,6 +30,8 @@ class ClientFeatures:
     choose_model: bool = False
     """The client shows messages with buttons, and asks the user for another model when it is sent
     ``redraft/chooseModel``."""
+    message_buttons: bool = False
+    """The client shows messages with buttons."""
     unresolved_actions: bool = False
     """Code actions must come complete: the client asks for no edit when one is chosen."""
     generated_tag: bool = False
@@ -62,6 +64,8 @@ class ClientFeatures:
             ),
             edit_command=_option(own, "editCommand"),
             choose_model=_option(own, "chooseModel"),
+            message_buttons=_option(own, "chooseModel")
+            or _has(capabilities, "window", "show_message", "message_action_item"),
             unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
             indents_items=_indents(capabilities),

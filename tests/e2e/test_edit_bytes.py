@@ -93,7 +93,7 @@ def edited(
 
 
 def play(driver: Driver, workspace: Path, rounds: int) -> None:
-    """Edits that the model writes, in Python, and renames of one place, in other languages."""
+    """Renames of two places in Python, and of one in other languages."""
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     done: Counter[str] = Counter()
@@ -101,12 +101,8 @@ def play(driver: Driver, workspace: Path, rounds: int) -> None:
         for language, template in {"python": PYTHON, **OTHERS}.items():
             text = dressed(rng, template)
             uri = (workspace / f"bytes_{seed}_{number}.{language}").as_uri()
-            if language == "python":
-                instruction, wanted = "remove the docstring", re.sub(
-                    r'[ \t]*"""Sum of the prices\."""[ \t]*(?:\r\n|\r|\n)', "", text
-                )  # fmt: skip
-            else:
-                instruction, wanted = "rename target to goal", text.replace("target", "goal")
+            old, new = ("tax", "rate") if language == "python" else ("target", "goal")
+            instruction, wanted = f"rename {old} to {new}", text.replace(old, new)
             got, reason = edited(driver, uri, text, language, instruction)
             assert got in (None, wanted), f"seed {seed}, {language}: {text!r} became {got!r}"
             done[language] += got == wanted

@@ -17,33 +17,44 @@ def offers(editor: Driver) -> list[Any]:
     return [one["params"] for one in asked]
 
 
-def joined(environment: dict[str, str], **options: bool) -> Driver:
+def messages(editor: Driver) -> list[str]:
+    """Messages without buttons so far."""
+    told = (one for one in editor.notifications if one["method"] == "window/showMessage")
+    return [one["params"]["message"] for one in told]
+
+
+def joined(environment: dict[str, str], name: str = "vscode", **options: bool) -> Driver:
     editor = Driver(environment)
-    editor.chosen = {"title": "Choose Model"}
-    editor.initialize(profile("vscode"), redraft=options)
+    editor.chosen = {"title": "Choose One of This Machine"}
+    editor.initialize(profile(name), redraft=options)
     return editor
 
 
-def test_the_first_start_offers_to_choose_a_model_once(
-    environment: dict[str, str], first: Driver
-) -> None:
+def test_the_first_start_offers_a_model_once(environment: dict[str, str], first: Driver) -> None:
     kept = Path(environment["XDG_STATE_HOME"]) / "redraft" / "setup.json"
     kept.unlink()
     chosen = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
     chosen.unlink()
     editors = [joined(environment)]
     try:
-        editors[0].request("redraft/status", {})
-        assert offers(editors[0]) == [], "an editor without the option is not asked"
+        told = editors[0].request("redraft/status", {})
+        assert (told["state"], told["message"]) == ("error", "no model is chosen")
+        assert "redraft models get default" in told["remedy"]
+        (message,) = messages(editors[0])
+        assert "redraft models get default" in message
+        assert offers(editors[0]) == [], "an editor without buttons is not asked"
         editors.append(joined(environment, chooseModel=True))
         editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")
         (offer,) = offers(editors[1])
         assert "none is chosen" in offer["message"]
+        titles = [one["title"] for one in offer["actions"]]
+        assert titles == ["Fetch the Default (98 MB)", "Choose One of This Machine", "Not Now"]
         wait_until(kept.is_file)
-        assert json.loads(kept.read_text()) == {"answer": "Choose Model"}
+        assert json.loads(kept.read_text()) == {"answer": "Choose One of This Machine"}
         editors.append(joined(environment, chooseModel=True))
         editors[2].request("redraft/status", {})
         assert offers(editors[2]) == []
+        kept.unlink()
     finally:
         kept.write_text("{}")
         choose_small_model(chosen.parents[1], Path(environment["XDG_CACHE_HOME"]))

@@ -73,9 +73,8 @@ def test_a_hunk_that_is_more_than_the_instruction_is_noted(instruction: str, lin
     new = OLD.replace(before, after, 1).replace("\n", line_end)
     assert new != old
     assert {one.note for one in noted_hunks(old, new, instruction, "python")} == {""}
-    notes = [
-        one.note for one in noted_hunks(old, new.replace("sum(", "max("), instruction, "python")
-    ]
+    more = new.replace("sum(", "max(")
+    notes = [one.note for one in noted_hunks(old, more, instruction, "python")]
     assert notes.count(NOT_ASKED_FOR) == 1
     assert notes[-1] == NOT_ASKED_FOR
     other = noted_hunks(old, more, "make it " + instruction, "python")
