@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from accel.models.fingerprint import fingerprint
-
 SMALL_MODEL = Path(__file__).parent / "data" / "small_model"
 SMALL_DRAFT = SMALL_MODEL / "draft"
 """A smaller one of the same tokenizer, which drafts edits."""
@@ -26,7 +24,11 @@ def choose_small_model(config_home: Path, cache_home: Path, model: Path = SMALL_
 
 def know_small_model(cache_home: Path, model: Path = SMALL_MODEL) -> None:
     """As after its first start on this machine: that its forward is right, and in which numbers it
-    is computed."""
+    is computed. Nothing where the server is installed elsewhere, as for tests of editors."""
+    try:
+        from accel.models.fingerprint import fingerprint
+    except ImportError:
+        return
     profile = cache_home / "redraft" / "profiles" / f"{fingerprint(model, 'cpu')}.json"
     profile.parent.mkdir(parents=True, exist_ok=True)
     numbers = {"auto": "bf16", "bf16": "bf16", "fp32": "fp32"}

@@ -40,6 +40,12 @@ def checked_text(
     return result.text
 
 
+def refuse_unparsed(old: str, new: str, language: str) -> None:
+    """Raises EditRefused where ``new`` does not parse and ``old`` did."""
+    if problem := new_problem(_as_parsed(old), _as_parsed(new), language):
+        raise EditRefused(f"the model's answer does not parse ({problem}); edit again")
+
+
 def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
     """Why an answer may not be what was asked for: it does not parse where ``old`` did, or changes
     more than the instruction is about. Empty for nothing."""

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from lsp_server.documents import Document, Edit, Position
-from lsp_server.editing.checks import checked_text, doubt_about
+from lsp_server.editing.checks import checked_text, doubt_about, refuse_unparsed
 from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.notes import noted_hunks
@@ -26,6 +27,7 @@ from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
 from lsp_server.held_back import held_back_warning
 from lsp_server.invisible_characters import hidden_warning
+from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -258,6 +260,9 @@ class EditProvider:
         document, job = begun.request.document, begun.job
         language, instruction = document.language, job.instruction
         wanted = checked_text(job.selection, result, language, instruction, strict=False)
+        if PurePath(self._engine().model).name == DEFAULT_FILE:
+            # It is small, and such mistakes are all that it makes of some edits.
+            refuse_unparsed(job.selection, wanted, language)
         doubt = doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(begun.region.start)
         after = before[:base] + wanted + before[base + len(begun.selection) :]

@@ -14,6 +14,7 @@ from lsp_server.errors import RedraftError
 MANIFEST = Path(__file__).with_name("manifest.json")
 DEFAULT = "default"
 DEFAULT_FILE = "redraft-default-135m.gguf"
+DEFAULT_FILE = "redraft-default-135m.gguf"
 """The model that Redraft makes itself: its name, and that of its file."""
 VERSION = 1
 BRANCH = "main"

@@ -19,6 +19,9 @@ from language_client import LanguageClient
 from small_model import SMALL_MODEL
 from waiting import PATIENCE, wait_for
 
+EDITORS_MODEL = os.environ.get("REDRAFT_TEST_DEFAULT") or str(SMALL_MODEL)
+"""What the tests' editors complete and edit with."""
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "editor-clients"
 
@@ -98,6 +101,9 @@ class Server:
         answer = Path(own["XDG_STATE_HOME"]) / "redraft" / "setup.json"
         answer.parent.mkdir(mode=0o700)
         answer.write_text('{"answer": "in a test"}', encoding="utf-8")
+        choices = Path(own["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+        choices.parent.mkdir(mode=0o700)
+        choices.write_text(json.dumps({"completion": EDITORS_MODEL}), encoding="utf-8")
         # What is compiled and measured once for a machine serves later runs too.
         cache = Installed.from_environment().folder / "cache"
         cache.mkdir(mode=0o700, exist_ok=True)
@@ -176,7 +182,7 @@ class Server:
 
     def engine(self) -> dict[str, Any]:
         """The engine of the model that editors have unless a test chooses another."""
-        (found,) = (one for one in self.status()["engines"] if one["model"] == str(SMALL_MODEL))
+        (found,) = (one for one in self.status()["engines"] if one["model"] == EDITORS_MODEL)
         return dict(found)
 
     def engine_process(self) -> int:

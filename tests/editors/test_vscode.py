@@ -121,7 +121,7 @@ def test_menu_shows_the_servers_log_and_the_doctor(window: Window, server: Serve
     window.choose_in_menu("Show log")
     window.page.locator('.tab.active[data-resource-name="daemon.log"]').wait_for()
     window.choose_in_menu("Run doctor")
-    window.page.locator(".xterm-rows", has_text="model: embedded").first.wait_for()
+    window.page.locator(".xterm-rows", has_text="small_model").first.wait_for()
     window.command("View: Hide Panel")
 
 

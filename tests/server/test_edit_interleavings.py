@@ -31,7 +31,7 @@ class Engine:
     """Answers when the test says so."""
 
     def __init__(self) -> None:
-        self.refused = ""
+        self.refused = self.model = ""
         self.calls: list[Call] = []
         self.jobs: list[EditJob] = []
 

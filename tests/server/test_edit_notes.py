@@ -17,6 +17,8 @@ from lsp_server.editing.shown_text import ShownText
 from lsp_server.editing.splice import spliced
 from lsp_server.engine.call import Call
 from lsp_server.engine.jobs import EditJob, JobResult
+from lsp_server.errors import EditRefused
+from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
 from lsp_server.settings import Settings
 
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
@@ -25,8 +27,8 @@ OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * t
 class Engine:
     """Puts in what the test says a model answers, and keeps what it was asked."""
 
-    def __init__(self, answer: str) -> None:
-        self.refused = ""
+    def __init__(self, answer: str, model: str) -> None:
+        self.refused, self.model = "", model
         self.answer = answer
         self.jobs: list[EditJob] = []
 
@@ -40,9 +42,10 @@ class Engine:
 
 
 def edited(
-    text: str, answer: str, instruction: str, *, comment: bool = False, language: str = "python"
+    text: str, answer: str, instruction: str, *, comment: bool = False, language: str = "python",
+    model: str = "/models/other.gguf",
 ) -> tuple[EditResult, Engine]:  # fmt: skip
-    document, engine = Document("u", language, 1, text), Engine(answer)
+    document, engine = Document("u", language, 1, text), Engine(answer, model)
     provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
     request = EditRequest(
         document, "u.py", "", Position(0, 0), document.end(), instruction, with_comment=comment
@@ -87,6 +90,15 @@ def test_an_answer_that_changes_more_than_the_instruction_is_shown_with_a_warnin
         assert told in edited(OLD, answer, "remove the comments")[0].warning
     fine = OLD.replace("    # Sum.\n", "")
     assert edited(OLD, fine, "remove the comments")[0].warning == ""
+
+
+def test_an_answer_of_the_default_that_does_not_parse_is_refused() -> None:
+    default = f"/models/{DEFAULT_FILE}"
+    with pytest.raises(EditRefused, match="does not parse"):
+        edited(OLD, OLD[:-7] + "(\n", "make it faster", model=default)
+    assert edited(OLD, OLD.replace("1", "2"), "make it faster", model=default)[0].warning == ""
+    (offered,) = (one for one in read_manifest() if one.name == DEFAULT)
+    assert offered.file == DEFAULT_FILE
 
 
 def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:

@@ -1,4 +1,4 @@
-/** Choosing the model: one that lies on this machine, the embedded one, or what the settings name. */
+/** Choosing the model: one that lies on this machine, one to be fetched, or what the settings name. */
 
 import * as vscode from "vscode";
 import { type BaseLanguageClient, State } from "vscode-languageclient";
@@ -35,21 +35,14 @@ async function found(client?: BaseLanguageClient): Promise<Models | undefined> {
   }
 }
 
-/** What is here and can be opened, what can be fetched, the embedded model: the recommended one first. */
+/** What is here and can be opened, what can be fetched: the recommended one first. */
 function choicesOf(listed?: Models, command?: string): Choice[] {
-  const embedded: Choice = {
-    label: "$(package) The embedded model",
-    description: "needs no download",
-    // An empty path would leave it to what was chosen for all editors.
-    run: () => setPath(listed?.chosen.completion ? "embedded" : ""),
-  };
-  if (!listed) return [embedded];
+  if (!listed) return [];
   const usable = listed.models.filter((model) => !model.problem && model.paths.length > 0);
   const best = listed.recommended;
   const choices = [
     ...usable.map((model) => ({ name: model.name, choice: choiceOf(model) })),
     ...(command ? listed.offered.map((model) => ({ name: model.name, choice: offerOf(model, command) })) : []),
-    { name: "embedded", choice: embedded },
   ];
   const first = choices.filter((one) => one.name === best.name);
   for (const { choice } of first) {

@@ -97,7 +97,7 @@ export interface OfferedModel {
   tokens_per_s: number | null;
 }
 
-/** What suits this machine best: a path is empty for the embedded model and for one to be fetched. */
+/** What suits this machine best: a path is empty for one to be fetched, a name where nothing suits. */
 export interface Recommendation {
   name: string;
   path: string;
@@ -109,7 +109,7 @@ export interface Models {
   models: KnownModel[];
   offered: OfferedModel[];
   recommended: Recommendation;
-  /** Paths of what was chosen for all editors, empty for the embedded model. */
+  /** Paths of what was chosen for all editors, empty for none. */
   chosen: { completion: string };
 }
 

@@ -40,7 +40,7 @@ local function line_of(model)
   return ('%s (%s%s)'):format(model.name, table.concat(parts, ', '), mark)
 end
 
---- What can be chosen: models that are here, models that can be fetched, the embedded one; the
+--- What can be chosen: models that are here, models that can be fetched; the
 --- recommended one first.
 ---@param found table what `redraft/models` answers
 ---@return table[]
@@ -49,8 +49,7 @@ local function choices(found)
     return model.problem == ''
   end, found.models)
   vim.list_extend(models, found.offered or {})
-  models[#models + 1] = { name = 'the embedded model', paths = { '' } }
-  local best = found.recommended and found.recommended.name or 'embedded'
+  local best = found.recommended and found.recommended.name or ''
   for place, model in ipairs(models) do
     if model.name == best then
       model.recommended = true
@@ -86,7 +85,7 @@ local function fetch(model)
 end
 
 ---@param owner vim.lsp.Client
----@param path string empty for the embedded model
+---@param path string
 local function use(owner, path)
   client.execute(owner, 'redraft.useModel', { { path = path } }, function(_, result)
     if result and result.path ~= path then
