@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lsprotocol import types
 
@@ -14,7 +14,9 @@ from lsp_server.models.fetching_process import fetch_in_process
 from lsp_server.protocol.progress import Progress
 
 if TYPE_CHECKING:
-    from lsp_server.server import RedraftServer
+    from lsp_server.daemon.hub import Hub
+    from lsp_server.protocol.client_features import ClientFeatures
+    from lsp_server.protocol.jsonrpc import RedraftProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -27,33 +29,45 @@ QUESTION = (
 )
 
 
-async def offer_models(ls: RedraftServer) -> None:
+class OfferedEditor(Protocol):
+    """An editor whose user may choose a model."""
+
+    @property
+    def protocol(self) -> RedraftProtocol: ...
+    @property
+    def hub(self) -> Hub: ...
+    @property
+    def features(self) -> ClientFeatures: ...
+    def show_warning(self, message: str) -> None: ...
+
+
+async def offer_models(editor: OfferedEditor) -> None:
     """``window/showMessageRequest``, unless there was an answer before or another editor asks just
     now. Until a model is chosen nothing is computed."""
-    question = ls.hub.question
+    question = editor.hub.question
     if not question.is_open:
         return
     question.begin()
     try:
-        title = await _asked(ls)
+        title = await _asked(editor)
     finally:
         question.end()
     if title is None:
         return
     question.answer(title or "closed")
     if title == FETCH:
-        await fetch_default_model(ls)
-    elif title == CHOOSE and ls.features.choose_model:
-        ls.protocol.tell("redraft/chooseModel", {})
+        await fetch_default_model(editor)
+    elif title == CHOOSE and editor.features.choose_model:
+        editor.protocol.tell("redraft/chooseModel", {})
     elif title == CHOOSE:
-        ls.show_warning(
+        editor.show_warning(
             "Redraft: list the models with `redraft models`, then: redraft models use NAME"
         )
 
 
-async def fetch_default_model(ls: RedraftServer) -> None:
+async def fetch_default_model(editor: OfferedEditor) -> None:
     """Fetch it, show how far that is, and choose it for all editors that name none."""
-    progress = Progress(ls.protocol, None, ls.features.work_done_progress)
+    progress = Progress(editor.protocol, None, editor.features.work_done_progress)
     await progress.begin("Redraft: fetching the default model")
 
     def report(step: str, done: int, total: int) -> None:
@@ -64,19 +78,19 @@ async def fetch_default_model(ls: RedraftServer) -> None:
         path = await fetch_in_process(report=report)
         write_choice("completion", str(path))
     except RedraftError as error:
-        ls.show_warning(f"Redraft: {error}")
+        editor.show_warning(f"Redraft: {error}")
         return
     finally:
         progress.end()
-    ls.hub.choices_changed()
+    editor.hub.choices_changed()
 
 
-def tell_once(ls: RedraftServer) -> None:
+def tell_once(editor: OfferedEditor) -> None:
     """For editors without buttons in messages: one message with the command."""
-    ls.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
+    editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
 
 
-async def _asked(ls: RedraftServer) -> str | None:
+async def _asked(editor: OfferedEditor) -> str | None:
     """What the user pressed, empty for a message that was closed, None where nobody answered."""
     params = {
         "type": types.MessageType.Info.value,
@@ -84,7 +98,7 @@ async def _asked(ls: RedraftServer) -> str | None:
         "actions": [{"title": title} for title in (FETCH, CHOOSE, NOT_NOW)],
     }
     try:
-        answer = await ls.protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        answer = await editor.protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
     except RedraftError as error:
         logger.info("no answer to the offer of models: %s", error)
         return None

@@ -82,8 +82,8 @@ Cancelled = Callable[[], bool]
 
 COMPLETION_NODES = 64
 EDIT_NODES = 128
-PIECE_TOKENS = 512
-"""Longer selections are edited piece by piece, so that an answer stays short."""
+PIECE_SHARE = 4
+"""A selection that takes more than this part of the model's positions is edited piece by piece."""
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
 SWITCH_S = 0.001
@@ -436,9 +436,8 @@ class EngineService:
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
-        tokenizer = self.engine.tokenizer
-        limit = self.engine.max_positions // 4 if tokenizer.chat_template else PIECE_TOKENS
-        return len(tokenizer.encode(sound(selection))) <= limit
+        tokens = self.engine.tokenizer.encode(sound(selection))
+        return len(tokens) <= self.engine.max_positions // PIECE_SHARE
 
     def prefill(self, job: AnyJob, cancelled: Cancelled = _never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""

@@ -67,7 +67,7 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
 
     monkeypatch.setattr(service, "_request", noted)
     monkeypatch.setattr(service, "_generate", shouting)
-    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 30)
+    monkeypatch.setattr(engine_process, "PIECE_SHARE", service.engine.max_positions // 30)
     spans: list[Span] = []
     # Of an edit that is not known the places are not either.
     result = service.edit(replace(JOB, instruction="say it louder"), on_spans=spans.extend)
@@ -89,7 +89,7 @@ def test_an_answer_is_put_into_the_bytes_of_the_selection(service, monkeypatch):
 
     def answering(*_rest):
         yield [Span("so far", "model")]
-        text = pieces[-1].replace("    return", "    # New.\n    return")
+        text = pieces[-1].replace("\treturn", "\t# New.\n\treturn")
         return JobResult(text, [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
 
     monkeypatch.setattr(service, "_request", noted)
@@ -97,7 +97,7 @@ def test_an_answer_is_put_into_the_bytes_of_the_selection(service, monkeypatch):
     job = replace(JOB, instruction="say it louder", selection=written)
     assert service.edit(job).text == written.replace("\treturn", "\t# New.\r\n\treturn")
     assert "".join(pieces).isascii()
-    assert not set("".join(pieces)) & set("\r\t\0")
+    assert not set("".join(pieces)) & set("\r\0")
 
 
 LONG = "".join(
@@ -108,40 +108,6 @@ LONG = "".join(
 )
 
 
-def test_only_the_lines_around_known_places_are_asked_for(service, monkeypatch):
-    shown: list[str] = []
-    request = service._request
-
-    def noted(job, prompt, *rest):
-        shown.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
-        return request(job, prompt, *rest)
-
-    def without_model(*_rest):
-        yield [Span("so far", "model")]
-        answer = shown[-1].replace("scale", "by")
-        return JobResult(answer, [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
-
-    monkeypatch.setattr(service, "_request", noted)
-    monkeypatch.setattr(service, "_generate", without_model)
-    job = replace(JOB, instruction="rename scale to by", selection=LONG)
-    spans: list[Span] = []
-    result = service.edit(job, on_spans=spans.extend)
-    assert result.text == LONG.replace("scale", "by")
-    assert all(text.count("\n") == 1 and "scale" in text for text in shown)
-    assert len(shown) == 6
-    kept = [span.text for span in spans if span.source == "original"]
-    assert len(kept) == 6
-    assert all("scale" not in text for text in kept)
-
-
-def test_lines_of_a_known_edit_are_the_same_with_and_without_drafts(service):
-    job = replace(JOB, instruction="rename scale to by", selection=LONG)
-    drafted, plain = service.edit(job), service.edit(replace(job, plain=True))
-    assert drafted.text == plain.text
-    assert drafted.forwards < plain.forwards
-    assert drafted.tokens < len(service.engine.tokenizer.encode(LONG)) / 2
-
-
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
-    monkeypatch.setattr(engine_process, "PIECE_TOKENS", 30)
+    monkeypatch.setattr(engine_process, "PIECE_SHARE", service.engine.max_positions // 30)
     assert service.edit(JOB, cancelled=lambda: True).stopped_by == "cancelled"
