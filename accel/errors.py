@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+NO_MODEL = "no model is chosen"
+HOW_TO_CHOOSE = (
+    "fetch the default (98 MB) with `redraft models get default`, or choose one of this machine: "
+    "redraft models use NAME"
+)
+
 
 class AccelError(Exception):
     """Base of everything that accel raises about the world."""

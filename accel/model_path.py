@@ -7,14 +7,15 @@ import re
 import stat
 from pathlib import Path
 
-from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.models.gguf.file import is_gguf, parts_of
-
-NO_MODEL = "no model is chosen"
-HOW_TO_CHOOSE = (
-    "fetch the default (98 MB) with `redraft models get default`, or choose one of this machine: "
-    "redraft models use NAME"
+from accel.errors import (
+    HOW_TO_CHOOSE,
+    NO_MODEL,
+    BrokenModel,
+    ModelError,
+    ModelNotFound,
+    UnsupportedModel,
 )
+from accel.models.gguf.file import is_gguf, parts_of
 
 CHECK_PATH = "give a GGUF file, or a folder with config.json and *.safetensors"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lsprotocol import types
 
-from accel.model_path import HOW_TO_CHOOSE, NO_MODEL
+from accel.errors import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import write_choice
 from lsp_server.models.fetching_process import fetch_in_process

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from accel.model_path import NO_MODEL
+from accel.errors import NO_MODEL
 from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
 

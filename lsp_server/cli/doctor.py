@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from accel.model_path import HOW_TO_CHOOSE
+from accel.errors import HOW_TO_CHOOSE
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from accel.model_path import HOW_TO_CHOOSE
+from accel.errors import HOW_TO_CHOOSE
 from accel.models.room import has_room
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
 from lsp_server.cli.fetch_progress import Ask, agree_to_licence, shown_progress, typed_answer

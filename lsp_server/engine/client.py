@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
+from accel.errors import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.child import Child
@@ -42,6 +43,10 @@ LATENCIES_KEPT = 200
 HUNG_S = 90.0
 
 
+def _nothing_chosen(key: EngineKey) -> LoadFailure:
+    return LoadFailure(key.models, NO_MODEL, HOW_TO_CHOOSE, files_state(*key.models))
+
+
 def hung_after_s() -> float:
     """Seconds without a sign of an engine that has work before it counts as hung."""
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
@@ -66,10 +71,9 @@ class EngineClient:
     ) -> None:
         """``connect``: makes the way to an engine that is no child process of this one."""
         self.key = key
-        self.state = "idle"
-        self.message = ""
-        self.failure: LoadFailure | None = None
+        self.failure = None if key.model or connect is not None else _nothing_chosen(key)
         """Why there was no model at the last try."""
+        self.state, self.message = ("failed", NO_MODEL) if self.failure else ("idle", "")
         self.model = key.model or "none"
         self.dtype = key.dtype
         self.fills = True

@@ -51,6 +51,8 @@ def check_model(model: str | Path | None) -> None:
 
 def files_state(*models: str) -> tuple[object, ...]:
     """Changes whenever a file of one of the models does."""
+    if not any(models):
+        return ()
     from accel.model_path import state_of
 
     return tuple(state_of(model) for model in models)

@@ -40,8 +40,9 @@ def test_the_first_start_offers_a_model_once(environment: dict[str, str], first:
         told = editors[0].request("redraft/status", {})
         assert (told["state"], told["message"]) == ("error", "no model is chosen")
         assert "redraft models get default" in told["remedy"]
-        (message,) = messages(editors[0])
-        assert "redraft models get default" in message
+        told = editors[0].wait_for(lambda message: message["method"] == "window/showMessage")
+        assert "redraft models get default" in told["params"]["message"]
+        assert len(messages(editors[0])) == 1
         assert offers(editors[0]) == [], "an editor without buttons is not asked"
         editors.append(joined(environment, chooseModel=True))
         editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")

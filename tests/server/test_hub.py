@@ -55,7 +55,7 @@ def made() -> tuple[Hub, Recorder]:
 
 
 def settings(**values: Any) -> Settings:
-    return read_settings(values).settings
+    return read_settings({"model": {"path": "/m"}, **values}).settings
 
 
 def test_windows_share_an_engine_only_when_they_want_the_same() -> None:
