@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from accel.draft_tree import TokenArray
@@ -42,8 +41,6 @@ def rendered_question(tokenizer: Tokenizer, question: str) -> Pieces:
             raise
         # It may know other values of these variables.
         pieces = render(tokenizer.chat_template, messages, names)
-    if _is_left_out(question, pieces):
-        raise TemplateFailed("it leaves the message out")
     return pieces
 
 
@@ -65,22 +62,10 @@ def conversation_tokens(
         pieces = render(tokenizer.chat_template, messages, values)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
-            f"the model's chat template does not take this conversation ({error}); try other roles"
+            f"the model's chat template does not take this conversation ({error}); let user and "
+            "assistant take turns"
         ) from error
-    if any(_is_left_out(text, pieces) for _, text in messages):
-        raise UnsupportedPrompt(
-            "the model's chat template leaves a message out; let user and assistant take turns"
-        )
     return _encoded(tokenizer, pieces)
-
-
-def _is_left_out(message: str, pieces: Pieces) -> bool:
-    """Whether nothing of a message that is not blank stands in what a template made of it."""
-    shown = "".join(text for text, is_message in pieces if is_message).casefold()
-    lines = [line.strip().casefold() for line in message.splitlines() if line.strip()]
-    return bool(lines) and not any(
-        line in shown or json.dumps(line, ensure_ascii=False)[1:-1] in shown for line in lines
-    )
 
 
 def _encoded(tokenizer: Tokenizer, pieces: Pieces) -> TokenArray:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-_OWN, _MESSAGE = "0", "1"
+_OWN, _MESSAGE = "\0", "\1"
+"""Marks: the template's own, and of some message. Further ones say of which message."""
 
 
 class MarkedText(str):
-    """A text with a mark for each of its characters: the template's own, or a message's."""
+    """A text with a mark for each of its characters: the template's own, or of a message."""
 
     marks: str
 
@@ -134,6 +135,17 @@ class MarkedText(str):
         return found
 
 
+def of_message(text: str, number: int) -> MarkedText:
+    """The text of a message."""
+    return MarkedText(text, chr(ord(_MESSAGE) + 1 + number) * len(text))
+
+
+def is_shown(number: int, text: str) -> bool:
+    """Whether something of a message may stand in a text."""
+    marks = marks_of(text)
+    return _MESSAGE in marks or chr(ord(_MESSAGE) + 1 + number) in marks
+
+
 def marks_of(text: str) -> str:
     """The marks of a text of either kind."""
     return text.marks if isinstance(text, MarkedText) else _OWN * len(text)
@@ -148,9 +160,9 @@ def joined(texts: Iterable[str], between: str = "") -> MarkedText:
 def pieces_of(text: str) -> list[tuple[str, bool]]:
     """The stretches of a text, and whether each came with a message."""
     plain, place, found = str.__str__(text), 0, []
-    for mark, group in groupby(marks_of(text)):
+    for is_own, group in groupby(marks_of(text), lambda mark: mark == _OWN):
         count = len(list(group))
-        found.append((plain[place : place + count], mark == _MESSAGE))
+        found.append((plain[place : place + count], not is_own))
         place += count
     return found
 
@@ -158,7 +170,7 @@ def pieces_of(text: str) -> list[tuple[str, bool]]:
 def holds_marks(value: Any) -> bool:
     """Whether something of a message stands in a value, however deep."""
     if isinstance(value, str):
-        return isinstance(value, MarkedText) and _MESSAGE in value.marks
+        return isinstance(value, MarkedText) and bool(value.marks.strip(_OWN))
     if isinstance(value, dict):
         return any(holds_marks(each) for pair in value.items() for each in pair)
     return isinstance(value, list | tuple | set | frozenset) and any(map(holds_marks, value))

@@ -33,7 +33,7 @@ def render(
     """Messages by role and content in a template, and the beginning of the answer.
 
     ``variables``: what the template may use besides. The template sees the messages as they are,
-    and may trim, split and count them. Raises TemplateFailed.
+    and may trim, split and count them, but not leave one out. Raises TemplateFailed.
     """
     if len(template) > MOST_TEMPLATE:
         raise TemplateFailed("it is too long")

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from accel.text.marked_text import MarkedText, pieces_of
+from accel.text.marked_text import is_shown, of_message, pieces_of
 from accel.text.template_environment import TemplateEnvironment
 
 MOST_PROCESSOR_SECONDS = 2
@@ -41,16 +41,24 @@ def _limit_time() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
 
 
-def _message(role: str, content: str) -> dict[str, str]:
+def _message(number: int, role: str, content: str) -> dict[str, str]:
     # Templates make control tokens of roles.
     return {
-        "role": role if role in _KNOWN_ROLES else MarkedText(role),
-        "content": MarkedText(content),
+        "role": role if role in _KNOWN_ROLES else of_message(role, number),
+        "content": of_message(content, number),
     }
 
 
+def _leaves_out(messages: list[tuple[str, str]], text: str) -> bool:
+    """Whether nothing of a message stands in what was rendered, but for thinking of long ago."""
+    return any(
+        content.rpartition("</think>")[2].strip() and not is_shown(number, text)
+        for number, (_, content) in enumerate(messages)
+    )
+
+
 def _render(environment: TemplateEnvironment, request: dict[str, Any]) -> dict[str, Any]:
-    messages = [_message(role, content) for role, content in request["messages"]]
+    messages = [_message(number, *each) for number, each in enumerate(request["messages"])]
     most = MOST_TEXT + sum(len(content) for _, content in request["messages"])
     try:
         text = environment.from_string(request["template"]).render(
@@ -65,6 +73,8 @@ def _render(environment: TemplateEnvironment, request: dict[str, Any]) -> dict[s
     except Exception as error:  # a template may call anything of its values
         words = " ".join(str(error).split()) or type(error).__name__
         return {"error": words[:200]}
+    if _leaves_out(request["messages"], text):
+        return {"error": "it leaves a message out"}
     return {"pieces": pieces_of(text)} if len(text) <= most else {"error": "it renders too much"}
 
 

@@ -158,7 +158,8 @@ def _use(args: argparse.Namespace) -> int:
         model = find_model(known_models(args.folder), _place_of(args.name))
         if model.about.problem:
             raise RedraftError(model.about.problem)
-        path, name = str(model.paths[0]), model.name
+        path = str(model.paths[0])
+        name = args.name if args.name in model.names else model.name
         if args.adapter is not None:
             file = _with_adapter(Path(path), args.adapter, console)
             path, name = str(file), file.stem

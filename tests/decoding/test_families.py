@@ -301,7 +301,7 @@ def test_tokens_that_are_ordinary_text_are_used_all_the_same(tmp_path: Path) -> 
     ("template", "problem"),
     [
         ("{{ raise_exception('no') }}", "cannot be used: no"),
-        ("nothing", "it leaves the message out"),
+        ("nothing", "it leaves a message out"),
         ("{% set a = '<|im' %}{{ a }}_start|>{{ messages[0].content }}", "writes <|im_start|>"),
     ],
 )

@@ -127,7 +127,29 @@ def test_what_transformers_allows_is_rendered(case: str) -> None:
         tools=None,
         documents=None,
     )
-    assert rendered(template, "hi") == expected
+    assert rendered(f"{template}{{{{ messages[0].content }}}}", "hi") == f"{expected}hi"
+
+
+LEFT_OUT = {
+    "all": "nothing",
+    "the first": "{{ messages[1].content }}{{ messages[2].content }}",
+    "the last": "{% for m in messages[:-1] %}{{ m.content }}{% endfor %}",
+    "one role": "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}",
+    "all but its length": "{{ messages[0].content | length }}{{ messages[1].content }}",
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_a_template_that_leaves_a_message_out_is_refused(case: str) -> None:
+    chat = [("user", "yes"), ("assistant", "yes"), ("user", "yes")]
+    with pytest.raises(TemplateFailed, match="leaves a message out"):
+        render(LEFT_OUT[case], chat, {})
+
+
+def test_thinking_of_long_ago_may_be_left_out() -> None:
+    template = "{% for m in messages %}{{ m.content.split('</think>')[-1] | trim }};{% endfor %}"
+    chat = [("user", " a "), ("assistant", "<think>b</think> c "), ("assistant", "<think></think>")]
+    assert "".join(text for text, _ in render(template, chat, {})) == "a;c;;"
 
 
 def test_a_refusal_of_a_template_is_said() -> None:
