@@ -126,7 +126,9 @@ class Driver:
         result: Any = None
         if message["method"] == "workspace/configuration":
             asked = message["params"]["items"]
-            result = [without_gate(self.configuration) for _ in asked]
+            # Who has none is asked for nothing more than it said when it began.
+            told = None if self.configuration is None else without_gate(self.configuration)
+            result = [told for _ in asked]
         elif message["method"] == "window/showMessageRequest":
             result = self.chosen
         elif message["method"] == "workspace/applyEdit":
