@@ -114,8 +114,8 @@ def test_arrays_begin_at_a_line(shape: tuple[int, ...]) -> None:
 _WITHOUT = """
 import sys
 import numpy as np, torch
-from accel import processor
-processor.HAS_TILES = False
+from accel.native import cpu_features
+cpu_features.HAS_TILES = False
 sys.path.insert(0, {here!r})
 from test_tiles import logits_of_a_text
 np.save({target!r}, logits_of_a_text())
