@@ -47,7 +47,7 @@ class EditPlace:
 
 _TYPED = (
     ("orders.py", "by_customer", "        ret"),
-    ("orders.py", "total", "        return "),
+    ("orders.py", "find", "        return sel"),
     ("prices.py", "grams", "        return self.pro"),
     ("stock.py", "average", "    return t"),
 )

@@ -120,7 +120,7 @@ class DemoSession:
             )
             position = {**position, "character": position["character"] + 1}
         question = {"textDocument": document, "position": position}
-        asked = {**question, "context": {"triggerKind": 2}}
+        asked = {**question, "context": {"triggerKind": 1}}
         items = (self._client.request("textDocument/inlineCompletion", asked) or {}).get("items")
         drafted = self._client.request("redraft/explain", question)
         plain = self._client.request("redraft/explain", {**question, "plain": True})

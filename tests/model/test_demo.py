@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 COMPLETED = {
     "orders.py": [
         "return sorted(found, key=lambda order: order.number)",
-        "return sum(line.total() for line in self.lines)",
+        "return self.orders[number]",
     ],
     "prices.py": ["return self.product.grams * self.count"],
     "stock.py": ["return total / len(values)"],
