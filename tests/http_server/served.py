@@ -19,13 +19,19 @@ import httpx2
 from small_model import SMALL_MODEL
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAT_TEMPLATE = """{%- for message in messages -%}
+CONVERSATION = """{%- for message in messages -%}
 {%- if message.role not in ('system', 'user', 'assistant') -%}
 {{ raise_exception('an unknown role') }}
 {%- endif -%}
 # {{ message.role }}: {{ message.content }}
 {% endfor -%}
 """
+IS_EDIT = r"'The code to edit:\n' in (messages[-1]['content'] or '')"
+CHAT_TEMPLATE = (
+    "{%- if " + IS_EDIT + " -%}" + (SMALL_MODEL / "chat_template.jinja").read_text("utf-8")
+    + "{%- else -%}" + CONVERSATION + "{%- endif -%}"
+)  # fmt: skip
+"""Conversations by role; edits as the small model was trained to make them."""
 KEY = "sesame-open"
 OTHER_KEY = "another-door"
 FEW_KEY = "few-requests"
