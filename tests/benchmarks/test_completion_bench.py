@@ -50,7 +50,9 @@ def measure(module: Any, cases: Path, *options: str) -> dict[str, Any]:
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     out = cases.parent / "out.json"
-    args = parser.parse_args(["--cases", str(cases), "--json", str(out), *options])
+    args = parser.parse_args(
+        ["--model", str(SMALL_MODEL), "--cases", str(cases), "--json", str(out), *options]
+    )
     assert module.run(args) == 0
     document: dict[str, Any] = json.loads(out.read_text("utf-8"))
     return document
@@ -213,7 +215,9 @@ def test_standard_output_holds_the_document_alone(
 ) -> None:
     parser = argparse.ArgumentParser()
     completion.add_arguments(parser)
-    args = parser.parse_args(["--cases", str(cases), "--common", "none", "--json"])
+    args = parser.parse_args(
+        ["--model", str(SMALL_MODEL), "--cases", str(cases), "--common", "none", "--json"]
+    )
     assert completion.run(args) == 0
     assert "methods" in json.loads(capsys.readouterr().out)
 

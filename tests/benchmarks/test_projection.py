@@ -115,7 +115,7 @@ def test_completions_and_edits_in_one_run(cases: Path, tmp_path: Path) -> None:
     projection.add_arguments(parser)
     options = ["--cases", str(cases), "--edits", str(edits), "--common", "none", "--left-only"]
     files = ["--forwards", str(forwards), "--json", str(out)]
-    assert projection.run(parser.parse_args([*files, *options])) == 0
+    assert projection.run(parser.parse_args([*files, *options, "--model", str(SMALL_MODEL)])) == 0
     found = json.loads(out.read_text("utf-8"))["texts"]
     assert list(found) == ["cases", "edits"]
     for kind in found.values():
