@@ -115,9 +115,9 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.repositories.hosting import HostedRepositories
     from lsp_server.repositories.routes import RepositoryRoutes
 
-    keys = Keys(args.keys or _own_keys())
     args.model = command_model(args.model)
     check_model(args.model)
+    keys = Keys(args.keys or _own_keys())
     start_log("http-server")
     _warn_of_plain_http(args)
     at = Listening(args.host, args.port, args.certificate, args.private_key)
