@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lsp_server.next_edits.history import RecordedEdit
 
-_TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
+_TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|.", re.DOTALL)
 _LITERAL = re.compile(r"string|integer|float|number|true|false|none|null|literal|char")
 _CALL = re.compile(r"^call$|call_expression|method_invocation|invocation")
 _IMPORT = re.compile(r"import|use_declaration|include")
