@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -20,6 +21,7 @@ from lsp_server.editing.lsp import edit_request, refuse_nothing, statistics, wor
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.execute_command import run_command, run_edit_request
 from lsp_server.models.listed import listed_models
+from lsp_server.models.manifest import edits_of
 from lsp_server.next_edits.lsp import (
     copilot_inline_edit,
     focused,
@@ -173,6 +175,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         ls.settings.edit,
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
+        done=edits_of(PurePath(ls.edit_engine().model).name),
     )
 
 

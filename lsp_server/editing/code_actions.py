@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +41,15 @@ def code_actions(
     *,
     held_back: bool = False,
     allowed: bool = False,
+    done: Collection[str] = (),
 ) -> list[types.CodeAction]:
     """Everything that can be offered for a range. Edits are made when one is chosen.
 
-    ``held_back``: the document holds secrets, and only what the user selected is
-    edited; ``allowed``: the user allows it.
+    ``held_back``: the document holds secrets, and only what the user selected is edited;
+    ``allowed``: the user allows it. ``done``: the instructions that the model's card says it
+    carries out; then no others are offered, and no fixes.
     """
-    actions = _edits(where, features, settings, held_back=held_back)
+    actions = _edits(where, features, settings, held_back=held_back, done=done)
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []
     if features.generated_tag:
@@ -74,6 +77,7 @@ def _edits(
     settings: EditSettings,
     *,
     held_back: bool,
+    done: Collection[str],
 ) -> list[types.CodeAction]:
     actions: list[types.CodeAction] = []
     if held_back and where.range.start == where.range.end:
@@ -86,9 +90,11 @@ def _edits(
         if settings.presets and where.range.start != where.range.end:
             actions += [
                 _ready_made(where, f"Redraft: {preset.title}", preset.instruction)
-                for preset in presets_for(where.document.language, settings.preset_instructions)
+                for preset in presets_for(
+                    where.document.language, settings.preset_instructions, done
+                )
             ]
-    if not held_back and _wanted(where, types.CodeActionKind.QuickFix):
+    if not held_back and not done and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
     return actions
 

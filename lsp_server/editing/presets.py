@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -28,8 +28,9 @@ PRESETS: tuple[Preset, ...] = (
 LONGEST_TITLE = 60
 
 
-def presets_for(language: str, own: Sequence[str]) -> list[Preset]:
-    """What to offer in a language: the user's ``own`` instructions, then ours."""
+def presets_for(language: str, own: Sequence[str], done: Collection[str] = ()) -> list[Preset]:
+    """What to offer in a language: the user's ``own`` instructions, then those of ours that are
+    ``done`` by the model, all where nothing is said of it."""
     mine = [Preset(text.strip()[:LONGEST_TITLE], text.strip()) for text in own if text.strip()]
     ours = (one for one in PRESETS if not one.languages or language in one.languages)
-    return [*mine, *ours]
+    return [*mine, *(one for one in ours if not done or one.instruction in done)]

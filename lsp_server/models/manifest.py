@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from lsp_server.errors import RedraftError
 
 MANIFEST = Path(__file__).with_name("manifest.json")
 DEFAULT = "default"
-DEFAULT_FILE = "redraft-default-135m.gguf"
 DEFAULT_FILE = "redraft-default-135m.gguf"
 """The model that Redraft makes itself: its name, and that of its file."""
 VERSION = 1
@@ -102,8 +102,9 @@ class OfferedModel:
     """A model that can be fetched. file: its name on this machine, of several the first; nbytes: of
     all files, 0 where only the hub knows; sha256: of the file; base: None where it is fetched as it
     is; split: all files where there are several; names: other names that people type; purpose:
-    what it is good for; terms: what its licence does not allow, empty for nothing; the other
-    fields are as in ``description.Description``."""
+    what it is good for; terms: what its licence does not allow, empty for nothing; edits: the
+    ready-made instructions that its card says it carries out, empty where it is a model for any;
+    the other fields are as in ``description.Description``."""
 
     name: str
     file: str
@@ -122,6 +123,7 @@ class OfferedModel:
     names: tuple[str, ...] = ()
     purpose: str = ""
     terms: str = ""
+    edits: tuple[str, ...] = ()
 
     @property
     def checked(self) -> bool:
@@ -174,6 +176,15 @@ def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
     return [model for model in models if model.checked]
 
 
+@cache
+def edits_of(file: str) -> frozenset[str]:
+    """The ready-made instructions that the model in a file of this name carries out, as its card
+    says; empty where it takes any, or is not one of ours."""
+    return frozenset(
+        edit for model in read_manifest() if model.file == file for edit in model.edits
+    )
+
+
 def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
     """The model of a name, or the only one whose name holds it. Raises RedraftError."""
     low = wanted.lower()
@@ -210,6 +221,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         names=tuple(map(str, entry.get("names") or ())),
         purpose=str(entry.get("purpose") or ""),
         terms=str(entry.get("terms") or ""),
+        edits=tuple(map(str, entry.get("edits") or ())),
     )
 
 

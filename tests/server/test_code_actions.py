@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from lsp_server.documents import Document
 from lsp_server.editing.code_actions import ActionContext, code_actions
+from lsp_server.models.manifest import DEFAULT_FILE, edits_of
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import EditSettings
 
@@ -35,7 +36,20 @@ def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
     where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
     told = {name: more.pop(name, False) for name in ("held_back", "allowed")}
-    return code_actions(where, ClientFeatures(**more), settings, **told)
+    done = more.pop("done", ())
+    return code_actions(where, ClientFeatures(**more), settings, done=done, **told)
+
+
+def test_what_a_models_card_names_is_offered_and_nothing_else() -> None:
+    problem = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 3)), "unused")
+    known = edits_of(DEFAULT_FILE)
+    assert known
+    found = offered(5, 6, done=known, own=["sort the lines"], diagnostics=[problem])
+    titles = {one.title.removeprefix("Redraft: ") for one in found}
+    assert titles == {*known, "sort the lines"}
+    of_any = offered(5, 6, done=edits_of("other.gguf"), diagnostics=[problem])
+    assert len(of_any) > len(found)
+    assert any(one.kind == types.CodeActionKind.QuickFix for one in of_any)
 
 
 def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
