@@ -15,8 +15,10 @@ from gguf_writer import header_of, stored, write_gguf, write_parts
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
 from accel.model_path import state_of
+from accel.models.gguf import file
 from accel.models.gguf.dequantise import can_be_read, dequantise
 from accel.models.gguf.file import GgufFile
+from accel.models.gguf.header import read_header
 
 METADATA: dict[str, Any] = {
     "general.architecture": "llama",
@@ -54,6 +56,37 @@ def read_all(path: Path) -> None:
             data = file.read(name)
             if can_be_read(tensor.type):
                 dequantise(data, tensor.type)
+
+
+def test_a_header_is_read_once_until_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_gguf(tmp_path / "m.gguf", METADATA, TENSORS)
+    long_ago = time.time_ns() - 10 * file.SETTLED_NS
+    os.utime(path, ns=(long_ago, long_ago))
+    monkeypatch.setattr(file, "SETTLED_NS", 0)
+    read = []
+
+    def counted(*arguments: Any) -> Any:
+        read.append(arguments)
+        return read_header(*arguments)
+
+    monkeypatch.setattr(file, "read_header", counted)
+    for _ in range(3):
+        read_all(path)
+    assert len(read) == 1
+    write_gguf(path, {**METADATA, "general.name": "other"}, TENSORS)
+    with GgufFile(path) as changed:
+        assert changed.metadata.text("general.name") == "other"
+    assert len(read) == 2
+
+
+def test_the_header_of_a_file_that_was_just_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    for number in range(50):
+        write_gguf(path, {**METADATA, "general.name": f"{number:02}"}, TENSORS)
+        with GgufFile(path) as opened:
+            assert opened.metadata.text("general.name") == f"{number:02}"
 
 
 def test_metadata_and_tensors_are_read(tmp_path: Path) -> None:

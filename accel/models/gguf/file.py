@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from collections import OrderedDict
 from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
@@ -18,6 +20,10 @@ from accel.models.gguf.header import Tensor, read_header, shown
 from accel.models.gguf.metadata import AGAIN, Metadata
 
 MOST_PARTS = 1000
+MOST_HEADERS = 2
+"""So many headers are at hand: a model's, and that of one beside it."""
+SETTLED_NS = 1_000_000_000
+"""A file that was written so long ago has other times when it is written again."""
 
 _PART = re.compile(
     r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<ending>\.gguf)", re.IGNORECASE
@@ -130,8 +136,7 @@ class GgufFile:
         try:
             stream = FileIO(path)
             self._parts.append(stream)
-            size = os.fstat(stream.fileno()).st_size
-            metadata, tensors = read_header(stream, path, size)
+            metadata, tensors = _header_of(stream, path)
         except FileNotFoundError:
             raise ModelNotFound(f"no file {path}", "give a GGUF file with all its parts") from None
         except OSError as error:
@@ -143,6 +148,34 @@ class GgufFile:
                 raise BrokenModel(f"{path} has {shown(tensor.name)}, as another part has", AGAIN)
             self.tensors[tensor.name] = replace(tensor, part=number)
         return metadata
+
+
+_headers: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Metadata, list[Tensor]]] = OrderedDict()
+_headers_lock = Lock()
+
+
+def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
+    """The header of an open file. Those of the files that were opened last are at hand: a model is
+    looked at by several before it is computed, and a vocabulary takes a tenth of a second to read.
+
+    A file that changes has another state. Raises OSError, BrokenModel or UnsupportedModel.
+    """
+    found = os.fstat(stream.fileno())
+    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    with _headers_lock:
+        header = _headers.get((path, state))
+        if header is not None:
+            _headers.move_to_end((path, state))
+            return header
+    header = read_header(stream, path, found.st_size)
+    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < SETTLED_NS:
+        # Two writes of one moment leave the same times.
+        return header
+    with _headers_lock:
+        _headers[path, state] = header
+        while len(_headers) > MOST_HEADERS:
+            _headers.popitem(last=False)
+    return header
 
 
 def parts_of(path: Path) -> list[Path]:
