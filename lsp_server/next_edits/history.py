@@ -157,6 +157,12 @@ class EditHistory:
         """Seconds since the latest edit changed; infinite without one."""
         return self._clock() - self._edits[-1].changed_s if self._edits else float("inf")
 
+    def lines_before(self, document: Document) -> list[str] | None:
+        """The lines of a document as they were behind the last change that was told; None where it
+        is not known."""
+        known = self._lines.get(document.uri)
+        return known[1] if known is not None and known[0] is document else None
+
     def opened(self, document: Document) -> None:
         """A document was opened."""
         self.forget(document.uri)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.documents import Document, Documents, Edit, Position
+from lsp_server.documents import Document, Documents, Edit, Position, split_lines
 from lsp_server.editing.region import TrackedRegion
 from lsp_server.folders import DocumentLocation, Folders
 from lsp_server.next_edits.finding import Elsewhere, next_edits
@@ -73,6 +73,7 @@ class NextEditProvider:
         self._pending: list[PendingNextEdit] = []
         self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
         self._dismissed: set[tuple[str, str, str | None]] = set()
+        self._search: asyncio.Task[None] | None = None
         self._asked = 0
         self.shown = 0
         self.accepted = 0
@@ -89,7 +90,9 @@ class NextEditProvider:
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
-        if self._is_taken(document, edits):
+        taken = self._taken(document, edits)
+        if taken:
+            self._pending = [one for one in self._pending if one not in taken]
             self.history.accepted(document, edits)
         else:
             self.history.changed(document, edits)
@@ -122,14 +125,26 @@ class NextEditProvider:
                 self._pending.remove(one)
                 return
 
-    def _is_taken(self, document: Document, edits: list[Edit]) -> bool:
-        """Whether a change is that of proposals, so that it begins nothing of its own."""
-        wanted = {
-            (one.region.start, one.region.end, one.new_text): one
+    def _taken(self, document: Document, edits: list[Edit]) -> list[PendingNextEdit]:
+        """The proposals whose change this is, so that it begins nothing of its own.
+
+        Editors do not say a change as it was proposed: they leave out what its text begins or ends
+        with as before, or what stands beside it. So the texts are compared.
+        """
+        before = self.history.lines_before(document)
+        if before is None:
+            return []
+        near = [
+            one
             for one in self._pending
-            if one.document is document and one.new_text is not None
-        }
-        return bool(edits) and all((at.start, at.end, at.text) in wanted for at in edits)
+            if one.document is document
+            and one.new_text is not None
+            and any(_is_near(edit, one.region) for edit in edits)
+        ]
+        for some in [near, *([one] for one in near)]:
+            if some and _with(before, some) == document.lines:
+                return some
+        return []
 
     # What is proposed
 
@@ -146,14 +161,17 @@ class NextEditProvider:
                 await asyncio.sleep(left)
                 if asked != self._asked:
                     return None
-        await self._renew()
+        self._renew()
+        if self._search is not None:
+            # A cancelled request does not end the search: the next one waits for it, too.
+            await asyncio.shield(self._search)
         if asked != self._asked:
             return None
         known = set(self.history)
         self._pending = [one for one in self._pending if one.is_valid() and one.source in known]
         return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
 
-    async def _renew(self) -> None:
+    def _renew(self) -> None:
         """Proposals of the last edit, where it is not what was looked at before."""
         last = self.history.last
         state = (last, last.changed_s if last is not None else 0.0)
@@ -172,7 +190,7 @@ class NextEditProvider:
             self._pending = []
         self._add(made)
         if found.elsewhere is not None:
-            await self._look_elsewhere(found.elsewhere, last)
+            self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
 
     def _add(self, made: list[PendingNextEdit]) -> None:
         self._pending += [
@@ -238,5 +256,25 @@ def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:
     return edit.line <= cursor.line < max(edit.end, edit.line + 1)
 
 
+def _is_near(edit: Edit, region: TrackedRegion) -> bool:
+    """Whether an edit lies in the lines of a region, with the one below it."""
+    return region.start.line <= edit.start.line and edit.end.line <= region.end.line + 1
+
+
+def _with(lines: list[str], taken: list[PendingNextEdit]) -> list[str]:
+    """Lines of a document with the text of proposals, none of which overlap."""
+    found = list(lines)
+    for one in sorted(taken, key=lambda one: one.region.start, reverse=True):
+        start, end = one.region.start, one.region.end
+        head, tail = found[start.line][: start.column], found[end.line][end.column :]
+        new = split_lines(f"{head}{one.new_text}{tail}")
+        if end.line + 1 < len(found) and not new[-1]:
+            new.pop()
+        found[start.line : end.line + 1] = new
+    return found
+
+
 def _order(one: PendingNextEdit, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
-    return (one.uri != uri, one.uri, one.region.start < cursor, one.region.start)
+    is_elsewhere = one.uri != uri
+    is_above = not is_elsewhere and one.region.start < cursor
+    return (is_elsewhere, one.uri, is_above, one.region.start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from typist import Typist
 
 from lsp_server.documents import Position
@@ -146,3 +147,55 @@ def test_nothing_is_read_of_files_that_may_not_be(tmp_path: Path) -> None:
     document = typist.open(TEXT, uri=(tmp_path / "a.py").as_uri())
     cursor = typist.retype(document, 0, "count", "total")
     assert typist.next_edits(document, cursor) == []
+
+
+def test_places_in_other_files_come_in_their_order_whatever_the_cursor(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("from cart import total\n\n\nprint(total([]))\n")
+    typist = Typist(str(tmp_path))
+    document = typist.open(
+        "\n\ndef total(items):\n    return sum(items)\n", uri=(tmp_path / "cart.py").as_uri()
+    )
+    cursor = typist.retype(document, 2, "total", "cost")
+    found = typist.next_edits(document, cursor)
+    assert [one.region.start.line for one in found] == [0, 3]
+
+
+def test_a_cancelled_request_loses_nothing_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("from cart import total\n")
+    typist = Typist(str(tmp_path))
+    document = typist.open(
+        "def total(items):\n    return sum(items)\n", uri=(tmp_path / "cart.py").as_uri()
+    )
+    cursor = typist.retype(document, 0, "total", "cost")
+
+    async def cancelled_and_asked_again() -> int:
+        first = asyncio.create_task(typist.provider.next_edits(document, cursor))
+        await asyncio.sleep(0)
+        first.cancel()
+        return len(await typist.provider.next_edits(document, cursor) or [])
+
+    assert asyncio.run(cancelled_and_asked_again()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "span", "written"),
+    [
+        # Editors leave out what both texts begin or end with.
+        ("def f(prices):\n    return prices\n", "prices", "amounts", (11, 16), "amount"),
+        ("def f(count):\n    return count\n", "count", "counter", (16, 16), "er"),
+        ("def f(counts):\n    return counts\n", "counts", "count", (16, 17), ""),
+    ],
+)
+def test_one_is_taken_however_the_editor_says_it(
+    text: str, old: str, new: str, span: tuple[int, int], written: str
+) -> None:
+    typist = Typist()
+    document = typist.open(text)
+    cursor = typist.retype(document, 0, old, new)
+    (only,) = typist.next_edits(document, cursor)
+    last = typist.history.last
+    typist.now_s += 5
+    typist.change(document, (1, span[0]), (1, span[1]), written)
+    assert document.lines[1] == f"    return {new}\n"
+    assert typist.next_edits(document, cursor) == []
+    assert only.source is typist.history.last is last

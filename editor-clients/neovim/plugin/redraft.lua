@@ -18,6 +18,16 @@ vim.api.nvim_create_user_command('RedraftModel', function()
   require('redraft.model').choose()
 end, { desc = 'Choose one of the models on this machine, or fetch one' })
 
+vim.api.nvim_create_user_command('RedraftNextEdit', function()
+  require('redraft.next_edits').ask()
+end, { desc = 'Show what follows from the last change' })
+
+for name, action in pairs({ ['next-edit'] = 'take', ['next-edit-reject'] = 'reject' }) do
+  vim.keymap.set({ 'n', 'i' }, ('<Plug>(redraft-%s)'):format(name), function()
+    require('redraft.next_edits')[action]()
+  end, { desc = 'Redraft: ' .. name:gsub('-', ' ') })
+end
+
 for _, name in ipairs({ 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'trigger', 'dismiss' }) do
   vim.keymap.set('i', ('<Plug>(redraft-%s)'):format(name:gsub('_', '-')), function()
     require('redraft.inline')[name]()
@@ -38,6 +48,7 @@ local function highlights()
     RedraftAdd = 'DiffAdd',
     RedraftDelete = 'DiffDelete',
     RedraftNote = 'DiagnosticVirtualTextWarn',
+    RedraftNextEdit = 'DiagnosticHint',
   }
   if vim.fn.hlexists('ComplHint') == 0 then
     links.RedraftGhost = 'Comment'

@@ -18,6 +18,11 @@ local defaults = {
     next_hunk = ']h',
     previous_hunk = '[h',
   },
+  next_edit_keymaps = {
+    take = '<Tab>',
+    reject = '<C-]>',
+    reject_in_normal_mode = '<Esc>',
+  },
 }
 
 ---@type redraft.Config

@@ -140,6 +140,7 @@ function M.run(bufnr, range, instruction)
   if former then
     close(former)
   end
+  require('redraft.next_edits').hide()
   local row, col = text.place(bufnr, range.start, owner.offset_encoding)
   local end_row, end_col = text.place(bufnr, range['end'], owner.offset_encoding)
   local region = vim.api.nvim_buf_set_extmark(bufnr, namespace, row, col, {

@@ -99,12 +99,12 @@ local function draw(bufnr, hunk, row, col, end_row, end_col)
   if hunk.new_text ~= '' then
     local added = {}
     if whole_lines then
-      added.virt_lines = virtual(lines, 'RedraftAdd')
+      added.virt_lines = virtual(lines, hunk.highlight)
       added.virt_lines_above = up_to_line_start and end_row == 0
     else
-      added.virt_text = { { lines[1], 'RedraftAdd' } }
+      added.virt_text = { { lines[1], hunk.highlight } }
       added.virt_text_pos = 'inline'
-      added.virt_lines = virtual({ unpack(lines, 2) }, 'RedraftAdd')
+      added.virt_lines = virtual({ unpack(lines, 2) }, hunk.highlight)
     end
     local drawn = vim.api.nvim_create_namespace('redraft.added')
     vim.api.nvim_buf_set_extmark(bufnr, drawn, shown_row, shown_col, vim.tbl_extend('force', added, { id = mark }))
@@ -124,9 +124,10 @@ end
 ---@param proposed redraft.ServerHunk[]
 ---@param moved_rows integer
 ---@param encoding redraft.Encoding
+---@param highlight? string of what comes
 ---@return redraft.Hunk[] fitting
 ---@return integer dropped hunks whose text has changed meanwhile
-function M.place(bufnr, proposed, moved_rows, encoding)
+function M.place(bufnr, proposed, moved_rows, encoding, highlight)
   local hunks, dropped = {}, 0
   local rows = vim.api.nvim_buf_line_count(bufnr)
   for _, one in ipairs(proposed) do
@@ -138,6 +139,7 @@ function M.place(bufnr, proposed, moved_rows, encoding)
       old_text = text.with_newlines(one.oldText),
       new_text = text.with_newlines(one.newText),
       note = one.note or '',
+      highlight = highlight or 'RedraftAdd',
     }
     local row, col, end_row, end_col
     if from.line >= rows then

@@ -66,6 +66,7 @@ function M.config()
     on_attach = function(client, bufnr)
       require('redraft.restart').attached(client, bufnr)
       require('redraft.inline').attach(bufnr)
+      require('redraft.next_edits').attach(bufnr)
       -- What opens a file may put the cursor back where it was.
       vim.schedule(function()
         show_cursor(bufnr)

@@ -9,6 +9,7 @@
 ---@field own_ghost_text boolean draw suggestions ourselves even where Neovim can
 ---@field keymaps redraft.Keymaps keys in insert mode; none by default
 ---@field preview_keymaps redraft.PreviewKeymaps keys in normal mode while an edit is previewed
+---@field next_edit_keymaps redraft.NextEditKeymaps keys while a next edit is shown
 
 ---@class (exact) redraft.Keymaps
 ---@field accept? string|false
@@ -26,6 +27,11 @@
 ---@field discard_hunk? string|false
 ---@field next_hunk? string|false
 ---@field previous_hunk? string|false
+
+---@class (exact) redraft.NextEditKeymaps
+---@field take? string|false in normal and insert mode
+---@field reject? string|false in insert mode
+---@field reject_in_normal_mode? string|false
 
 ---@alias redraft.Encoding 'utf-8'|'utf-16'|'utf-32'
 ---@alias redraft.Piece 'all'|'word'|'line'
@@ -74,6 +80,8 @@
 ---@field mark integer
 ---@field old_text string
 ---@field new_text string
+---@field note string
+---@field highlight string of what comes
 
 ---One edit of one buffer, from the request until everything in it is decided.
 ---@class (exact) redraft.Edit
@@ -93,3 +101,24 @@
 ---@field end_col integer byte up to which it replaces
 ---@field text string
 ---@field command? lsp.Command
+
+---What the server proposes after a change. The user is only led to its place where it has no text.
+---@class redraft.NextEdit
+---@field number integer
+---@field textDocument { uri: string, version?: integer }
+---@field range redraft.Range
+---@field text? string
+---@field title string
+---@field command lsp.Command
+
+---The server's answer for one text of one buffer, of which the nearest is shown.
+---@class (exact) redraft.ShownNextEdits
+---@field bufnr integer
+---@field client vim.lsp.Client
+---@field tick integer changedtick of the text
+---@field edits redraft.NextEdit[]
+---@field current? redraft.NextEdit
+---@field hunk? redraft.Hunk of the current one, where its text is shown
+---@field is_asked_for boolean whether the user asked to see the current one
+---@field view? string what it was drawn for
+---@field give_keys_back fun()
