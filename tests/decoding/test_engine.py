@@ -252,7 +252,7 @@ def test_bad_requests_are_refused(engine: Engine, options: dict[str, Any]) -> No
 
 
 def test_a_prompt_beyond_the_context_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidRequest, match="trim"):
+    with pytest.raises(InvalidRequest, match="shorten"):
         run(engine, random_prompt(1, 512))
 
 
