@@ -74,6 +74,10 @@ def test_suggestion_is_taken_from_the_menu(helix: OpenHelix, project: Path, serv
     before = editor.text.count(wanted)
 
     def offered() -> bool:
+        """A menu that is open already, with words of the file, asks the server for nothing."""
+        editor.keys("\x1b")
+        editor.rest(0.3)
+        editor.keys("A")
         editor.keys("\x18")
         editor.rest(2.0)
         return editor.text.count(wanted) > before
