@@ -129,19 +129,25 @@ async def did_change_configuration(
         await pull_settings(ls)
 
 
-async def pull_settings(ls: RedraftServer) -> None:
-    """Ask the client for the section ``redraft``; what it does not have stays as it was."""
+async def pull_settings(ls: RedraftServer) -> dict[str, Any]:
+    """Ask the client for the section ``redraft``; what it does not have stays as it was.
+
+    Returns what the client answered, empty where it has no such section.
+    """
     if not ls.features.configuration:
-        return
+        return {}
     try:
         answer = await ls.protocol.ask(
             types.WORKSPACE_CONFIGURATION, {"items": [{"section": "redraft"}]}
         )
     except RedraftError as error:
         logger.info("settings: %s", error)
-        return
-    if isinstance(answer, list) and answer and isinstance(answer[0], dict):
-        ls.apply_settings({**(ls.features.options.get("settings") or {}), **answer[0]})
+        return {}
+    if not (isinstance(answer, list) and answer and isinstance(answer[0], dict)):
+        return {}
+    answered: dict[str, Any] = answer[0]
+    ls.apply_settings({**(ls.features.options.get("settings") or {}), **answered})
+    return answered
 
 
 async def watch_files(ls: RedraftServer) -> None:

@@ -47,11 +47,8 @@ def initialize(ls: RedraftServer, params: types.InitializeParams) -> types.Initi
     ls.features = ClientFeatures.of(params)
     ls.documents.encoding = ls.features.encoding
     ls.apply_settings(ls.features.options.get("settings"))
-    if misplaced := ls.features.misplaced_settings:
-        ls.show_warning(
-            f"Redraft settings: {', '.join(misplaced)} in initializationOptions is not read there; "
-            'put it into {"settings": {…}}'
-        )
+    if not ls.features.configuration:
+        _tell_misplaced_settings(ls, {})
     folders = [folder.uri for folder in params.workspace_folders or []]
     for uri in folders or ([params.root_uri] if params.root_uri else []):
         ls.folders.add(uri)
@@ -62,9 +59,19 @@ def initialize(ls: RedraftServer, params: types.InitializeParams) -> types.Initi
 
 async def initialized(ls: RedraftServer, _: types.InitializedParams) -> None:
     """Settings are asked for first, so that the model that is loaded is the one wanted."""
-    await sync.pull_settings(ls)
+    answered = await sync.pull_settings(ls)
+    if ls.features.configuration:
+        _tell_misplaced_settings(ls, answered)
     ls.join()
     await sync.watch_files(ls)
+
+
+def _tell_misplaced_settings(ls: RedraftServer, answered: dict[str, Any]) -> None:
+    if misplaced := ls.features.misplaced_settings(answered):
+        ls.show_warning(
+            f"Redraft settings: {', '.join(misplaced)} in initializationOptions is not read there; "
+            'put it into {"settings": {…}}'
+        )
 
 
 def shutdown(ls: RedraftServer, _: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,14 +73,16 @@ class ClientFeatures:
             options=options,
         )
 
-    @property
-    def misplaced_settings(self) -> list[str]:
+    def misplaced_settings(self, answered: Mapping[str, Any]) -> list[str]:
         """Settings that stand beside ``settings``, where they are not read: in the options
-        themselves or in their ``redraft``."""
+        themselves or in their ``redraft``. Those that the client also ``answered``, as Helix does,
+        are read from there.
+        """
         own = self.options.get("redraft")
         inner = own if isinstance(own, dict) else {}
-        beside = [name for name in self.options if name in SECTIONS]
-        return beside + [f"redraft.{name}" for name in inner if name in SECTIONS]
+        lost = SECTIONS - answered.keys()
+        beside = [name for name in self.options if name in lost]
+        return beside + [f"redraft.{name}" for name in inner if name in lost]
 
 
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:

@@ -169,6 +169,30 @@ def test_settings_are_pulled_reported_and_live(connect: Connect, workspace: Path
     assert "redraft.languages" in driver.request("redraft/status", {})["reason"]
 
 
+@pytest.mark.parametrize(
+    ("beside", "told"), [("completion", []), ("edit", ["redraft.edit in initializationOptions"])]
+)
+def test_settings_in_another_place_are_told_unless_the_client_answers_them_too(
+    connect: Connect, workspace: Path, beside: str, told: list[str]
+) -> None:
+    from .client import profile
+
+    driver = connect(initialize=False)
+    driver.configuration = {"completion": {"maxTokens": 33}, "nonsense": 1}
+    options = {"redraft": {beside: {}}}
+    driver.initialize({**profile("vscode"), "initializationOptions": options}, workspace)
+    driver.wait_for(lambda message: "nonsense" in str(message))
+    driver.request("redraft/status", {})
+    shown = [
+        message["params"]["message"]
+        for message in driver.notifications
+        if message["method"] == "window/showMessage"
+    ]
+    misplaced = [message for message in shown if "initializationOptions" in message]
+    assert len(misplaced) == len(told)
+    assert all(part in message for part, message in zip(told, misplaced, strict=True))
+
+
 def test_explain_tells_where_tokens_came_from(connect: Connect, workspace: Path) -> None:
     driver, uri = connect(), uri_of(workspace, "explain.py")
     driver.open(uri, TEXT)
