@@ -19,6 +19,7 @@ from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
+from lsp_server.editing.rename_wordings import asks_for_rename
 from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.engine.call import Call
 from lsp_server.engine.interface import EngineInterface
@@ -255,13 +256,17 @@ class EditProvider:
             self._calls.discard(call.future)
         return result
 
+    def _is_default(self) -> bool:
+        """Whether the default model answers. It is small: what does not parse is all that it makes
+        of some edits."""
+        return PurePath(self._engine().model).name == DEFAULT_FILE
+
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document."""
         document, job = begun.request.document, begun.job
         language, instruction = document.language, job.instruction
         wanted = checked_text(job.selection, result, language, instruction, strict=False)
-        if PurePath(self._engine().model).name == DEFAULT_FILE:
-            # It is small, and such mistakes are all that it makes of some edits.
+        if self._is_default() or asks_for_rename(instruction, job.selection):
             refuse_unparsed(job.selection, wanted, language)
         doubt = doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(begun.region.start)

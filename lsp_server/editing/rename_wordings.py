@@ -80,6 +80,12 @@ class RenameWording:
     strings: bool = False
 
 
+def asks_for_rename(instruction: str, selection: str) -> bool:
+    """Whether an instruction asks for a rename, to a name or in other words."""
+    wording = rename_wording(instruction, selection) or plain_rename(instruction)
+    return wording is not None
+
+
 def rename_wording(instruction: str, selection: str) -> RenameWording | None:
     """What an instruction asks to be renamed; None where it is about something else."""
     code, comments, strings = _places(instruction)

@@ -101,6 +101,13 @@ def test_an_answer_of_the_default_that_does_not_parse_is_refused() -> None:
     assert offered.file == DEFAULT_FILE
 
 
+def test_a_rename_that_does_not_parse_is_refused_from_every_model() -> None:
+    broken = OLD.replace("prices", "all prices")
+    assert broken != OLD
+    with pytest.raises(EditRefused, match="does not parse"):
+        edited(OLD, broken, "rename prices to all prices")
+
+
 def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
     edit, _ = edited(OLD, OLD.replace("= 1", "=  1").replace("sum(", "max("), "be quick")
     assert [one.note for one in edit.changes] == [ONLY_WHITE_SPACE, ""]
