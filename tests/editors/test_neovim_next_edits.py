@@ -188,6 +188,68 @@ def test_one_in_another_file_is_jumped_to(neovim: OpenNeovim, project: Path) -> 
     assert editor.text + "\n" == BASKET.replace("total", "sum_up")
 
 
+CALLS = """\
+def total(prices):
+    return sum(prices)
+
+
+def receipt(prices, tax):
+    return total(prices)
+
+
+def printed(prices):
+    return total(prices)
+"""
+
+
+def test_what_is_inserted_is_ghost_text_and_what_is_unknown_only_a_place(
+    neovim: OpenNeovim, project: Path
+) -> None:
+    editor = neovim()
+    opened(editor, project, CALLS)
+    editor.keys("1G0f)i, tax<Esc>")
+    wait_for(lambda: proposals(editor) == [(5, 23, ", tax")], "argument")
+    highlights = editor.lua("""
+      local added = vim.api.nvim_get_namespaces()['redraft.added']
+      local marks = vim.api.nvim_buf_get_extmarks(0, added, 0, -1, { details = true })
+      return vim.tbl_map(function(mark) return mark[4].virt_text[1][2] end, marks)""")
+    assert highlights == ["RedraftGhost"]
+    editor.keys("<Tab><Tab>")
+    wait_for(lambda: editor.lines[5] == "    return total(prices, tax)", "taken argument")
+    (hint,) = wait_for(lambda: hints(editor), "place without a text")
+    assert hint[0] == 9
+    assert not proposals(editor)
+    editor.keys("<Tab>")
+    wait_for(lambda: editor.rpc.current.window.cursor[0] == 10, "cursor at the call")
+    wait_for(lambda: not hints(editor), "a place that was visited")
+    assert editor.lines[9] == "    return total(prices)"
+
+
+CANCEL_BY_TYPING = """
+_G.requests = {}
+vim.api.nvim_create_autocmd('LspRequest', {
+  callback = function(event)
+    local request = event.data.request
+    if request.method ~= 'redraft/nextEdit' then return end
+    table.insert(_G.requests, request.type)
+    if #_G.requests == 1 then vim.api.nvim_feedkeys('2', 'n', false) end
+  end,
+})
+"""
+
+
+def test_the_next_key_cancels_the_request(neovim: OpenNeovim, project: Path) -> None:
+    editor = neovim()
+    opened(editor, project)
+    editor.lua("require('redraft.inline').visible = function() return false end")
+    editor.keys("4G0f(lcw")
+    editor.lua(CANCEL_BY_TYPING)
+    editor.type("amounts")
+    shown = wait_for(lambda: proposals(editor), "next edit of the whole name")
+    assert shown == [(4, 17, "amounts2")]
+    assert editor.lua("return _G.requests")[:2] == ["pending", "cancel"]
+
+
 def test_quiet_mode_shows_the_sign_until_the_key(neovim: OpenNeovim, project: Path) -> None:
     settings = "settings = { nextEdits = { display = 'sign' } }"
     editor = neovim(f"require('redraft').setup({{ cmd = COMMAND, {settings} }})")
