@@ -46,11 +46,14 @@ def test_a_revoked_key_is_none_at_once(server: Served) -> None:
 def test_told_to_end_the_server_answers_what_is_under_way(server: Served) -> None:
     edit = {**LONG_EDIT, "job": {**LONG_EDIT["job"], "selection": SELECTION}}
     with stream(server.url, "/redraft/v1/edit", edit) as response:
+        *_, whole = events_of(response.iter_lines())
+    with stream(server.url, "/redraft/v1/edit", edit) as response:
         events = events_of(response.iter_lines())
         first = next(events)
         server.process.send_signal(signal.SIGTERM)
         last = [first, *events][-1]
     assert last[0] == "result", last
-    assert last[1]["stopped_by"] == "end"
+    assert last[1]["text"] == whole[1]["text"]
+    assert last[1]["stopped_by"] == whole[1]["stopped_by"] in ("end", "length")
     assert server.process.wait(60) == 0
     assert "Traceback" not in server.errors.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A server with repositories and no model, and clients of three keys."""
+"""A server with repositories that computes nothing, and clients of three keys."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ KEYS = ("ann", "bob", "eve")
 
 
 class LookupEngine:
-    """What an engine process knows of workspaces, without a model: the same indexes, here."""
+    """What an engine process knows of workspaces, but for its model: the same indexes, here."""
 
     def __init__(self) -> None:
-        self.key = EngineKey("", "auto", "auto", 0, common=False)
+        self.key = EngineKey(str(SMALL_MODEL), "auto", "auto", 0, common=False)
         self.on_busy: Callable[[], None] = lambda: None
         self.busy = False
-        self.indexes = WorkspaceIndexes(None, common=False)
+        self.indexes = WorkspaceIndexes(SMALL_MODEL, common=False)
 
     def open_workspace(self, folder: str, store: str = "") -> None:
         self.indexes.open(folder, store)
@@ -65,7 +65,7 @@ class LookupEngine:
 
 
 class Served:
-    """A server without a model, and clients of three keys."""
+    """A server that computes nothing, and clients of three keys."""
 
     def __init__(self, folder: Path, limits: RepositoryLimits) -> None:
         self.engine = LookupEngine()

@@ -18,9 +18,10 @@ from lsp_server.protocol.client_features import ClientFeatures
 
 
 class Editor:
-    """Stands for the server of an editor whose user presses one button."""
+    """Stands for the server of an editor whose user presses one button, closes the message (None),
+    or goes away (an error)."""
 
-    def __init__(self, pressed: str, answer: Path) -> None:
+    def __init__(self, pressed: str | BaseException | None, answer: Path) -> None:
         self.pressed, self.shown, self.sent = pressed, list[Any](), list[Any]()
         self.changed = 0
         self.protocol: Any = self
@@ -31,7 +32,12 @@ class Editor:
 
     async def ask(self, method: str, params: Any) -> Any:
         self.sent.append((method, params))
-        return {"title": self.pressed} if method == "window/showMessageRequest" else None
+        if method != "window/showMessageRequest":
+            return None
+        assert not self.hub.question.is_open, "one editor asks at a time"
+        if isinstance(self.pressed, BaseException):
+            raise self.pressed
+        return {"title": self.pressed} if self.pressed else None
 
     def tell(self, method: str, params: Any) -> None:
         self.sent.append((method, params))
@@ -89,3 +95,33 @@ def test_an_editor_that_lists_no_models_is_told_the_command(
     editor: Any = Editor(pressed, home / "answer")
     asyncio.run(offer_models(editor))
     assert [("redraft models use" in one) for one in editor.shown] == [True] * told
+
+
+@pytest.mark.parametrize(
+    ("pressed", "told"), [(CHOOSE, ["redraft/chooseModel"]), (NOT_NOW, []), (None, [])]
+)
+def test_the_offer_is_made_once(home: Path, pressed: str | None, told: list[str]) -> None:
+    answer = home / "state" / "setup.json"
+    editor: Any = Editor(pressed, answer)
+    editor.features = ClientFeatures(choose_model=True)
+    assert editor.hub.question.is_open
+    asyncio.run(offer_models(editor))
+    asyncio.run(offer_models(editor))
+    assert [method for method, _ in editor.sent] == ["window/showMessageRequest", *told]
+    assert editor.shown == []
+    assert not SetupQuestion(answer).is_open, "nor after a restart"
+
+
+def test_an_editor_that_went_away_gave_no_answer(home: Path) -> None:
+    editor: Any = Editor(asyncio.CancelledError(), home / "answer")
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(offer_models(editor))
+    assert editor.hub.question.is_open
+    assert SetupQuestion(home / "answer").is_open
+
+
+def test_nothing_is_offered_where_no_answer_can_be_kept() -> None:
+    editor: Any = Editor(NOT_NOW, Path("unused"))
+    editor.hub.question = SetupQuestion()
+    asyncio.run(offer_models(editor))
+    assert editor.sent == []

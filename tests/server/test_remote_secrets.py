@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from server_stand_in import KEY, Server, served
 
 from lsp_server.allowed_files import AllowedFiles
@@ -19,12 +20,14 @@ SECRET = "plumsecretvalue"
 class Editor:
     """Speaks LSP with a server object of this process."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self._server = new_server(Hub(allowed=AllowedFiles(folder.parent / "allowed.json")))
+    def __init__(self, folder: Path, url: str, fallback: str) -> None:
+        self.hub = Hub(allowed=AllowedFiles(folder.parent / "allowed.json"))
+        self._server = new_server(self.hub)
         self._server.protocol.set_writer(self)  # type: ignore[arg-type]
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._folder = folder
-        self._settings = {"server": {"url": url, "key": KEY}, "index": {"enabled": False}}
+        server = {"url": url, "key": KEY, "fallback": fallback}
+        self._settings = {"server": server, "index": {"enabled": False}}
 
     def write(self, data: bytes) -> None:
         for part in data.split(b"Content-Length: ")[1:]:
@@ -72,14 +75,16 @@ class Editor:
         return answer["result"]["items"]
 
 
-def test_no_secret_reaches_a_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fallback", ["model", "none"])
+def test_no_secret_reaches_a_server(tmp_path: Path, fallback: str) -> None:
+    """What the user allowed is completed by the model of this machine, where that may answer."""
     folder = tmp_path / "work"
     folder.mkdir()
 
     async def scene() -> None:
         server = Server()
         async with served(server) as url:
-            editor = Editor(folder, url)
+            editor = Editor(folder, url, fallback)
             await editor.start()
             held_back = editor.open(".env", f"KEY={SECRET}\n\n")
             allowed = editor.open(".env.local", f"OTHER={SECRET}\n\n")
@@ -87,13 +92,13 @@ def test_no_secret_reaches_a_server(tmp_path: Path) -> None:
                 "workspace/executeCommand",
                 {"command": "redraft.allowFile", "arguments": [{"uri": allowed}]},
             )
-            for uri in (held_back, allowed):
-                assert await editor.use(uri) == []
+            assert await editor.use(held_back) == []
+            assert bool(await editor.use(allowed)) is (fallback == "model")
             assert await editor.use(editor.open("plain.py", "plain_text = 1\n\n"))
             sent = json.dumps(server.asked)
             assert "plain_text" in sent
             assert SECRET not in sent
             assert ".env" not in sent
-            await editor._server.hub.engine(editor._server.settings).close()
+            await editor.hub.close()
 
     asyncio.run(asyncio.wait_for(scene(), 60))

@@ -57,9 +57,12 @@ class Indexer:
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None: ...
     def close_workspace(self, folder: str) -> None: ...
     def refresh(self, folder: str, paths: list[str]) -> None: ...
+    def retry(self, model: str) -> None: ...
     def set_busy(self, busy: bool) -> None: ...
 
 
+MODEL = {"model": {"path": "/models/one"}}
+"""The same for the server and for what stands for its engine process, whatever the user chose."""
 ANSWER_S = 30.0
 """A busy machine may hold an answer up; what is tested is what stands in it."""
 
@@ -72,14 +75,14 @@ class Editor:
         self.written = b""
         hub = Hub(allowed=AllowedFiles(folder.parent / "allowed.json"))
         hub.indexer = Indexer()  # type: ignore[assignment]
-        engine = hub.engine(read_settings(settings).settings)
+        self._settings = {**MODEL, **(settings or {})}
+        engine = hub.engine(read_settings(self._settings).settings)
         engine.state = "ready"
         self.engine = EngineProcess(engine)
         engine._child = self.engine  # type: ignore[assignment]
         self._server = new_server(hub)
         self._server.protocol.set_writer(self)  # type: ignore[arg-type]
         self._ids = 0
-        self._settings = settings or {}
 
     def write(self, data: bytes) -> None:
         self.written += data

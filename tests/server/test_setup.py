@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import shutil
@@ -20,7 +19,6 @@ from gguf_writer import write_gguf
 
 from lsp_server.cli import setup
 from lsp_server.cli.main import main
-from lsp_server.first_start import offer_models
 from lsp_server.models.catalogue import KnownModel
 from lsp_server.models.choices import read_choices
 from lsp_server.models.description import Description
@@ -33,7 +31,7 @@ from lsp_server.models.manifest import (
     read_manifest,
 )
 from lsp_server.models.recommendation import NOTHING_SUITS, recommended, recommended_for_edits
-from lsp_server.models.setup_question import SetupQuestion, answer_file
+from lsp_server.models.setup_question import answer_file
 from lsp_server.models.speed import bandwidth, estimated_speed
 from lsp_server.models.trial import Trial, try_model
 
@@ -352,58 +350,3 @@ def test_a_model_is_really_tried(weights: Path) -> None:
     trial = try_model(str(weights / "coder.gguf"), told.append)
     assert told[-1] == "trying the model"
     assert trial.seconds > 0
-
-
-# The first start
-
-
-class Editor:
-    """What the offer needs of the protocol, with an editor that answers at once."""
-
-    def __init__(self, question: SetupQuestion, answer: Any) -> None:
-        self.question = question
-        self.answer = answer
-        self.asked: list[Any] = []
-        self.told: list[str] = []
-
-    async def ask(self, method: str, params: Any) -> Any:
-        assert not self.question.is_open, "one editor asks at a time"
-        self.asked.append((method, params["actions"]))
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        return self.answer
-
-    def tell(self, method: str, _params: Any) -> None:
-        self.told.append(method)
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ({"title": "Choose Model"}, ["redraft/chooseModel"]),
-        ({"title": "Keep the Embedded One"}, []),
-        (None, []),
-    ],
-)
-def test_the_offer_is_made_once(answer: Any, told: list[str], tmp_path: Path) -> None:
-    file = tmp_path / "state" / "setup.json"
-    question = SetupQuestion(file)
-    assert question.is_open
-    editor: Any = Editor(question, answer)
-    asyncio.run(offer_models(editor, question))
-    assert editor.told == told
-    asyncio.run(offer_models(editor, question))
-    assert len(editor.asked) == 1
-    assert not SetupQuestion(file).is_open, "nor after a restart"
-
-
-def test_an_editor_that_went_away_gave_no_answer(tmp_path: Path) -> None:
-    question = SetupQuestion(tmp_path / "setup.json")
-    editor: Any = Editor(question, asyncio.CancelledError())
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(offer_models(editor, question))
-    assert question.is_open
-
-
-def test_nothing_is_offered_where_no_answer_can_be_kept() -> None:
-    assert not SetupQuestion().is_open
