@@ -79,7 +79,7 @@ def test_clients_of_copilots_server_get_them_by_its_method(
 
 def test_files_that_may_hold_secrets_have_none(connect: Connect, workspace: Path) -> None:
     driver = connect()
-    uri = (workspace / ".env.py").as_uri()
+    uri = (workspace / ".env.local").as_uri()
     driver.open(uri, TEXT)
     changed(driver, uri, 2, 0, (10, 16), "amounts")
     assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}
