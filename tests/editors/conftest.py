@@ -56,7 +56,7 @@ def whole_run() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def whole_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing that a test starts outlives it."""
-    monkeypatch.setenv(leftovers.TEST, request.node.nodeid)
+    monkeypatch.setenv(leftovers.TEST, leftovers.mark_of(request.node.nodeid))
     yield
     leftovers.end_test(request.node.nodeid)
 

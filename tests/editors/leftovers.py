@@ -31,9 +31,14 @@ def end_run() -> None:
     end(carrying(RUN, str(os.getpid()).__eq__) - {os.getpid()})
 
 
+def mark_of(name: str) -> str:
+    """What a test of this run marks its processes with: another run may be at the same test."""
+    return f"{os.getpid()} {name}"
+
+
 def end_test(name: str) -> None:
-    """End everything that a test has started."""
-    end(carrying(TEST, name.__eq__) - {os.getpid()})
+    """End everything that a test of this run has started."""
+    end(carrying(TEST, mark_of(name).__eq__) - {os.getpid()})
 
 
 def carrying(variable: str, wanted: Callable[[str], bool]) -> set[int]:

@@ -10,7 +10,7 @@ import pytest
 from browser import Browser
 from code_server import CodeServer
 from drive_vscode import Window
-from installed import Server
+from installed import EDITORS_MODEL, Server
 from prepared import Place, in_windows_form, prepared_place
 from projects import ORDERS, make_project
 
@@ -121,7 +121,7 @@ def test_menu_shows_the_servers_log_and_the_doctor(window: Window, server: Serve
     window.choose_in_menu("Show log")
     window.page.locator('.tab.active[data-resource-name="daemon.log"]').wait_for()
     window.choose_in_menu("Run doctor")
-    window.page.locator(".xterm-rows", has_text="small_model").first.wait_for()
+    window.page.locator(".xterm-rows", has_text=Path(EDITORS_MODEL).name).first.wait_for()
     window.command("View: Hide Panel")
 
 
