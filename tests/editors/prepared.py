@@ -94,6 +94,9 @@ _PLACES = [
     (ORDERS + "\n\ndef mean(values):\n    count = len(values)\n    return ", "s"),
     (ORDERS + "\n\ndef sum_of(prices):\n    subtotal = 0\n    for price ", "i"),
     (ORDERS + "\n\nfor order in ", "o"),
+    # Here much may follow, for a choice.
+    (ORDERS + "\n\ndef cheapest", "_"),
+    (ORDERS + "\n\nclass ", "O"),
 ]
 
 _INSTRUCTIONS = [
@@ -166,11 +169,13 @@ def prepared_place(
             first_line = "".join(suggestions[:1]).split("\n")[0]
             in_pieces = len(first_line) >= SHORTEST and len(re.findall(r"\w+", first_line)) > 1
             # The model is sure of all of it: while it is typed or taken in pieces, no more comes.
+            # Where it has a choice of several, it is not.
             shown = [
                 _suggestions(client, project / name, place, by_hand) for by_hand in (False, True)
             ]
             is_sure = shown[0][:1] == shown[1][:1] == suggestions[:1]
-            if in_pieces and is_sure and len(set(suggestions)) >= least:
+            wanted = is_sure if least == 1 else len(set(suggestions)) >= least
+            if in_pieces and wanted:
                 return replace(place, suggestion=suggestions[0])
             _failures[source, key] += 1
             told.append(f"{place.typed.splitlines()[-1]!r}: {suggestions}")
