@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_model import SMALL_MODEL
 
 from lsp_server.index.workspaces import WorkspaceIndexes
 
@@ -22,7 +23,7 @@ def test_views_share_what_is_mapped_and_follow_it(folder: Path) -> None:
     from repo_index.source_tree import FolderTree
     from repo_index.store import workspace_store
 
-    indexes = WorkspaceIndexes(None, common=False)
+    indexes = WorkspaceIndexes(SMALL_MODEL, common=False)
     store = workspace_store(folder, indexes.tokenizer.sha256)
     indexer = Indexer.open(FolderTree(folder), store, indexes.tokenizer, workspace=str(folder))
     indexer.refresh()
