@@ -183,9 +183,10 @@ class EditHistory:
         self._word = _Word.typed(document, edits[0])
         if is_typed and self._joined(document, change, goes_on):
             return
+        undone = self._undone(document, change)
         self._move(document, change)
-        self._joins = is_typed
-        if is_typed and not self._undone(document, change):
+        self._joins = is_typed and not undone
+        if is_typed and not undone:
             self._add(RecordedEdit(document, change.line, change.old, change.new, self._clock()))
 
     def accepted(self, document: Document, edits: list[Edit]) -> None:
@@ -260,28 +261,22 @@ class EditHistory:
             same_place = edit.document is document and edit.line == change.line
             if same_place and edit.new == change.old and edit.old == change.new:
                 self._edits.remove(edit)
-                self._joins = False
                 return True
         return False
 
     def _move(self, document: Document, change: _Change) -> None:
-        """Earlier edits below a change move with it; those that it overwrites are forgotten,
-        unless it is their undoing."""
+        """Earlier edits below a change move with it; those that it overwrites are forgotten."""
         by = len(change.new) - len(change.old)
         left = []
         for edit in self._edits:
             if edit.document is document:
                 if edit.line >= change.end_before:
                     edit.line += by
-                elif edit.end > change.line and not _takes_back(edit, change):
+                elif edit.end > change.line:
                     continue
             left.append(edit)
         if len(left) != len(self._edits):
             self._edits = deque(left, LONGEST_HISTORY)
-
-
-def _takes_back(edit: RecordedEdit, change: _Change) -> bool:
-    return edit.line == change.line and edit.new == change.old and edit.old == change.new
 
 
 def _apart(edits: list[Edit]) -> bool:

@@ -128,7 +128,7 @@ def logits_of_a_text() -> NDArray[np.float32]:
     assert model is not None
     tokens = np.random.default_rng(0).integers(0, 8192, 300).astype(np.int32)
     logits: NDArray[np.float32] = model.forward(
-        chain_batch(tokens, 290), model.new_cache(300)
+        chain_batch(tokens, 290), [model.new_cache(300)]
     ).numpy()
     return logits
 

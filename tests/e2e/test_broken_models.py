@@ -98,7 +98,7 @@ def edit_error(driver: Driver, tmp_path: Path) -> str:
     params = {
         "textDocument": {"uri": uri(tmp_path), "version": 1},
         "range": span,
-        "instruction": "rename prices to items",
+        "instruction": "add a docstring",
     }
     answer = driver.answer(driver.start("redraft/edit", params))
     message: str = answer["error"]["message"]
