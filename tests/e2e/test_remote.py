@@ -239,7 +239,7 @@ def test_the_status_names_the_server_and_never_the_key(place: Place, remote: Dri
 
 
 def test_a_wrong_key_is_told(place: Place, remote: Driver) -> None:
-    driver = place.editor(key="wrong-plum", url=place.server.url)
+    driver = place.editor(key="wrong-plum", url=place.server.url, fallback="none")
     told = driver.wait_for_state("error", timeout=60)
     assert "does not take the key" in told["message"]
     assert "Set Server Key" in told["remedy"]
@@ -249,10 +249,13 @@ def test_a_wrong_key_is_told(place: Place, remote: Driver) -> None:
 def test_a_cancel_ends_the_work_there(place: Place, remote: Driver) -> None:
     uri = (place.workspace / "long.py").as_uri()
     before = place.server.computed_s()
-    edited(remote, uri, LONG, 0, 80, "add a docstring")
+    remote.open(uri, LONG)
+    whole = {**edit_params(uri, 0, 80, "add a docstring"), "plain": True}
+    remote.answer(remote.start("redraft/edit", whole), 240)
+    remote.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     whole_s = place.server.computed_s() - before
     remote.open(uri, LONG)
-    params = {**edit_params(uri, 0, 80, "add a docstring"), "streamToken": "cancelled"}
+    params = {**whole, "streamToken": "cancelled"}
     asked = remote.start("redraft/edit", params)
     remote.wait_for(lambda one: _is_progress(one, "cancelled"))
     before = place.server.computed_s()
