@@ -16,7 +16,7 @@ def renamed(
 ) -> str:
     """The text after a rename at one place and all next edits that follow."""
     typist = Typist()
-    document = typist.open(dedent(text), language, f"file:///work/code.{SUFFIX[language]}")
+    document = typist.open(dedent(text), language, f"file:///project/code.{SUFFIX[language]}")
     cursor = typist.retype(document, line, old, new, nth)
     return typist.take_all(document, cursor)
 

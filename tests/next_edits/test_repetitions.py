@@ -76,7 +76,7 @@ def test_an_import_follows() -> None:
 def test_strings_of_other_languages_follow() -> None:
     text = 'load("http://a", 1);\nload("http://a", 2);\nsave("http://a");\nload("http://a", 3);\n'
     typist, document = changed_twice(
-        text, (0, 1), "//a", "//b", language="javascript", uri="file:///work/a.js"
+        text, (0, 1), "//a", "//b", language="javascript", uri="file:///project/a.js"
     )
     assert typist.take_all(document, document.end()) == text.replace(
         'load("http://a', 'load("http://b'

@@ -29,7 +29,7 @@ class Typist:
         return self.provider.history
 
     def open(
-        self, text: str, language: str = "python", uri: str = "file:///work/code.py"
+        self, text: str, language: str = "python", uri: str = "file:///project/code.py"
     ) -> Document:
         document = self.documents.open(uri, language, 1, text)
         self.provider.opened(document)
