@@ -170,14 +170,9 @@ class EditHistory:
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """One notification changed a document by ``edits``; it reads as it does behind them."""
-        known = self._lines.get(document.uri)
-        if known is None or known[0] is not document:
-            self.opened(document)
-            return
-        change = _changed_lines(known[1], document.lines, edits)
+        change = self._read(document, edits)
         if change is None:
             return
-        known[1][change.line : change.end_before] = change.new
         is_typed = not change.is_bulk and not _apart(edits) and self._may_be_read(document)
         goes_on = self._word.touches(edits[0])
         self._word = _Word.typed(document, edits[0])
@@ -192,23 +187,17 @@ class EditHistory:
     def accepted(self, document: Document, edits: list[Edit]) -> None:
         """A change as a next edit proposed it: it begins nothing of its own. The edit that it
         follows from stays the last one, with what was changed of its own lines."""
-        known = self._lines.get(document.uri)
-        if known is None or known[0] is not document:
-            self.opened(document)
-            return
-        change = _changed_lines(known[1], document.lines, edits)
+        change = self._read(document, edits)
         if change is None:
             return
-        known[1][change.line : change.end_before] = change.new
-        for edit in self._edits:
-            overlaps = edit.line < change.end_before and change.line < edit.end
-            if edit.document is document and overlaps:
-                edit.line, edit.old, edit.new = _union(edit, change, document.lines)
-        untouched = [edit for edit in self._edits if edit.document is document]
         by = len(change.new) - len(change.old)
-        for edit in untouched:
+        for edit in self._edits:
+            if edit.document is not document or edit.end <= change.line:
+                continue
             if edit.line >= change.end_before:
                 edit.line += by
+            else:
+                edit.line, edit.old, edit.new = _union(edit, change, document.lines)
 
     def closed(self, uri: str) -> None:
         """A document was closed; what was done in it stays known by its text."""
@@ -228,6 +217,18 @@ class EditHistory:
         self._joins = False
 
     # How a change becomes an edit
+
+    def _read(self, document: Document, edits: list[Edit]) -> _Change | None:
+        """The lines that ``edits`` changed; None where they changed none, or where the document was
+        not known."""
+        before = self.lines_before(document)
+        if before is None:
+            self.opened(document)
+            return None
+        change = _changed_lines(before, document.lines, edits)
+        if change is not None:
+            before[change.line : change.end_before] = change.new
+        return change
 
     def _add(self, edit: RecordedEdit) -> None:
         """Keep an edit that changes more than blanks and is not too large."""
