@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections.abc import Callable
@@ -22,15 +23,16 @@ def test_a_documents_cache_is_kept_until_a_secret_stands_in_it(
     connect: Connect, workspace: Path, environment: dict[str, str]
 ) -> None:
     home = Path(environment["HOME"])
-    before = set(home.rglob("*.kv"))
+    # Those of other documents may be written meanwhile.
+    named = hashlib.sha256(f"{workspace}\0kept.py".encode()).hexdigest()[:32]
     driver = connect()
     uri = (workspace / "kept.py").as_uri()
     text = SHAPES * 4
     driver.open(uri, text)
     lines = text.count("\n")
     driver.request("textDocument/inlineCompletion", inline(uri, lines, 0))
-    wait_until(lambda: bool(set(home.rglob("*.kv")) - before))
-    (file,) = set(home.rglob("*.kv")) - before
+    wait_until(lambda: bool(list(home.rglob(f"{named}-*.kv"))))
+    (file,) = home.rglob(f"{named}-*.kv")
     if os.name == "posix":
         assert file.stat().st_mode & 0o777 == 0o600
     seed = random.randrange(1 << 32)
