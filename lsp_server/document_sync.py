@@ -9,7 +9,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from lsp_server.completion.lsp import ask_after, cursor_at, inactive_reason
-from lsp_server.documents import Edit, Notebook
+from lsp_server.documents.document import Edit, Notebook
 from lsp_server.errors import RedraftError
 from repo_index.source_tree import IGNORE_FILES
 

@@ -22,6 +22,7 @@ from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.models.choices import PURPOSES, write_choice
 from lsp_server.next_edits.lsp import run_next_edit_command
+from lsp_server.notices.status import status_message
 from lsp_server.protocol.capabilities import (
     ALLOW_FILE,
     HOLD_BACK_FILE,
@@ -32,7 +33,6 @@ from lsp_server.protocol.capabilities import (
     USE_MODEL,
 )
 from lsp_server.protocol.progress import Progress
-from lsp_server.status import status_message
 
 if TYPE_CHECKING:
     from lsp_server.server import RedraftServer

@@ -28,15 +28,15 @@ from lsp_server.next_edits.lsp import (
     inline_edit_shown,
     next_edit,
 )
+from lsp_server.notices.status import status_message
 from lsp_server.protocol.capabilities import server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures
-from lsp_server.status import status_message
 from lsp_server.version import VERSION
 
 if TYPE_CHECKING:
     from lsp_server.completion.lsp import Cursor
     from lsp_server.completion.provider import Answer
-    from lsp_server.documents import Document
+    from lsp_server.documents.document import Document
     from lsp_server.server import RedraftServer
 
 logger = logging.getLogger(__name__)

@@ -11,34 +11,34 @@ from cattrs import Converter
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from lsp_server.background import in_background
 from lsp_server.completion.context import OpenFiles
 from lsp_server.completion.offers import Offers
 from lsp_server.completion.provider import CompletionProvider
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.daemon.hub import Hub
-from lsp_server.documents import Document, Documents
+from lsp_server.documents.document import Document, Documents
+from lsp_server.documents.ignored_paths import IgnoredPaths
+from lsp_server.documents.secret_documents import HeldBack
+from lsp_server.documents.workspace_folders import Folders
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
-from lsp_server.first_start import offer_models, tell_once
-from lsp_server.folders import Folders
-from lsp_server.held_back import HeldBack
 from lsp_server.index.client import WorkspaceState
-from lsp_server.index.ignored_paths import IgnoredPaths
-from lsp_server.index.lsp_progress import IndexingProgress
-from lsp_server.log import set_level
-from lsp_server.model_notice import ModelNotice
 from lsp_server.models.choices import Choices, read_choices
 from lsp_server.models.used import NOTHING, used_models
 from lsp_server.next_edits.provider import NextEditProvider
+from lsp_server.notices.first_start import offer_models, tell_once
+from lsp_server.notices.indexing_progress import IndexingProgress
+from lsp_server.notices.model_notice import ModelNotice
+from lsp_server.notices.sharing_question import SharingQuestion
+from lsp_server.notices.status import Condition, Performance, StatusReporter
+from lsp_server.processes.background import in_background
+from lsp_server.processes.log import set_level
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.protocol.progress import Progress
-from lsp_server.repositories.question import SharingQuestion
 from lsp_server.settings import Settings, read_settings, with_own_server
-from lsp_server.status import Condition, Performance, StatusReporter
 from lsp_server.version import VERSION
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsp_server.bench.cases import CompletionCase, load_completion_cases
 from lsp_server.cli.output import add_json_argument, write_json
-from lsp_server.completion import stopping
-from lsp_server.completion.gate import (
+from lsp_server.completion.postfilter import shown_text, wants_several_lines
+from lsp_server.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
+from lsp_server.completion.request import windowed_prefix, windowed_suffix
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.completion.gate import (
     THRESHOLDS,
     LikelyPiece,
     aligned,
@@ -36,9 +39,6 @@ from lsp_server.completion.gate import (
     sure_length,
     watched_end,
 )
-from lsp_server.completion.postfilter import shown_text, wants_several_lines
-from lsp_server.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
-from lsp_server.completion.request import windowed_prefix, windowed_suffix
 from lsp_server.errors import BenchError
 from lsp_server.settings import CompletionSettings
 

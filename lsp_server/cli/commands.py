@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lsp_server.user_folders import settle, told
+from lsp_server.user_files.user_folders import settle, told
 from lsp_server.version import VERSION
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
+from lsp_server.documents.secret_documents import file_reason
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
-from lsp_server.held_back import file_reason
 from lsp_server.models.used import WRITTEN_MODEL, command_model
-from lsp_server.status import NO_FILLING
+from lsp_server.notices.status import NO_FILLING
 
 if TYPE_CHECKING:
     from rich.console import Console

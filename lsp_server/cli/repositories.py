@@ -14,10 +14,10 @@ from rich.table import Table
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.server_environment import VARIABLES
 from lsp_server.errors import RedraftError
+from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.answers import SharingAnswers, answers_file
-from lsp_server.server_protocol import REPOSITORIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

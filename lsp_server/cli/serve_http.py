@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.http_server.metrics import Metrics
     from lsp_server.http_server.served_engine import watch
     from lsp_server.http_server.serving import Listening, serve
-    from lsp_server.log import log_folder, start_log
+    from lsp_server.processes.log import log_folder, start_log
     from lsp_server.repositories.hosting import HostedRepositories
     from lsp_server.repositories.routes import RepositoryRoutes
 

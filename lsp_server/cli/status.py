@@ -71,7 +71,7 @@ def _notes(engine: dict[str, Any]) -> list[str]:
     """What a user should know of a model that works."""
     if engine["state"] != "ready":
         return []
-    from lsp_server.status import NO_FILLING
+    from lsp_server.notices.status import NO_FILLING
 
     compiling = f"{engine['compiling']} is being compiled" if engine["compiling"] else ""
     return [*filter(None, ["" if engine["fills"] else NO_FILLING, engine["notice"], compiling])]

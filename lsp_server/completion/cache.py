@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.completion.gate import LikelyPiece, is_inside, rest_of
+from lsp_server.engine.completion.gate import LikelyPiece, is_inside, rest_of
 
 LOOK_BACK = 128
 """Typed characters between where a suggestion was made and the cursor."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from lsp_server.completion.request import CompletionRequest
-from lsp_server.documents import Document, Edit, Encoding, Position, split_lines, units_of
+from lsp_server.documents.document import Document, Edit, Encoding, Position, split_lines, units_of
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import folder_enabled, language_enabled
 

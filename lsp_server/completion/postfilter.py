@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lsp_server.completion.loops import is_echo, without_loop
 from lsp_server.completion.surroundings import LOOK_AROUND, Surroundings
-from lsp_server.invisible_characters import first_hidden
+from lsp_server.documents.invisible_characters import first_hidden
 from lsp_server.syntax.kept import KeptSyntax
 
 _CLOSES = ")]}\"'`>;,:"

@@ -15,8 +15,6 @@ from pathlib import PurePath
 
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.cache import CacheHit, SuggestionCache
-from lsp_server.completion.gate import THRESHOLDS, LikelyPiece, aligned, gated, rest_of, sure_length
-from lsp_server.completion.imports import SCANNED_CHARACTERS
 from lsp_server.completion.kept_documents import KeptDocuments
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.request import (
@@ -27,12 +25,21 @@ from lsp_server.completion.request import (
 )
 from lsp_server.completion.running import Running
 from lsp_server.engine.call import Call
+from lsp_server.engine.completion.gate import (
+    THRESHOLDS,
+    LikelyPiece,
+    aligned,
+    gated,
+    rest_of,
+    sure_length,
+)
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, ContextSnippet, JobResult
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
-from lsp_server.log import redacted
+from lsp_server.processes.log import redacted
 from lsp_server.settings import Settings
+from lsp_server.syntax.imports import SCANNED_CHARACTERS
 
 logger = logging.getLogger(__name__)
 

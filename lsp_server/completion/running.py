@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.completion.gate import LikelyPiece, pieces_of
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.engine.call import Call
+from lsp_server.engine.completion.gate import LikelyPiece, pieces_of
 from lsp_server.engine.jobs import JobResult, Span
 
 

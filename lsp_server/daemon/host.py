@@ -131,7 +131,7 @@ class Host:
         writer.write(f"redraft {self._build} {os.getpid()}\n".encode())
         command = hello.get("command")
         if command == "lsp":
-            from lsp_server.protocol.connection import serve_connection
+            from lsp_server.daemon.connection import serve_connection
 
             self._fronts.add(writer)
             try:
@@ -172,15 +172,15 @@ def main(path: Path) -> int:
     if not lock.acquire(LOCK_WAIT_S):
         return 0
     os.umask(0o077)
-    from lsp_server.log import start_log
+    from lsp_server.processes.log import start_log
 
     start_log("daemon")
     logger.info("daemon %s starts", os.getpid())
-    from lsp_server.allowed_files import AllowedFiles, allowed_file
     from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
+    from lsp_server.daemon.connection import warm_up
     from lsp_server.daemon.hub import Hub
+    from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
     from lsp_server.models.setup_question import SetupQuestion, answer_file
-    from lsp_server.protocol.connection import warm_up
     from lsp_server.repositories.answers import SharingAnswers, answers_file
 
     warm_up()

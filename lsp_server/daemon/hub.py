@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from lsp_server.allowed_files import AllowedFiles, allowed_file
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.daemon.memory_budget import MemoryBudget
+from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
-from lsp_server.log import log_folder
 from lsp_server.models.setup_question import SetupQuestion
+from lsp_server.processes.log import log_folder
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions

@@ -8,11 +8,11 @@ import os
 import socket
 import threading
 
-from lsp_server.allowed_files import AllowedFiles, allowed_file
+from lsp_server.daemon.connection import serve_connection, warm_up
 from lsp_server.daemon.hub import Hub
 from lsp_server.daemon.server_environment import server_environment
-from lsp_server.log import start_log
-from lsp_server.protocol.connection import serve_connection, warm_up
+from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
+from lsp_server.processes.log import start_log
 
 
 def serve_in_process() -> int:

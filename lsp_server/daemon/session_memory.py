@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 
 Message = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.documents import Document, Position
+from lsp_server.documents.document import Document, Position
 from lsp_server.editing.instruction_comments import (
     InstructionComment,
     block_of,

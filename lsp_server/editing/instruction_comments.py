@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from lsp_server.documents import split_lines
+from lsp_server.documents.document import split_lines
 from lsp_server.editing.hunks import Hunk
 
 _COMMENT_WITH_INSTRUCTION = re.compile(

@@ -13,7 +13,7 @@ from lsp_server.errors import EditRefused, StaleDocument
 if TYPE_CHECKING:
     from lsprotocol import types
 
-    from lsp_server.documents import Document
+    from lsp_server.documents.document import Document
     from lsp_server.server import RedraftServer
 
 LABEL = "Redraft edit"

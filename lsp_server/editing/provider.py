@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from lsp_server.documents import Document, Edit, Position
+from lsp_server.documents.document import Document, Edit, Position
+from lsp_server.documents.invisible_characters import hidden_warning
+from lsp_server.documents.secret_documents import held_back_warning
 from lsp_server.editing.checks import checked_text, doubt_about, refuse_unparsed
 from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
@@ -26,8 +28,6 @@ from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import EditJob, JobResult, Span, kept
 from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
-from lsp_server.held_back import held_back_warning
-from lsp_server.invisible_characters import hidden_warning
 from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.settings import Settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsp_server.documents import Document, Edit, Position, split_lines
+from lsp_server.documents.document import Document, Edit, Position, split_lines
 
 
 class TrackedRegion:

@@ -13,9 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
-from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.child import Child
 from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.jobs import (
     AcceptedText,
@@ -34,7 +32,9 @@ from lsp_server.engine.model_paths import check_model, files_state
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
-from lsp_server.log import log_folder
+from lsp_server.processes.background import in_background
+from lsp_server.processes.child import Child
+from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ OnDeath = Callable[[], None]
 
 
 class EngineConnection(Protocol):
-    """Frames to and from an engine, as :class:`lsp_server.engine.child.Child` has them."""
+    """Frames to and from an engine, as :class:`lsp_server.processes.child.Child` has them."""
 
     @property
     def alive(self) -> bool:

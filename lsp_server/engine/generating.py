@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsp_server.completion import stopping
-from lsp_server.documents import line_end, split_lines
-from lsp_server.editing.answers import code_of_answer
-from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
-from lsp_server.editing.pieces import split_at_definitions
-from lsp_server.editing.shown_text import ShownText, readable
-from lsp_server.editing.splice import spliced
+from lsp_server.documents.document import line_end, split_lines
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.editing.answers import code_of_answer
+from lsp_server.engine.editing.indentation import with_end_of, with_indentation_of, with_start_of
+from lsp_server.engine.editing.pieces import split_at_definitions
+from lsp_server.engine.editing.shown_text import ShownText, readable
+from lsp_server.engine.editing.splice import spliced
 from lsp_server.engine.jobs import (
     CompletionJob,
     ContextSnippet,

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from lsp_server.completion import stopping
-from lsp_server.completion.cross_file import CrossFile
-from lsp_server.completion.fitting import LineFitter
-from lsp_server.completion.gate import GateWatch
-from lsp_server.editing.loops import LoopWatch
 from lsp_server.engine import warming
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.calibration_file import Learnt
 from lsp_server.engine.compiling import CompilingBehind, compile_at_once
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.completion.cross_file import CrossFile
+from lsp_server.engine.completion.gate import GateWatch
+from lsp_server.engine.completion.missing_line import LineFitter
+from lsp_server.engine.editing.loops import LoopWatch
 from lsp_server.engine.garbage import settle
 from lsp_server.engine.generating import (
     CUT,
@@ -64,7 +64,7 @@ from lsp_server.engine.pool import Spares
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
-from lsp_server.index.workspaces import WorkspaceIndexes, tokenizer_of
+from lsp_server.engine.workspaces import WorkspaceIndexes, tokenizer_of
 from lsp_server.protocol.framing import Frame
 
 if TYPE_CHECKING:
@@ -657,8 +657,8 @@ class EngineService:
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     """Serve the daemon over a pair of files. ``arguments`` as on the command line."""
-    from lsp_server.engine.child import FramePipe
     from lsp_server.engine.scheduler import EngineLoop
+    from lsp_server.processes.child import FramePipe
 
     # The thread that reads a cancel gets its turn within a millisecond of one that decodes.
     sys.setswitchinterval(SWITCH_S)
@@ -691,8 +691,8 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    from lsp_server.engine.child import serve_frames_on_stdio
-    from lsp_server.log import start_log
+    from lsp_server.processes.child import serve_frames_on_stdio
+    from lsp_server.processes.log import start_log
 
     start_log("engine")
     serve_frames_on_stdio(main_on)

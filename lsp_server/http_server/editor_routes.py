@@ -23,7 +23,7 @@ from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
-from lsp_server.server_protocol import PROTOCOL
+from lsp_server.protocol.server_routes import PROTOCOL
 
 EditorJob = TypeVar("EditorJob", CompletionJob, EditJob)
 Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)

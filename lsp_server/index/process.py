@@ -295,7 +295,7 @@ def _exclude_file(folder: Path, patterns: list[str]) -> Path | None:
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     """Serve the daemon over a pair of files."""
-    from lsp_server.engine.child import FramePipe
+    from lsp_server.processes.child import FramePipe
 
     argparse.ArgumentParser().parse_args(arguments)
     pipe = FramePipe(source, target)
@@ -303,8 +303,8 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    from lsp_server.engine.child import serve_frames_on_stdio
-    from lsp_server.log import start_log
+    from lsp_server.processes.child import serve_frames_on_stdio
+    from lsp_server.processes.log import start_log
 
     # Before the tokenizer library is loaded: it makes its threads once.
     os.environ["RAYON_NUM_THREADS"] = "1"

@@ -20,7 +20,7 @@ from lsp_server.models.description import Description, describe
 from lsp_server.models.same_bytes import Comparison
 from lsp_server.models.speed import Speed, speed_of
 from lsp_server.models.stores import Candidate, candidates
-from lsp_server.private_files import write_private
+from lsp_server.user_files.private_files import write_private
 
 VERSION = 3
 """Of what is kept."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 from lsp_server.errors import RedraftError
-from lsp_server.private_files import write_private
 from lsp_server.settings import EMBEDDED
+from lsp_server.user_files.private_files import write_private
 
 PURPOSES = ("completion", "edits", "drafts")
 

@@ -9,7 +9,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from lsp_server.errors import RedraftError
-from lsp_server.private_files import write_private
+from lsp_server.user_files.private_files import write_private
 
 
 def models_folder() -> Path:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lsp_server.documents import Document, Edit
+from lsp_server.documents.document import Document, Edit
 
 NEAR_LINES = 8
 """A change joins the last edit when it is at most so many lines away (Zed's number)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.completion.imports import python_paths
+from lsp_server.syntax.imports import python_paths
 from lsp_server.syntax.python_names import Occurrence, Use, occurrences
 from lsp_server.syntax.tree import SyntaxTree
 

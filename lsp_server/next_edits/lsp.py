@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.completion.lsp import switched_off_reason
-from lsp_server.documents import Document, Position
+from lsp_server.documents.document import Document, Position
 from lsp_server.errors import RedraftError
 from lsp_server.protocol.capabilities import NEXT_EDIT_ACCEPTED
 

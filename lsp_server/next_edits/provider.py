@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.documents import Document, Documents, Edit, Position, split_lines
+from lsp_server.documents.document import Document, Documents, Edit, Position, split_lines
+from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
-from lsp_server.folders import DocumentLocation, Folders
 from lsp_server.next_edits.finding import Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.next_edits.proposal import Proposal

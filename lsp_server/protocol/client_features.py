@@ -8,7 +8,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.documents import Encoding
+from lsp_server.documents.document import Encoding
 from lsp_server.settings import SECTIONS
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")

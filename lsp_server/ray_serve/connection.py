@@ -10,9 +10,9 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from lsp_server.background import in_background
 from lsp_server.engine.connection import OnDeath, OnFrame
 from lsp_server.errors import EngineUnavailable
+from lsp_server.processes.background import in_background
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.session import session_id
 from lsp_server.ray_serve.views import OPERATIONS, KeptViews

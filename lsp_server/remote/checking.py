@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
-from lsp_server.server_protocol import PROTOCOL
 
 
 async def checked_server(url: str, key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lsp_server.errors import ServerUnavailable
+from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.listed_models import (
     LLAMA_SERVER,
@@ -13,7 +14,6 @@ from lsp_server.remote.listed_models import (
 )
 from lsp_server.remote.redraft_server import RedraftServerModel
 from lsp_server.remote.served_model import ServedModel
-from lsp_server.server_protocol import PROTOCOL
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.background import in_background
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import LATENCIES_KEPT
 from lsp_server.engine.interface import EngineInterface
@@ -31,6 +30,7 @@ from lsp_server.errors import (
     RedraftError,
     ServerUnavailable,
 )
+from lsp_server.processes.background import in_background
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection

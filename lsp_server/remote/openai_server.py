@@ -16,11 +16,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lsp_server.completion import stopping
-from lsp_server.editing.answers import code_of_answer, code_so_far
-from lsp_server.editing.loops import is_loop
-from lsp_server.editing.shown_text import ShownText, readable
 from lsp_server.engine.call import OnSpans
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.editing.answers import code_of_answer, code_so_far
+from lsp_server.engine.editing.loops import is_loop
+from lsp_server.engine.editing.shown_text import ShownText, readable
 from lsp_server.engine.generating import fitted, put_in, sound
 from lsp_server.engine.jobs import (
     AcceptedText,

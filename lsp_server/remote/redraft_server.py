@@ -17,9 +17,9 @@ from lsp_server.engine.jobs import (
 )
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, ServerUnavailable
+from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.served_model import Operation
-from lsp_server.server_protocol import PROTOCOL
 
 NOT_TOLD = ("secret", "owner")
 """No secret job comes so far, and the server knows by the key whose job it is."""

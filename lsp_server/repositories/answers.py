@@ -10,7 +10,7 @@ from typing import Any
 
 from platformdirs import user_state_dir
 
-from lsp_server.private_files import write_private
+from lsp_server.user_files.private_files import write_private
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from lsp_server.background import in_background
 from lsp_server.engine.client import EngineClient
 from lsp_server.index.client import IndexerClient, WorkspaceState
+from lsp_server.processes.background import in_background
 from lsp_server.repositories.buffers import BufferEdit, SentBuffers
 from lsp_server.repositories.errors import InvalidUpload, NoSuchRepository, RepositoryError
 from lsp_server.repositories.store import RepositoryStore

@@ -16,12 +16,12 @@ from starlette.routing import BaseRoute, Route
 from lsp_server.http_server.bodies import read_body, read_json
 from lsp_server.http_server.errors import RequestRefused, invalid
 from lsp_server.http_server.keys import KeyHolder
+from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.repositories.buffers import BufferEdit
 from lsp_server.repositories.catalogue import RepositoryRecord
 from lsp_server.repositories.errors import RepositoryError
 from lsp_server.repositories.hosting import HostedRepositories
 from lsp_server.repositories.store import UploadState
-from lsp_server.server_protocol import REPOSITORIES
 
 SMALL_BODY_BYTES = 256 << 10
 BATCH_BODY_BYTES = 16 << 20

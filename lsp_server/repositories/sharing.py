@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lsp_server.background import in_background
 from lsp_server.errors import ModelUnavailable
+from lsp_server.processes.background import in_background
+from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.repositories.answers import SharingAnswers
 from lsp_server.repositories.workspace_files import WorkspaceFiles
 from lsp_server.repositories.workspace_sync import WorkspaceSync
-from lsp_server.server_protocol import REPOSITORIES
 from lsp_server.settings import ServerSettings
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from lsp_server.private_files import write_private
 from lsp_server.repositories.audit import AuditLog
 from lsp_server.repositories.catalogue import Catalogue, RepositoryAccess, RepositoryRecord
 from lsp_server.repositories.errors import (
@@ -33,6 +32,7 @@ from lsp_server.repositories.errors import (
 )
 from lsp_server.repositories.limits import RepositoryLimits
 from lsp_server.repositories.paths import colliding, path_problem
+from lsp_server.user_files.private_files import write_private
 from repo_index.reading import decoded
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content

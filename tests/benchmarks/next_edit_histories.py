@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from typist import Typist
 
-from lsp_server.documents import Position
+from lsp_server.documents.document import Position
 from lsp_server.editing.hunks import Hunk, apply_hunks
 
 NEW = "fresh_name"

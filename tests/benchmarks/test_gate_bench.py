@@ -11,7 +11,7 @@ import pytest
 from lsp_server.bench.cases import CompletionCase
 from lsp_server.bench.gate import Moment, WrittenText, typed_with
 from lsp_server.cli.main import main
-from lsp_server.completion.gate import LikelyPiece
+from lsp_server.engine.completion.gate import LikelyPiece
 
 CODE = "total = first + last"
 CASE = CompletionCase("one", "one.py", "def f():\n    ", "\n\n", CODE + "\n", None)

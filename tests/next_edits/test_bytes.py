@@ -8,7 +8,7 @@ import re
 import pytest
 from typist import Typist
 
-from lsp_server.documents import units_of
+from lsp_server.documents.document import units_of
 from lsp_server.next_edits.provider import PendingNextEdit
 
 ENDS = ["\n", "\r\n", "\r"]

@@ -7,7 +7,7 @@ import random
 import pytest
 from typist import Typist
 
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 from lsp_server.next_edits.history import LONGEST_HISTORY, EditHistory
 
 TEXT = "def total(prices):\n    return sum(prices)\n\n\ndef other():\n    return 1\n" + "\n" * 20

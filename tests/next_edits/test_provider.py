@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typist import Typist
 
-from lsp_server.documents import Position
+from lsp_server.documents.document import Position
 
 TEXT = "def f(count):\n    a = count\n    b = count\n    return a + b + count\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typist import Typist
 
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 
 
 def changed_twice(

@@ -6,8 +6,8 @@ import asyncio
 import re
 from pathlib import Path
 
-from lsp_server.documents import Document, Documents, Edit, Position
-from lsp_server.folders import Folders
+from lsp_server.documents.document import Document, Documents, Edit, Position
+from lsp_server.documents.workspace_folders import Folders
 from lsp_server.next_edits.history import EditHistory
 from lsp_server.next_edits.provider import NextEditProvider, PendingNextEdit
 

@@ -16,10 +16,10 @@ from tokenizers import Tokenizer
 
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey
+from lsp_server.engine.workspaces import WorkspaceIndexes
 from lsp_server.http_server.application import app
 from lsp_server.http_server.keys import KeyHolder, Keys
 from lsp_server.http_server.limits import RequestLimits
-from lsp_server.index.workspaces import WorkspaceIndexes
 from lsp_server.repositories.buffers import edit_between
 from lsp_server.repositories.hosting import HostedRepositories
 from lsp_server.repositories.limits import RepositoryLimits

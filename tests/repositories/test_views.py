@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_model import SMALL_MODEL
 
-from lsp_server.index.workspaces import WorkspaceIndexes
+from lsp_server.engine.workspaces import WorkspaceIndexes
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from lsprotocol import types
 
 from lsp_server.completion.lsp import Cursor, menu_items
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.daemon.connection import new_server
 from lsp_server.daemon.hub import Hub
 from lsp_server.handlers import initialize
 from lsp_server.protocol.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures
-from lsp_server.protocol.connection import new_server
 from lsp_server.protocol.jsonrpc import make_converter
 from lsp_server.settings import Settings
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 from lsp_server.editing.code_actions import ActionContext, code_actions
 from lsp_server.models.manifest import DEFAULT_FILE, edits_of
 from lsp_server.protocol.client_features import ClientFeatures

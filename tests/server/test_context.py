@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lsp_server.allowed_files import AllowedFiles
-from lsp_server.completion import cross_file
 from lsp_server.completion.context import MOST_FILES, OpenFiles
-from lsp_server.completion.cross_file import Chosen, CrossFile
-from lsp_server.completion.imports import imports_of
-from lsp_server.completion.outline import outline
 from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
     STEP,
@@ -23,11 +18,16 @@ from lsp_server.completion.request import (
     windowed_prefix,
     windowed_suffix,
 )
-from lsp_server.documents import Documents
+from lsp_server.documents.allowed_files import AllowedFiles
+from lsp_server.documents.document import Documents
+from lsp_server.documents.secret_documents import HeldBack
+from lsp_server.documents.workspace_folders import Folders
+from lsp_server.engine.completion import cross_file
+from lsp_server.engine.completion.cross_file import Chosen, CrossFile
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
-from lsp_server.folders import Folders
-from lsp_server.held_back import HeldBack
 from lsp_server.settings import ContextSettings, read_settings
+from lsp_server.syntax.imports import imports_of
+from lsp_server.syntax.outline import outline
 from repo_index.datastore import Datastore
 
 SHAPES = """import math

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from lsp_server.documents import Document, Encoding, Position, split_lines
-from lsp_server.documents import Edit as DocumentEdit
+from lsp_server.documents.document import Document, Encoding, Position, split_lines
+from lsp_server.documents.document import Edit as DocumentEdit
 
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 ALPHABET = [

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from lsp_server.editing.checks import checked_text, new_problem
-from lsp_server.editing.fitting import with_end_of, with_indentation_of, with_start_of
-from lsp_server.editing.pieces import split_at_definitions
 from lsp_server.engine import generating
+from lsp_server.engine.editing.indentation import with_end_of, with_indentation_of, with_start_of
+from lsp_server.engine.editing.pieces import split_at_definitions
 from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
 

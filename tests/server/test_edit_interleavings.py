@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lsp_server.documents import Document, Position
+from lsp_server.documents.document import Document, Position
+from lsp_server.documents.invisible_characters import first_hidden
 from lsp_server.editing.provider import Change, EditProvider, EditRequest
 from lsp_server.engine.call import Call
 from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
-from lsp_server.invisible_characters import first_hidden
 from lsp_server.settings import Settings
 
 LINES = [f"line {number} of the text\n" for number in range(14)]

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lsp_server.documents import Document, Position
-from lsp_server.editing.fitting import with_end_of
+from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.notes import NOT_ASKED_FOR, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
-from lsp_server.editing.shown_text import ShownText
-from lsp_server.editing.splice import spliced
 from lsp_server.engine.call import Call
+from lsp_server.engine.editing.indentation import with_end_of
+from lsp_server.engine.editing.shown_text import ShownText
+from lsp_server.engine.editing.splice import spliced
 from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
 from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lsp_server import first_start
 from lsp_server.errors import RedraftError
-from lsp_server.first_start import CHOOSE, FETCH, NOT_NOW, offer_models
 from lsp_server.models.choices import read_choices
 from lsp_server.models.setup_question import SetupQuestion
+from lsp_server.notices import first_start
+from lsp_server.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models
 from lsp_server.protocol.client_features import ClientFeatures
 
 

@@ -9,7 +9,7 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.infilling import Line
-from lsp_server.completion import fitting
+from lsp_server.engine.completion import missing_line as fitting
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.process import EngineService
 

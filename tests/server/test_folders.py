@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.folders import Folders
+from lsp_server.documents.workspace_folders import Folders
 
 
 @pytest.fixture

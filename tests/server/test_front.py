@@ -13,7 +13,7 @@ import pytest
 from lsp_server.daemon import front as front_module
 from lsp_server.daemon.front import Front
 from lsp_server.daemon.session_memory import AGAIN, SessionMemory
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 from lsp_server.errors import DaemonUnavailable
 
 Message = dict[str, Any]

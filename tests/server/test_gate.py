@@ -12,9 +12,11 @@ import pytest
 from staged_engine import Session, Written, play, settle, texts
 
 from lsp_server.completion import provider as provider_module
-from lsp_server.completion import stopping
 from lsp_server.completion.acceptance import AcceptanceRates
-from lsp_server.completion.gate import (
+from lsp_server.completion.offers import Offers
+from lsp_server.completion.request import CompletionRequest
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.completion.gate import (
     THRESHOLDS,
     GateWatch,
     LikelyPiece,
@@ -25,8 +27,6 @@ from lsp_server.completion.gate import (
     standing_end,
     sure_length,
 )
-from lsp_server.completion.offers import Offers
-from lsp_server.completion.request import CompletionRequest
 from lsp_server.engine.jobs import JobResult, LikelySpan, Span
 
 OPENERS = (":", "{", "(", "[", "=>", "->", "=", ",", "\\")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from planted_secrets import SECRET_PATHS, innocent_paths, schemes_of, token
 
-from lsp_server.allowed_files import AllowedFiles
-from lsp_server.documents import Document
-from lsp_server.folders import DocumentLocation
-from lsp_server.held_back import HeldBack, path_reason
-from lsp_server.index.ignored_paths import IgnoredPaths
-from lsp_server.uri_paths import paths_in
+from lsp_server.documents.allowed_files import AllowedFiles
+from lsp_server.documents.document import Document
+from lsp_server.documents.ignored_paths import IgnoredPaths
+from lsp_server.documents.secret_documents import HeldBack, path_reason
+from lsp_server.documents.uri_paths import paths_in
+from lsp_server.documents.workspace_folders import DocumentLocation
 from repo_index.secrets import secret_content
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.invisible_characters import first_hidden, hidden_warning
+from lsp_server.documents.invisible_characters import first_hidden, hidden_warning
 
 BIDI = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 

@@ -217,7 +217,7 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
 def test_the_daemon_loads_no_arrays_no_compiler_and_no_model() -> None:
     program = (
         "import sys; import lsp_server.daemon.hub\n"
-        "from lsp_server.protocol import connection\n"
+        "from lsp_server.daemon import connection\n"
         "connection.warm_up()\n"
         "print([m for m in ('numpy', 'numba', 'torch') if m in sys.modules])"
     )

@@ -12,13 +12,13 @@ from python_environments import use_modules_of
 from small_model import SMALL_MODEL
 
 from lsp_server.engine import load_failure
-from lsp_server.engine.child import Child
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import RETRY_S, LoadFailure
 from lsp_server.engine.model_paths import files_state
 from lsp_server.errors import EngineUnavailable
+from lsp_server.processes.child import Child
 from lsp_server.settings import ModelSettings, Settings
 
 REQUESTS = 30
@@ -57,7 +57,7 @@ with open(os.environ["REDRAFT_TEST_STARTS"], "a") as starts:
 """
 
 SAYS_WHY = """
-from lsp_server.engine.child import FramePipe
+from lsp_server.processes.child import FramePipe
 pipe = FramePipe(os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0))
 pipe.write({"event": "state", "state": "failed", "message": "no memory", "remedy": "buy some",
             "lasting": False})

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lsp_server.log import redacted
+from lsp_server.processes.log import redacted
 
 SCRIPT = """
 import logging, sys
-from lsp_server import log
+from lsp_server.processes import log
 log.MAX_BYTES = 2000
 print(log.start_log("test", "info"))
 logging.getLogger("pygls.protocol").error("SECRET SOURCE")

@@ -19,19 +19,19 @@ from gguf_models import random_module, save_gguf
 from lsp_server.daemon import memory_budget
 from lsp_server.daemon.hub import Hub
 from lsp_server.engine import client
-from lsp_server.engine.child import Child
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.memory import Need, held_by, need_of
 from lsp_server.errors import MemoryTaken, ModelUnavailable
+from lsp_server.processes.child import Child
 from lsp_server.settings import Settings, read_settings
 
 MEGABYTE = 1_000_000
 JOB = CompletionJob("", "a.py", "x = ", "")
 ENGINE = """
 import os, sys, time
-from lsp_server.engine.child import FramePipe
+from lsp_server.processes.child import FramePipe
 ballast = b"x" * 50_000_000
 pipe = FramePipe(os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0))
 while os.path.exists(os.environ["STILL_LOADS"]):

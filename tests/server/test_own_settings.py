@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from lsp_server.daemon.connection import new_server
 from lsp_server.daemon.hub import Hub
-from lsp_server.protocol.connection import new_server
 from lsp_server.server import RedraftServer
 from lsp_server.settings import read_settings, with_own_server
 

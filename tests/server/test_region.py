@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from lsp_server.documents import Document
+from lsp_server.documents.document import Document
 from lsp_server.editing.region import TrackedRegion, whole_lines
 
 LINES = [f"line {number} é𝄞\n" for number in range(12)]

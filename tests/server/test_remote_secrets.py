@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, Server, served
 
-from lsp_server.allowed_files import AllowedFiles
+from lsp_server.daemon.connection import new_server
 from lsp_server.daemon.hub import Hub
-from lsp_server.protocol.connection import new_server
+from lsp_server.documents.allowed_files import AllowedFiles
 
 SECRET = "plumsecretvalue"
 

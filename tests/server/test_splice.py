@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from lsp_server.documents import line_end, split_lines
-from lsp_server.editing.shown_text import ShownText
-from lsp_server.editing.splice import spliced
+from lsp_server.documents.document import line_end, split_lines
+from lsp_server.engine.editing.shown_text import ShownText
+from lsp_server.engine.editing.splice import spliced
 from lsp_server.errors import EditRefused
 
 CODE = {

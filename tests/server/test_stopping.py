@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.completion.stopping import MAX_LINES, block, single_line
+from lsp_server.engine.completion.stopping import MAX_LINES, block, single_line
 
 INSIDE = "def f():\n    "
 

@@ -11,8 +11,8 @@ from lsp_server.daemon.hub import Hub
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import Choices, choices_file, write_choice
 from lsp_server.models.used import CHOICE, NOTHING, UsedModel, command_model, used_models
+from lsp_server.notices.status import Condition, Performance, status_message
 from lsp_server.settings import read_settings
-from lsp_server.status import Condition, Performance, status_message
 
 COMPLETION, EDIT, PATH = "redraft.completion.model", "redraft.edit.model", "redraft.model.path"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from accel.errors import NO_MODEL
-from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
+from lsp_server.processes.background import in_background
 
 if TYPE_CHECKING:
     from lsp_server.engine.interface import EngineInterface

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lsp_server.documents import line_end, split_lines
+from lsp_server.documents.document import line_end, split_lines
 
 _BOM = "\ufeff"
 _SEPARATORS = "\u2028\u2029"

@@ -11,11 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from lsp_server.editing.answer_blocks import AnswerBlock, fenced_blocks, inline_code, whole_block
-from lsp_server.editing.answer_diffs import is_diff, patched
-from lsp_server.editing.fitting import ABOUT_INDENTS, with_indents_of
-from lsp_server.editing.left_out import filled_in
-from lsp_server.editing.thinking import without_thinking
+from lsp_server.engine.editing.answer_blocks import (
+    AnswerBlock,
+    fenced_blocks,
+    inline_code,
+    whole_block,
+)
+from lsp_server.engine.editing.answer_diffs import is_diff, patched
+from lsp_server.engine.editing.indentation import ABOUT_INDENTS, with_indents_of
+from lsp_server.engine.editing.left_out import filled_in
+from lsp_server.engine.editing.thinking import without_thinking
 from lsp_server.errors import EditRefused
 
 NO_CODE = "the model answered without code; ask again or use another model"

@@ -12,8 +12,8 @@ import itertools
 import re
 from dataclasses import dataclass, replace
 
-from lsp_server.editing.fitting import ABOUT_INDENTS
-from lsp_server.editing.shown_text import ShownLine, ShownText
+from lsp_server.engine.editing.indentation import ABOUT_INDENTS
+from lsp_server.engine.editing.shown_text import ShownLine, ShownText
 from lsp_server.errors import EditRefused
 
 NEAR = 8

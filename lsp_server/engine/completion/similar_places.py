@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from lsp_server.completion.indexed_files import IndexedFiles
+from lsp_server.engine.completion.indexed_files import IndexedFiles
 
 MOST_PLACES = 2
 PLACE_TOKENS = 96

@@ -10,7 +10,7 @@ from pathlib import Path
 from platformdirs import user_state_dir
 from pygls.uris import to_fs_path
 
-from lsp_server.private_files import write_private
+from lsp_server.user_files.private_files import write_private
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lsp_server.folders import DocumentLocation
+from lsp_server.documents.workspace_folders import DocumentLocation
 from repo_index.files import FileRules
 from repo_index.source_tree import IGNORE_FILES
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from accel.python_process import python_command
-from lsp_server.log import log_folder
+from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame, pack_frame, read_frame, read_frame_blocking
 
 logger = logging.getLogger(__name__)

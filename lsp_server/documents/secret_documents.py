@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.allowed_files import AllowedFiles, allowed_file
-from lsp_server.documents import Document, Edit
-from lsp_server.uri_paths import paths_in
+from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
+from lsp_server.documents.document import Document, Edit
+from lsp_server.documents.uri_paths import paths_in
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 

@@ -7,8 +7,8 @@ import os
 
 from lsprotocol import types
 
-from lsp_server.background import in_background
 from lsp_server.errors import RedraftError
+from lsp_server.processes.background import in_background
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.repositories.sharing import SharedWorkspaces
 

@@ -1,0 +1,1 @@
+"""Open documents: their text, where they stand, and which of them hold secrets."""

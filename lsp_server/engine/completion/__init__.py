@@ -1,0 +1,1 @@
+"""The engine process's part of a completion: text of other files, where to stop, what is shown."""

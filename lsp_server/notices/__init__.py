@@ -1,0 +1,1 @@
+"""What the user is told: the state of the server, questions and progress."""

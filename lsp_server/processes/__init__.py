@@ -1,0 +1,1 @@
+"""What every process has: its log, children of its own and tasks in the background."""
