@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long test-model test-editors lint format bench serve vsix clean
+.PHONY: demo test test-bench test-long test-model test-editors lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change.
 $(READY): pyproject.toml constraints.txt
@@ -17,7 +17,11 @@ demo: $(READY)
 # Every core compiles what models and drafters run before the tests need it, each on one core.
 test: $(READY)
 	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
-	$(BIN)/python -m pytest -m "not long and not editors and not model"
+	$(BIN)/python -m pytest --ignore tests/benchmarks -m "not long and not editors and not model"
+
+# The laboratory: peers, replays, tables.
+test-bench: $(READY)
+	$(BIN)/python -m pytest tests/benchmarks -m "not long"
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -m "long" --timeout 1800
@@ -44,12 +48,12 @@ CASES ?= ../shared/cases
 RESULTS ?= build/bench
 bench: $(READY)
 	mkdir -p $(RESULTS)
-	$(BIN)/redraft bench completion --cases $(CASES)/completion_repoeval.jsonl --target replay --json $(RESULTS)/completion-64.json
-	$(BIN)/redraft bench completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --json $(RESULTS)/completion-8.json
-	$(BIN)/redraft bench edit --cases $(CASES)/edit_canitedit.jsonl --target replay --json $(RESULTS)/edit-canitedit.json
-	$(BIN)/redraft bench edit --cases $(CASES)/edit_commits.jsonl --target replay --json $(RESULTS)/edit-commits.json
-	$(BIN)/redraft bench forward --json $(RESULTS)/forward.json
-	$(BIN)/redraft bench index --repo . --json $(RESULTS)/index.json
+	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --json $(RESULTS)/completion-64.json
+	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --json $(RESULTS)/completion-8.json
+	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_canitedit.jsonl --target replay --json $(RESULTS)/edit-canitedit.json
+	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_commits.jsonl --target replay --json $(RESULTS)/edit-commits.json
+	$(BIN)/python -m tests.benchmarks forward --json $(RESULTS)/forward.json
+	$(BIN)/python -m tests.benchmarks index --repo . --json $(RESULTS)/index.json
 
 serve: $(READY)
 	$(BIN)/redraft serve

@@ -11,12 +11,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {"accel", "repo_index", "lsp_server"}
+LABORATORY = "tests.benchmarks"
+"""It may import all of ours and torch; nothing of ours imports it."""
 FORBIDDEN = {
-    "accel": {"repo_index", "lsp_server", "pygls", "lsprotocol"},
-    "repo_index": {"accel", "lsp_server", "torch", "transformers", "pygls", "lsprotocol"},
-    "lsp_server": {"torch", "transformers"},
+    "accel": {"repo_index", "lsp_server", "pygls", "lsprotocol", "tests"},
+    "repo_index": {"accel", "lsp_server", "torch", "transformers", "pygls", "lsprotocol", "tests"},
+    "lsp_server": {"torch", "transformers", "tests"},
 }
-JOINS_ACCEL_AND_INDEX = ("engine/process.py", "cli/commands.py", "bench/")
+JOINS_ACCEL_AND_INDEX = ("engine/process.py", "cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 
@@ -33,7 +35,14 @@ def imports(path: Path) -> set[str]:
 
 def python_files(package: str) -> list[Path]:
     """Files of a package, without the code that the demo shows: it is data."""
-    return [path for path in sorted((ROOT / package).rglob("*.py")) if "bakery" not in path.parts]
+    folder = ROOT / package.replace(".", "/")
+    return [path for path in sorted(folder.rglob("*.py")) if "bakery" not in path.parts]
+
+
+def laboratory_files() -> list[Path]:
+    """Files of the laboratory without their tests."""
+    tests = ROOT / LABORATORY.replace(".", "/") / "tests"
+    return [path for path in python_files(LABORATORY) if tests not in path.parents]
 
 
 @pytest.mark.parametrize("package", sorted(FORBIDDEN))
@@ -96,17 +105,17 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-TORCH_ROOMS = ("accel.models", "accel.training", "accel.peers")
-TRAINING_ROOMS = ("accel.training", "accel.peers", "lsp_server.cli.commands", "lsp_server.bench")
+TORCH_ROOMS = ("accel.models", "accel.training", LABORATORY)
+TRAINING_ROOMS = ("accel.training", "lsp_server.cli.commands", LABORATORY)
 """Where torch and transformers may be imported, and where ``accel.training`` may."""
 
 
 def modules() -> dict[str, Path]:
-    """Files of the three packages by the name of their module."""
+    """Files of the three packages and of the laboratory by the name of their module."""
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for package in sorted(OURS)
-        for path in python_files(package)
+        for files in (*map(python_files, sorted(OURS)), laboratory_files())
+        for path in files
     }
 
 
@@ -187,23 +196,22 @@ def test_the_version_stands_in_one_way() -> None:
 
 def test_a_public_class_name_stands_in_one_place() -> None:
     places: dict[str, list[str]] = {}
-    for package in sorted(OURS):
-        for path in python_files(package):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    for path in modules().values():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
     assert len(places) > 200
 
 
 def test_python_is_started_in_one_way() -> None:
-    """But for programs that a model wrote, which have nothing of ours."""
+    """But for the laboratory, which nobody installs, and programs that a model wrote."""
     naming = {
         module for module, path in modules().items() if "sys.executable" in path.read_text("utf-8")
     }
     assert naming == {
         "accel.python_process",
-        "lsp_server.bench.pass_at_1",
+        "tests.benchmarks.pass_at_1",
         "lsp_server.cli.doctor",
         "lsp_server.daemon.address",
     }

@@ -62,7 +62,7 @@ def read_embeddings(file: Path, weights_sha256: str) -> Tensor:
     if metadata.get("base_sha256") != weights_sha256:
         raise UnsupportedModel(
             f"{file} belongs to other weights than those beside it",
-            "train it again with `redraft train adaptive`",
+            "train it again with `python -m tests.benchmarks train adaptive`",
         )
     return embeddings
 

@@ -46,52 +46,25 @@ COMMANDS: dict[str, Command] = {
         "the common datastore, shared between workspaces",
         {"build": Command("lsp_server.cli.corpus", "build it from folders or libraries")},
     ),
-    "bench": Command(
-        "",
-        "measure",
-        {
-            "completion": Command("lsp_server.bench.completion", "completion against its peers"),
-            "edit": Command("lsp_server.bench.edit", "edits against their peers"),
-            "edit-kinds": Command("lsp_server.bench.edit_kinds", "edits with one right answer"),
-            "compare": Command("lsp_server.bench.compare", "every drafting system on one page"),
-            "index": Command("lsp_server.bench.index", "the datastore: build, look up, refresh"),
-            "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
-            "load": Command("lsp_server.bench.load", "a team at work on its server"),
-            "forward": Command("lsp_server.bench.forward", "time of one forward by rows and dtype"),
-            "projection": Command("lsp_server.bench.projection", "large models, by replay"),
-            "fidelity": Command("lsp_server.bench.fidelity", "agreement with fp32"),
-            "http": Command("lsp_server.bench.http_overhead", "what HTTP adds to a completion"),
-            "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
-            "quality": Command("lsp_server.bench.quality", "quality of a model on held-out code"),
-            "gate": Command("lsp_server.bench.gate", "what is shown while one types, by gate"),
-            "adaptive": Command("lsp_server.bench.adaptive", "SDSAT by its number of tokens"),
-            "fastcoder": Command("lsp_server.bench.fastcoder", "FastCoder's ablations and sweeps"),
-        },
-    ),
     "train": Command(
         "",
         "train models",
         {
             "adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits"),
-            "edit-draft": Command(
-                "accel.training.edit_draft", "a small model that drafts for edits"
-            ),
-            "adaptive": Command("accel.training.adaptive", "adaptive tokens that draft ahead"),
-            "acceptance": Command(
-                "lsp_server.bench.acceptance", "what completion drafting knows of acceptance"
-            ),
-            "copy-weights": Command(
-                "accel.training.copy_weights", "what edit drafting knows of places to copy from"
-            ),
         },
     ),
 }
+MOVED = {
+    "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity first-text forward "
+    "gate http index load projection quality typing",
+    "train": "acceptance adaptive copy-weights edit-draft",
+}
+"""What stands beside the project's source, in its laboratory: not what a user runs."""
 
 
-def _choose(argv: Sequence[str]) -> tuple[list[str], Command | None]:
+def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
     """The words that name a command at the start of ``argv``, and the command if they are whole."""
     words: list[str] = []
-    level = COMMANDS
     for word in argv:
         command = level.get(word)
         if command is None:
@@ -103,13 +76,12 @@ def _choose(argv: Sequence[str]) -> tuple[list[str], Command | None]:
     return words, None
 
 
-def _overview(words: list[str]) -> argparse.ArgumentParser:
+def _overview(words: list[str], level: dict[str, Command], program: str) -> argparse.ArgumentParser:
     """Parser of the level below ``words``, which knows names and summaries only."""
-    level = COMMANDS
     for word in words:
         level = level[word].children
     parser = argparse.ArgumentParser(
-        prog=" ".join(["redraft", *words]),
+        prog=" ".join([program, *words]),
         description="A local-first language server that completes and edits code, fast.",
     )
     if not words:
@@ -137,15 +109,35 @@ def _chosen_model() -> str | None:
     return read_choices().completion or None
 
 
-def run_command(arguments: Sequence[str]) -> int:
-    """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure."""
-    words, command = _choose(arguments)
+def _moved(arguments: Sequence[str]) -> str:
+    """Which command of the laboratory does what a command of ours did; empty if it is none."""
+    group, name = [*arguments, "", ""][:2]
+    if name not in MOVED.get(group, "").split():
+        return ""
+    words = name if group == "bench" else f"{group} {name}"
+    return (
+        f"`redraft {group} {name}` is now `python -m tests.benchmarks {words}`, "
+        "in a checkout of Redraft's source"
+    )
+
+
+def run_command(
+    arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "redraft"
+) -> int:
+    """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure.
+
+    ``commands``: all that there are; ``program``: what their usage begins with.
+    """
+    words, command = _choose(arguments, commands)
+    if command is None and commands is COMMANDS and (moved := _moved(arguments)):
+        print(f"redraft: {moved}", file=sys.stderr)
+        return 2
     if command is None:
-        _overview(words).parse_args(arguments[len(words) :])
+        _overview(words, commands, program).parse_args(arguments[len(words) :])
         raise AssertionError("an unfinished command was accepted")
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(
-        prog=" ".join(["redraft", *words]),
+        prog=" ".join([program, *words]),
         description=command.summary[0].upper() + command.summary[1:] + ".",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
@@ -154,7 +146,9 @@ def run_command(arguments: Sequence[str]) -> int:
         if replaced := settle():
             print(f"redraft: {told(replaced)}", file=sys.stderr)
         args = parser.parse_args(arguments[len(words) :])
-        if words[0] in ("bench", "train") and getattr(args, "model", None) in ("", None):
+        if getattr(args, "model", None) in ("", None) and (
+            commands is not COMMANDS or words[0] in ("bench", "train")
+        ):
             args.model = _chosen_model()
         return int(module.run(args))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Times that the daemon takes of itself, for ``redraft bench typing``."""
+"""Times that the daemon takes of itself, for ``python -m tests.benchmarks typing``."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class History:
+class TypedHistory:
     """What somebody does in a file, and what the files of the repository become."""
 
     kind: str
@@ -120,7 +120,7 @@ def is_simple(function: ast.FunctionDef, name: str) -> bool:
     return True
 
 
-def renames(path: str, source: str) -> Iterator[History]:
+def renames(path: str, source: str) -> Iterator[TypedHistory]:
     tree, lines = ast.parse(source), columns(source)
     for function in functions(tree):
         given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
@@ -159,10 +159,10 @@ def renames(path: str, source: str) -> Iterator[History]:
                 continue
             first = min(places)
             step = Step(first[0], first[1], name, NEW)
-            yield History("renames", path, (step,), {path: replaced(source, places, NEW)})
+            yield TypedHistory("renames", path, (step,), {path: replaced(source, places, NEW)})
 
 
-def imports(files: dict[str, str]) -> Iterator[History]:
+def imports(files: dict[str, str]) -> Iterator[TypedHistory]:
     """Functions that other files take from their module, or call as its attributes."""
     for path, source in files.items():
         stem = Path(path).stem
@@ -197,7 +197,7 @@ def imports(files: dict[str, str]) -> Iterator[History]:
             wanted = {
                 one: replaced(files[one], places, NEW) for one, places in found.items() if places
             }
-            yield History("imports", path, (step,), wanted)
+            yield TypedHistory("imports", path, (step,), wanted)
 
 
 def _tokens(source: str) -> list[tokenize.TokenInfo]:
@@ -246,7 +246,7 @@ def _times_given(source: str, name: str) -> int:
     return count
 
 
-def parameters(path: str, source: str, imported: set[str]) -> Iterator[History]:
+def parameters(path: str, source: str, imported: set[str]) -> Iterator[TypedHistory]:
     """Functions that no other file imports."""
     tree, lines = ast.parse(source), columns(source)
     names = Counter(node.name for node in functions(tree))
@@ -273,7 +273,7 @@ def parameters(path: str, source: str, imported: set[str]) -> Iterator[History]:
             if not after[line][column:].startswith(old):
                 continue
             after[line] = after[line][:column] + after[line][column + len(old) :]
-            yield History("parameters", path, (step,), {path: "".join(after)})
+            yield TypedHistory("parameters", path, (step,), {path: "".join(after)})
 
 
 def _without_parameter(lines: list[str], node: ast.FunctionDef, number: int) -> Step | None:
@@ -316,10 +316,13 @@ def _without_argument(
             return None
         if any(one.arg is None for one in call.keywords):
             return None
-        given = sorted([*call.args, *call.keywords], key=lambda one: (one.lineno, one.col_offset))
-        gone = next((one for one in call.keywords if one.arg == name), None)
+        arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        given = sorted(arguments, key=lambda one: (one.lineno, one.col_offset))
+        gone: ast.expr | ast.keyword | None = next(
+            (one for one in call.keywords if one.arg == name), None
+        )
         if gone is None and number < len(call.args):
-            gone = call.args[number]  # type: ignore[assignment]
+            gone = call.args[number]
         if gone is None:
             continue
         at = given.index(gone)
@@ -330,7 +333,8 @@ def _without_argument(
         if at + 1 < len(given):
             end = offset(given[at + 1].lineno, given[at + 1].col_offset)
         elif at:
-            start = offset(given[at - 1].end_lineno, given[at - 1].end_col_offset)  # type: ignore[arg-type]
+            before = given[at - 1]
+            start = offset(before.end_lineno, before.end_col_offset)  # type: ignore[arg-type]
         hunks.append(Hunk(start, end, ""))
     hunks.sort(key=lambda one: one.start)
     for one, other in pairwise(hunks):
@@ -339,7 +343,7 @@ def _without_argument(
     return apply_hunks(source, hunks)
 
 
-def literals(path: str, source: str) -> Iterator[History]:
+def literals(path: str, source: str) -> Iterator[TypedHistory]:
     tree, lines = ast.parse(source), columns(source)
     groups: dict[tuple[str, str, str], list[ast.Constant]] = defaultdict(list)
     for node in ast.walk(tree):
@@ -363,13 +367,13 @@ def literals(path: str, source: str) -> Iterator[History]:
         if places[0][0] == places[1][0]:
             continue
         steps = tuple(Step(line, start, text, new) for line, start, _ in places[:2])
-        yield History("literals", path, steps, {path: replaced(source, set(places), new)})
+        yield TypedHistory("literals", path, steps, {path: replaced(source, set(places), new)})
 
 
 # Look-alikes
 
 
-def lookalikes(path: str, source: str, rng: random.Random) -> Iterator[tuple[str, History]]:
+def lookalikes(path: str, source: str, rng: random.Random) -> Iterator[tuple[str, TypedHistory]]:
     """Histories of which nothing, or nothing more, may follow."""
     made = list(renames(path, source))
     for one in made:
@@ -378,8 +382,8 @@ def lookalikes(path: str, source: str, rng: random.Random) -> Iterator[tuple[str
         if source.count(step.old) > one.wanted[path].count(NEW) + 1:
             yield "equal names", one
         typed = Step(step.line, step.column, step.old, NEW[: rng.randrange(1, len(NEW))])
-        yield "half-typed", History("half-typed", path, (typed,), {})
-        yield "undone", History("undone", path, (step,), {path: source})
+        yield "half-typed", TypedHistory("half-typed", path, (typed,), {})
+        yield "undone", TypedHistory("undone", path, (step,), {path: source})
     tree, lines = ast.parse(source), columns(source)
     by_text: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
     for node in ast.walk(tree):
@@ -399,13 +403,13 @@ def lookalikes(path: str, source: str, rng: random.Random) -> Iterator[tuple[str
                 steps = tuple(
                     Step(line, column, text, f"{text[0]}9{text[1:]}") for line, column in two
                 )
-                yield "equal literals", History("equal literals", path, steps, {})
+                yield "equal literals", TypedHistory("equal literals", path, steps, {})
 
 
 # Playing
 
 
-def played(typist: Typist, files: dict[str, str], folder: Path, history: History) -> Position:
+def played(typist: Typist, files: dict[str, str], folder: Path, history: TypedHistory) -> Position:
     document = typist.open(files[history.path], uri=(folder / history.path).as_uri())
     cursor = Position(0, 0)
     for step in history.steps:
@@ -416,7 +420,7 @@ def played(typist: Typist, files: dict[str, str], folder: Path, history: History
     return cursor
 
 
-def outcome(files: dict[str, str], folder: Path, history: History) -> dict[str, str]:
+def outcome(files: dict[str, str], folder: Path, history: TypedHistory) -> dict[str, str]:
     """The texts behind all next edits, of the files that were proposed to change."""
     typist = Typist(str(folder))
     cursor = played(typist, files, folder, history)
@@ -435,7 +439,7 @@ def outcome(files: dict[str, str], folder: Path, history: History) -> dict[str, 
     return texts
 
 
-def is_shown_while_typed(files: dict[str, str], folder: Path, history: History) -> bool:
+def is_shown_while_typed(files: dict[str, str], folder: Path, history: TypedHistory) -> bool:
     """Whether a request in the midst of a word is answered before the word goes on."""
 
     async def ask() -> bool:
@@ -462,8 +466,8 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print what was missed")
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    made: dict[str, list[tuple[int, History]]] = defaultdict(list)
-    alike: dict[str, list[tuple[int, History]]] = defaultdict(list)
+    made: dict[str, list[tuple[int, TypedHistory]]] = defaultdict(list)
+    alike: dict[str, list[tuple[int, TypedHistory]]] = defaultdict(list)
     repositories = []
     for number, file in enumerate(sorted(options.repositories.glob("*.jsonl"))):
         rows = map(json.loads, file.read_text("utf-8").splitlines())
@@ -534,7 +538,7 @@ def main() -> None:
         print(json.dumps(report, indent=1))
 
 
-def _typed(files: dict[str, str], history: History) -> str:
+def _typed(files: dict[str, str], history: TypedHistory) -> str:
     """The text behind the steps alone."""
     lines = columns(files[history.path])
     for step in history.steps:
@@ -543,7 +547,7 @@ def _typed(files: dict[str, str], history: History) -> str:
     return "".join(lines)
 
 
-def _is_shown_undone(files: dict[str, str], folder: Path, history: History) -> bool:
+def _is_shown_undone(files: dict[str, str], folder: Path, history: TypedHistory) -> bool:
     typist = Typist(str(folder))
     cursor = played(typist, files, folder, history)
     document = typist.documents.get((folder / history.path).as_uri())

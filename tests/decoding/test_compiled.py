@@ -19,9 +19,8 @@ from accel.native.numba_cache import _Index
 
 def modules() -> Iterator[ModuleType]:
     """Those of ``accel`` that may have compiled functions."""
-    others = ("accel.training", "accel.peers")
     for module in pkgutil.walk_packages(accel.__path__, "accel."):
-        if not module.ispkg and not module.name.startswith(others):
+        if not module.ispkg and not module.name.startswith("accel.training"):
             yield importlib.import_module(module.name)
 
 

@@ -10,7 +10,6 @@ from edit_words import END, WordCodec, edit_request, replay_edit
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.published.efficientedit import EfficientEditDrafter
-from accel.peers.fastfixer import FastFixerDrafter
 from accel.replay import replay
 
 
@@ -102,17 +101,3 @@ def test_generate_takes_seven_tokens_of_the_draft_model(reuse, expected):
     statistics = replay(drafter, edit_request(codec, "x", before), reference, 128)
     assert statistics.forwards == expected
     assert statistics.sources["draft_model"] > 0
-
-
-def test_fastfixer_drafts_what_follows_the_last_token():
-    codec = WordCodec("@x")
-    before = " a b c a d e f"
-    drafter = FastFixerDrafter()
-    drafter.begin(edit_request(codec, "x", before))
-    assert codec.decode(drafter.draft(10).tokens) == before
-    drafter.commit(DraftTree.empty(), [], codec.encode(" z a"))
-    assert codec.decode(drafter.draft(10).tokens) == " b c a d e f"
-    drafter.commit(DraftTree.empty(), [], codec.encode(" q a"))
-    assert codec.decode(drafter.draft(10).tokens) == " d e f"
-    drafter.commit(DraftTree.empty(), [], codec.encode(" q"))
-    assert len(drafter.draft(10)) == 0

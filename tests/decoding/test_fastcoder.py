@@ -12,11 +12,9 @@ from brute_index import BruteIndex
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import DraftRequest
-from accel.drafting.published.fastcoder import REST, FastCoderDrafter, FastCoderParameters
+from accel.drafting.published.fastcoder import FastCoderDrafter, FastCoderParameters
 from accel.drafting.published.fastcoder_cache import SequenceCache
 from accel.drafting.published.fastcoder_trie import Trie
-from accel.peers.rest_rule import RestRuleDrafter
-from accel.replay import replay
 
 Path = tuple[int, ...]
 
@@ -139,9 +137,6 @@ def test_each_store_answers_at_its_own_longest_match() -> None:
     drafter = FastCoderDrafter()
     drafter.begin(DraftRequest(array(7, 1, 2), index=index))
     assert set(paths(drafter.draft(64))) == {(3,), (4,)}
-    rest = RestRuleDrafter()
-    rest.begin(DraftRequest(array(7, 1, 2), index=index))
-    assert set(paths(rest.draft(64))) == {(3,)}
 
 
 def test_missing_table_bypasses_a_second_search() -> None:
@@ -294,19 +289,6 @@ def test_the_whole_rule_equals_its_slow_form(seed: int, components: str) -> None
     assert drafted > 20
     if components == "all":
         assert fast.counts.from_cache > 0
-
-
-def test_rest_is_fastcoder_without_its_components() -> None:
-    chance = random.Random(3)
-    text = repetitive_text(chance, 300)
-    index = BruteIndex([], [text[:200]])
-    request = DraftRequest(array(*text[200:210]), index=index)
-    reference = array(*text[210:])
-    ours = replay(FastCoderDrafter(REST), request, reference, 64)
-    theirs = replay(RestRuleDrafter(), request, reference, 64)
-    assert ours.accepted == theirs.accepted
-    assert ours.nodes == theirs.nodes
-    assert ours.tokens_per_forward > 1.2
 
 
 def test_no_drafts_without_index_or_context() -> None:

@@ -16,7 +16,7 @@ TEXT = "def total(values):\n    result = 0\n    for value in values:\n        re
 LOOK = """
 import subprocess
 from accel.python_process import python_command
-ran = subprocess.run(python_command("accel.training.edit_draft", "--help"), capture_output=True)
+ran = subprocess.run(python_command("accel.training.adapter", "--help"), capture_output=True)
 print(python_command("x")[-3:])
 print(ran.stderr.decode())
 """

@@ -1,4 +1,4 @@
-"""``redraft index``, ``redraft corpus build`` and ``redraft bench index``, as a user runs them."""
+"""``redraft index`` and ``redraft corpus build``, as a user runs them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from lsp_server.bench import index, index_peers
 from lsp_server.cli.main import main
 from lsp_server.daemon import control
 from lsp_server.daemon.hub import Hub
@@ -18,7 +16,6 @@ from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.store import workspace_store
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import source_text
 
 
 @pytest.fixture
@@ -85,7 +82,6 @@ def test_wrong_use_is_said_in_one_line(workspace: Path, capsys: pytest.CaptureFi
         ["corpus", "build", str(workspace / "none")],
         ["corpus", "build", "--environment", str(workspace)],
         ["index", str(workspace), "--model", str(workspace)],
-        ["bench", "index", "--repo", str(workspace / "none")],
     ):
         assert main(command) == 1
         said = capsys.readouterr()
@@ -101,61 +97,6 @@ def test_corpus_builds(workspace: Path, capsys: pytest.CaptureFixture[str]) -> N
     (workspace / "note.txt").write_text("text\n")
     assert main(["corpus", "build", str(workspace), "--all-files", "--json"]) == 0
     assert printed(capsys)["files"] == 3
-
-
-def test_bench_measures_what_it_promises(workspace: Path, tmp_path: Path) -> None:
-    (workspace / "long.py").write_text(source_text()[:40_000])
-    out = tmp_path / "out.json"
-    few = ["--lookups", "60", "--saves", "3", "--edits", "5", "--files", "60", "--skip", "rest"]
-    sizes = ["--synthetic-tokens", "60000", "--common-tokens", "30000"]
-    repository = ["--repo", str(workspace), "--skip", "suffix-decoding"]
-    assert main(["bench", "index", *repository, *few, *sizes, "--json", str(out)]) == 0
-    document = json.loads(out.read_text())
-    fields = (
-        *("build_s", "tokens_per_s", "tokenizer_tokens_per_s", "lookup_us_p50", "lookup_us_p95"),
-        *("save_visible_ms_p50", "save_visible_ms_p95", "edit_visible_ms_p95", "reopen_s"),
-        *("bytes_per_token", "resident_mb"),
-    )
-    assert all(document[field] > 0 for field in fields)
-    assert 50_000 < document["tokens"] < 90_000
-    assert document["mapped_tokens"] > document["tokens"] + 30_000
-    assert document["bytes_per_token"] < 12
-    assert document["peers"] == {}
-    assert sorted(path.name for path in workspace.iterdir()) == [".env", "a.py", "b.py", "long.py"]
-
-
-def test_a_missing_peer_is_said_after_the_rest_was_measured(
-    workspace: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(index, "_child", lambda *_: {"unavailable": "rest needs its package"})
-    monkeypatch.setattr(index._Bench, "measure", measured_without_peer)
-    out = tmp_path / "out.json"
-    assert main(["bench", "index", "--repo", str(workspace), "--json", str(out)]) == 1
-    assert "rest cannot be run (rest needs its package)" in capsys.readouterr().err
-    assert json.loads(out.read_text())["lookup_us_p50"] == 1.0
-
-
-def measured_without_peer(bench: Any) -> dict[str, Any]:
-    return {"lookup_us_p50": 1.0, "peers": {"rest": index._child("", "rest")}}
-
-
-@pytest.mark.parametrize("name", ["rest", "suffix-decoding"])
-def test_peers_are_measured_or_say_what_they_need(name: str, tmp_path: Path) -> None:
-    """Whichever is installed: both answers have a form that the bench can show."""
-    ids = np.arange(600, dtype=np.int32) % 50
-    files, contexts = tmp_path / "files.npz", tmp_path / "contexts.npy"
-    np.savez(files, tokens=ids, lengths=[400, 200], vocabulary=60)
-    np.save(contexts, np.stack([ids[i : i + 16] for i in range(20)]))
-    found = index_peers.measure(name, files, contexts)
-    if "unavailable" in found:
-        assert "accel/peers/README.md" in found["unavailable"]
-    else:
-        assert found["tokens"] == 600
-        assert 0 < found["lookup_us_p50"] <= found["lookup_us_p95"]
-        assert found["build_s"] > 0
 
 
 def test_status_shows_where_the_stores_are_and_how_large(

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lsp_server.cli import complete as complete_command
-from lsp_server.cli.commands import COMMANDS, Command
+from lsp_server.cli.commands import COMMANDS, MOVED, Command
 from lsp_server.cli.main import main
+from tests.benchmarks.__main__ import COMMANDS as LABORATORY
 
 
 def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -31,9 +32,7 @@ def test_every_command_explains_itself(
     assert capsys.readouterr().out.startswith(f"usage: redraft {' '.join(words)}")
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["bench", "--help"], ["train", "--help"], ["corpus", "--help"]]
-)
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["corpus", "--help"]])
 def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -45,7 +44,7 @@ def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["bench"], ["compleet"], ["bench", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
+    [[], ["compleet"], ["train", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
     ids=" ".join,
 )
 def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +59,6 @@ def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str])
     [
         (["index", "no/such/folder"], "no/such/folder"),
         (["complete", "no_such_file.py", "--line", "0", "--character", "0"], "no_such_file.py"),
-        (["bench", "completion", "--cases", "none.jsonl", "--target", "replay"], "none.jsonl"),
     ],
 )
 def test_errors_of_the_world_are_one_line(words: list[str], told: str, tmp_path: Path) -> None:
@@ -136,3 +134,25 @@ def test_complete_reads_no_file_with_secrets(
     path.write_text("key = 'ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K'\n")
     assert main(["complete", str(path), "--line", "0", "--character", "0"]) == 1
     assert "may hold secrets" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["bench", "completion", "--cases", "none"], "python -m tests.benchmarks completion"),
+        (["train", "adaptive", "--minutes", "2"], "python -m tests.benchmarks train adaptive"),
+    ],
+)
+def test_a_command_that_moved_to_the_laboratory_names_it(
+    words: list[str], instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"`{instead}`" in said
+    assert said.count("\n") == 1
+
+
+def test_every_command_that_moved_is_in_the_laboratory() -> None:
+    for group, names in MOVED.items():
+        level = LABORATORY if group == "bench" else LABORATORY[group].children
+        assert [name for name in names.split() if name not in level] == []

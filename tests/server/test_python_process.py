@@ -110,27 +110,6 @@ def test_commands_at_work_run_nothing_of_the_folder(play: Play) -> None:
     play.run("status", code=1)
     play.run("doctor")
     play.run("keys", "add", "ann", "--keys", "keys.txt")
-    few = [
-        "--lookups",
-        "20",
-        "--saves",
-        "1",
-        "--edits",
-        "2",
-        "--files",
-        "20",
-        "--skip",
-        "rest",
-        "--skip",
-        "suffix-decoding",
-    ]
-    (play.folder / "repo").mkdir()
-    for number in range(20):
-        body = "".join(f"def f{n}(a, b):\n    return a * {n} + b\n\n" for n in range(number, 99))
-        (play.folder / "repo" / f"code{number}.py").write_text(body)
-    play.run(
-        "bench", "index", "--repo", "repo", *few, "--skip", "rest", "--skip", "suffix-decoding"
-    )
     play.run("stop")
 
 
@@ -208,28 +187,6 @@ def test_the_teams_server_runs_nothing_of_the_folder(play: Play) -> None:
     finally:
         server.terminate()
         server.wait(60)
-    assert names_run(play.ran) == []
-
-
-SPAWNS = """
-if __name__ == "__main__":
-    import json, sys
-    from accel.peers.child_process import ChildProcess
-    with ChildProcess("a child", dict) as child:
-        print(json.dumps(sys.flags.isolated))
-"""
-
-
-def test_a_process_that_another_spawns_is_isolated(play: Play, tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "spawns.py").write_text(SPAWNS)
-    start, folders = python_command("spawns")[:-2], python_command("spawns")[-2]
-    done = subprocess.run(
-        [*start, f"{folders}\n{package}", "spawns"], cwd=play.folder, env=play.environment,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.stdout == "1\n", done.stderr
     assert names_run(play.ran) == []
 
 

@@ -1,4 +1,4 @@
-"""The weights of copy rows, as fitted by ``redraft train copy-weights``."""
+"""The weights of copy rows, as fitted by ``tests.benchmarks train copy-weights``."""
 
 from __future__ import annotations
 

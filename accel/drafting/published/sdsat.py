@@ -40,7 +40,8 @@ class SdsatDrafter:
         known = runner.model.adaptive_tokens
         if not known:
             raise UnsupportedModel(
-                "the model has no adaptive tokens; make one with `redraft train adaptive`"
+                "the model has no adaptive tokens; `python -m tests.benchmarks train adaptive` "
+                "in a checkout of the source makes one"
             )
         self.k = k or len(known)
         self._tokens = np.array([*known, *[known[-1]] * self.k][: self.k], np.int32)

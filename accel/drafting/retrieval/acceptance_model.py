@@ -5,8 +5,8 @@ from one hidden layer over the counts of ``evidence`` (logarithms, and shares of
 has), the shapes of the last token and of the candidate, and the state of the node. Counts are
 sparse, so the first layer costs a row addition per count that is not zero. The weights that ship
 (``acceptance_prior.npz``) are learnt by replaying installed
-packages (``accel.training.acceptance``) and know no token ids, so they hold for any vocabulary;
-``calibration`` corrects them online.
+packages (``tests.benchmarks.training.acceptance_fit``) and know no token ids, so they hold for any
+vocabulary; ``calibration`` corrects them online.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from lsp_server.engine.jobs import JobResult, LikelySpan, Span
 from lsp_server.engine.spans import first_spans
 
 THRESHOLDS = {"eager": 0.1, "balanced": 0.2, "quiet": 0.5, "off": 0.0}
-"""Joint probabilities by the value of ``redraft.completion.gate``, as ``redraft bench gate`` chose:
-with ``balanced`` who takes words as far as they are right saves hardly less than without a gate,
-and who takes whole suggestions far more."""
+"""Joint probabilities by the value of ``redraft.completion.gate``, as the laboratory's ``gate``
+chose them: with ``balanced`` who takes words as far as they are right saves hardly less than
+without a gate, and who takes whole suggestions far more."""
 
 Steps = Generator[list[Span], None, JobResult]
 

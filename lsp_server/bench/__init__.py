@@ -1,1 +1,0 @@
-"""Benches that users run: ``redraft bench``."""

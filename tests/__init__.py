@@ -1,0 +1,1 @@
+"""The tests, and the laboratory in ``tests.benchmarks``."""

@@ -1,0 +1,1 @@
+"""The laboratory: peers, replays, tables, plots, load. ``python -m tests.benchmarks COMMAND``."""

@@ -1,0 +1,53 @@
+"""``python -m tests.benchmarks COMMAND``: everything that is measured beside the product."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from lsp_server.cli.commands import Command, run_command
+
+PROGRAM = "python -m tests.benchmarks"
+COMMANDS: dict[str, Command] = {
+    name: Command(f"tests.benchmarks.{module}", summary)
+    for name, module, summary in (
+        ("completion", "completion.command", "completion against its peers"),
+        ("edit", "edits.command", "edits against their peers"),
+        ("edit-kinds", "edits.kinds", "edits with one right answer"),
+        ("compare", "compare.command", "every drafting system on one page"),
+        ("index", "index.command", "the datastore: build, look up, refresh"),
+        ("typing", "keystrokes.command", "a person typing through the server"),
+        ("load", "team.load", "a team at work on its server"),
+        ("forward", "forwards.command", "time of one forward by rows and dtype"),
+        ("projection", "forwards.projection", "large models, by replay"),
+        ("fidelity", "forwards.fidelity", "agreement with fp32"),
+        ("http", "team.http_overhead", "what HTTP adds to a completion"),
+        ("first-text", "forwards.first_text", "the first text of a suggestion"),
+        ("quality", "completion.quality", "quality of a model on held-out code"),
+        ("gate", "completion.gate", "what is shown while one types, by gate"),
+        ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),
+        ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
+    )
+}
+COMMANDS["train"] = Command(
+    "",
+    "train what drafts",
+    {
+        name: Command(f"tests.benchmarks.training.{module}", summary)
+        for name, module, summary in (
+            ("edit-draft", "edit_draft", "a small model that drafts for edits"),
+            ("adaptive", "adaptive", "adaptive tokens that draft ahead"),
+            ("acceptance", "acceptance", "what completion drafting knows of acceptance"),
+            ("copy-weights", "copy_weights", "what edit drafting knows of places to copy from"),
+        )
+    },
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, by default that of the command line; its exit code."""
+    return run_command(sys.argv[1:] if arguments is None else arguments, COMMANDS, PROGRAM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Every drafting system on one page."""

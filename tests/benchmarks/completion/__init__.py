@@ -1,0 +1,1 @@
+"""Completions against their peers, by replay and on a model."""

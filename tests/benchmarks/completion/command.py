@@ -1,0 +1,285 @@
+"""``tests.benchmarks completion``: what each method's drafts are worth on completion cases."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.errors import BenchError
+from tests.benchmarks.completion.targets import (
+    MODEL_METHODS,
+    REPLAY_METHODS,
+    known_methods,
+    measure_model,
+    measure_replay,
+    target_of,
+)
+from tests.benchmarks.dtypes import CHOICES, DTYPES, FASTEST, KV_TYPES, settle_dtype
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tests.benchmarks.cases import CompletionCase
+
+REPLAY_COLUMNS = {
+    "cases": "cases",
+    "tokens": "tokens",
+    "tokens_per_forward": "tokens/forward",
+    "tokens_per_forward_mean": "mean of cases",
+    "bytes_per_forward": "bytes/forward",
+    "nodes_per_forward": "nodes/forward",
+    "draft_us_p50": "draft µs p50",
+    "draft_us_p95": "p95",
+}
+SHAPE_COLUMNS = {
+    "projected_tokens_per_forward": "planned tokens/forward",
+    "projected_nodes_per_forward": "planned nodes",
+    "projected_speedup": "projected speed-up",
+}
+MODEL_COLUMNS = {
+    "cases": "cases",
+    "tokens": "tokens",
+    "tokens_per_forward": "tokens/forward",
+    "nodes_per_forward": "nodes",
+    "draft_us_p50": "draft µs",
+    "drafting_share": "drafting",
+    "verify_ms_p50": "verify ms",
+    "tokens_per_s": "tokens/s",
+    "speedup": "speed-up",
+    "over_best_peer": "× best peer",
+    "identical": "= plain",
+    "identical_hf": "= HF",
+    "repeated_16grams": "repeated",
+    "edit_similarity": "similarity",
+    "pair_ratio": "time / plain",
+}
+WHOLE_COLUMNS = {
+    "prompt_s": "prompt s",
+    "generation_s": "generation s",
+    "total_s": "total s",
+    "total_speedup": "speed-up",
+    "tokens_per_forward": "tokens/forward",
+    "identical": "= plain",
+    "edit_similarity": "similarity",
+}
+"""Columns of the paper's Table III."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add_case_arguments(parser)
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--methods",
+        metavar="M1,M2,…",
+        help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
+    )
+    add_sampling_arguments(parser)
+    add_hf_arguments(parser)
+    parser.add_argument(
+        "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
+    )
+    parser.add_argument(
+        "--draft-model",
+        metavar="DIR",
+        help="smaller model for standard-sd and draft-model; else `draft` in its folder "
+        "where that is measured",
+    )
+    parser.add_argument(
+        "--draft-layers",
+        metavar="N|A,B,…",
+        help="layers of the model that draft in self-speculative: how many, chosen by measuring, "
+        "or which, from 0 (0,1,2: the first three); half of them if left out",
+    )
+    parser.add_argument(
+        "--prompt",
+        choices=("file", "repocoder"),
+        default="file",
+        help="file: the text around the cursor; repocoder: the most similar windows of the "
+        "repository before it, retrieved again with what was generated (model only)",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="take every case so many times, methods interleaved"
+    )
+    parser.add_argument(
+        "--share-prompts",
+        action="store_true",
+        help="compute a prompt once for all methods of our engine; saves time, and prefill_s is "
+        "then that of the first method",
+    )
+    parser.add_argument(
+        "--one-dtype",
+        action="store_true",
+        help="measure plain decoding in --dtype alone; speed-ups are then against that",
+    )
+    parser.add_argument(
+        "--shape",
+        help="in replay: measure forwards of a public shape with random weights on this machine "
+        "and project the speed-up (0.5B, 1.3B or 7B)",
+    )
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
+
+
+def add_case_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is completed, and where the results go."""
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        required=True,
+        help="JSON lines file of cases; random or prose makes text that no datastore knows",
+    )
+    parser.add_argument(
+        "--target",
+        choices=("replay", "model"),
+        help="replay: the reference is the model's output; model: a real model decodes; replay "
+        "where it is left out, unless a method needs a model",
+    )
+    parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
+    parser.add_argument("--max-nodes", type=int, default=64, help="nodes of a draft tree at most")
+    parser.add_argument("--max-tokens", type=int, default=512, help="tokens of a text at most")
+    parser.add_argument(
+        "--stop",
+        choices=("reference", "length"),
+        default="reference",
+        help="reference: as many tokens as it has; length: --max-tokens, run-on",
+    )
+    parser.add_argument(
+        "--left-only", action="store_true", help="leave the text after the cursor out"
+    )
+    parser.add_argument(
+        "--common",
+        metavar="DIR|none",
+        help="common code: a folder, none, or by default the libraries of this environment",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of every random choice")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="PATH",
+        help="write the results as JSON, to standard output without PATH",
+    )
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say how tokens are chosen, the same for all methods."""
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+    parser.add_argument(
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="for tokens of the text so far, as in transformers; 1 is none",
+    )
+    parser.add_argument(
+        "--penalise-prompt",
+        action="store_true",
+        help="the repetition penalty is for tokens of the prompt, too: transformers' default",
+    )
+
+
+def add_hf_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say how transformers calculates, and whether it decodes at all."""
+    parser.add_argument(
+        "--hf-dtype",
+        choices=(*DTYPES, FASTEST),
+        help="of transformers' methods, where another than --dtype; fastest: found by timing",
+    )
+    parser.add_argument(
+        "--no-hf",
+        action="store_true",
+        help="leave transformers out, its plain decoding too: much quicker, and speed-ups are then "
+        "against our own plain decoding",
+    )
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say which model runs and how."""
+    parser.add_argument(
+        "--model", metavar="PATH", help="model folder or GGUF file; else the chosen one"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=CHOICES,
+        help="of weights and KV cache; fp32 where it is left out, of a GGUF file the weights as "
+        "they are stored",
+    )
+    parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
+                        help="what computes a GGUF file in our engine")  # fmt: skip
+    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the tables and write the document.
+
+    Raises BenchError for wrong options and for a peer that is missing and not in ``--skip``.
+    """
+    from tests.benchmarks import plots, report
+    from tests.benchmarks.methods import choose
+
+    args.target = target_of(args.target, args.methods)
+    settle_dtype(args)
+    known = known_methods(args.target)
+    choose(args.methods or "", known, "--methods")
+    choose(args.skip, known, "--skip")
+    if args.shape and args.target != "replay":
+        raise BenchError("--shape projects from a replay; leave --target model out")
+    if args.prompt != "file" and args.target != "model":
+        raise BenchError(
+            "--prompt repocoder retrieves with what a model writes; use --target model"
+        )
+    cases = load_cases(args)
+    with report.progress() as progress:
+        measure = measure_replay if args.target == "replay" else measure_model
+        document, measurements, tokenizer = measure(args, cases, progress)
+    if args.plots:
+        plots.draw(document, measurements, tokenizer, args.plots)
+    report.publish(document, args.json, tables(document))
+    return 0
+
+
+def tables(document: dict[str, Any]) -> list[Table]:
+    """A table for all cases and one for each group."""
+    from tests.benchmarks import report
+
+    columns = MODEL_COLUMNS
+    if document["options"]["target"] == "replay":
+        columns = REPLAY_COLUMNS | (SHAPE_COLUMNS if document["options"]["shape"] else {})
+    made = [report.table("all cases", document["methods"], columns)]
+    hardly = document.get("hardly_repeated")
+    if hardly:
+        heading = (
+            f"the {hardly['cases']} of {hardly['of_cases']} cases whose text has at most 20 % "
+            "repeated 16-grams"
+        )
+        made.append(report.table(heading, hardly["methods"], columns))
+    if document["options"].get("prompt") == "repocoder":
+        heading = "retrieve, generate, retrieve and generate again"
+        made.append(report.table(heading, document["methods"], WHOLE_COLUMNS))
+    if len(document["groups"]) > 1:
+        made += [report.table(name, group, columns) for name, group in document["groups"].items()]
+    if document.get("plain_decoding"):
+        heading = f"plain decoding; fastest: {document['fastest_plain']}"
+        made.append(report.table(heading, document["plain_decoding"], MODEL_COLUMNS))
+    return made
+
+
+def load_cases(args: argparse.Namespace) -> list[CompletionCase]:
+    """The cases that the options name. Raises BenchError for options without meaning."""
+    from tests.benchmarks.cases import load_completion_cases
+    from tests.benchmarks.made_cases import MADE, made_cases
+
+    for name in ("limit", "max_nodes", "max_tokens", "threads", "repeat"):
+        value = getattr(args, name, None)
+        if value is not None and value < 1:
+            raise BenchError(f"--{name.replace('_', '-')} is {value}; give 1 or more")
+    if str(args.cases) in MADE and not args.cases.exists():
+        return made_cases(str(args.cases), args.limit, args.seed)
+    cases = load_completion_cases(args.cases, args.limit)
+    if not cases:
+        raise BenchError(f"{args.cases} holds no case; give another file")
+    return cases

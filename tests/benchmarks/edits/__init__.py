@@ -1,0 +1,1 @@
+"""Edits against their peers, by replay and on a model."""

@@ -1,0 +1,77 @@
+"""Rows of EfficientEdit's Tables II and III and of its figure 5, for ``tests.benchmarks edit``.
+
+A row is named as in the paper: ``reuse+our+entropy-3`` reuses the original, drafts new text by the
+draft model tuned on new lines and verifies by entropy with k = 3. ``base`` is that model before its
+tuning, ``sft`` the same tuned on all tokens; without ``reuse+`` it is plain speculative decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tests.benchmarks.edits.methods import EditMethod, efficientedit
+from tests.benchmarks.methods import MethodSetup
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+
+Relaxed = Literal["entropy", "top-k", "direct"]
+
+DRAFT_MODELS = ("base", "our", "sft")
+VERIFIERS: dict[str, tuple[Relaxed | None, int]] = {
+    "greedy": (None, 0),
+    "direct": ("direct", 2),
+    "top-3": ("top-k", 3),
+    "top-5": ("top-k", 5),
+    "entropy-3": ("entropy", 3),
+    "entropy-5": ("entropy", 5),
+    "entropy-7": ("entropy", 7),
+}
+TABLE_II = [
+    f"{reuse}{model}+{verifier}"
+    for reuse in ("", "reuse+")
+    for model in DRAFT_MODELS
+    for verifier in ("greedy", "entropy-3")
+]
+TABLE_III = [f"reuse+our+{name}" for name in ("greedy", "direct", "top-3", "top-5", "entropy-3")]
+FIGURE_5 = [f"reuse+our+entropy-{k}" for k in (3, 5, 7)]
+ABLATION = list(dict.fromkeys([*TABLE_II, *TABLE_III, *FIGURE_5]))
+"""What ``--ablation`` measures, beside ``plain``, ``fastfixer`` and ``redraft``."""
+
+
+def ablation_methods(
+    models: Mapping[str, Engine],
+) -> dict[str, Callable[[MethodSetup], EditMethod]]:
+    """Builders of all rows, by name. A row whose draft model is not among ``models`` (by ``base``,
+    ``our``, ``sft``) raises PeerUnavailable when it is built."""
+    return {
+        f"{reuse}{model}+{verifier}": _row(models, model, verifier, reuse=bool(reuse))
+        for reuse in ("", "reuse+")
+        for model in DRAFT_MODELS
+        for verifier in VERIFIERS
+    }
+
+
+def _row(
+    models: Mapping[str, Engine], model: str, verifier: str, *, reuse: bool
+) -> Callable[[MethodSetup], EditMethod]:
+    relaxed, top_k = VERIFIERS[verifier]
+
+    def build(setup: MethodSetup) -> EditMethod:
+        from accel.errors import PeerUnavailable
+
+        if model not in models:
+            option = "--draft-model" if model == "our" else f"--draft-{model}"
+            raise PeerUnavailable(f"{model} needs a draft model; give {option} DIR")
+        make = efficientedit(models[model], reuse=reuse)(setup)
+        return EditMethod(make, relaxed=relaxed, top_k=top_k)
+
+    return build
+
+
+def draft_folders(our: Path | None, base: Path | None, sft: Path | None) -> dict[str, Path]:
+    """Folders of the draft models that are given, by name."""
+    given = {"base": base, "our": our, "sft": sft}
+    return {name: folder for name, folder in given.items() if folder is not None}

@@ -1,0 +1,1 @@
+"""Times of forwards and of first texts, and what they round."""

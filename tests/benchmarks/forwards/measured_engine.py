@@ -1,0 +1,90 @@
+"""Our engine as the benches measure it beside another, in a process of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from accel.batch import chain_batch, tree_batch
+from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.engine import Engine
+from accel.models.base import Cache, KvType
+from accel.models.registry import BackendName, DType
+from accel.session import Session
+from tests.benchmarks.peers.judged import Judged, judge
+
+JUDGED_ROWS = 128
+"""Rows of one forward whose logits are all looked at: many take much memory."""
+
+
+class MeasuredEngine:
+    """A model in our engine: times of forwards and of a prompt, and what it says of a text."""
+
+    def __init__(
+        self,
+        model: str | None,
+        dtype: DType,
+        threads: int | None,
+        backend: BackendName = "own",
+        kv_type: KvType = "f16",
+    ) -> None:
+        """As ``Engine.load``, whose errors it raises."""
+        self._engine = Engine.load(
+            model, dtype=dtype, threads=threads, backend=backend, kv_type=kv_type
+        )
+        self._threads = threads
+        self._behind: tuple[int, Cache] | None = None
+
+    def about(self) -> dict[str, Any]:
+        """``threads`` that were asked for, else the engine's own number, ``type`` of the weights,
+        ``form``: by what forwards are computed, and ``kv_type``."""
+        engine = self._engine
+        threads = self._threads or engine.threads
+        return {
+            "threads": threads,
+            "type": engine.dtype,
+            "form": engine.form,
+            "kv_type": engine.model.kv_type,
+        }
+
+    def forward_s(self, rows: int, context: int, times: int) -> list[float]:
+        """Seconds of forwards of a chain of ``rows`` behind ``context`` tokens, on the wall's
+        clock. As in decoding, logits are made for the rows that a walk from the first may come to.
+        """
+        model, rng = self._engine.model, np.random.default_rng(0)
+        if self._behind is None or self._behind[0] != context:
+            cache = model.new_cache(context + 1)
+            model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
+            cache.pretend(context)
+            self._behind = context, cache
+        seconds = []
+        for _ in range(times):
+            tokens = rng.integers(0, model.vocabulary_size, rows, np.int32)
+            batch = tree_batch(tokens[:1], DraftTree.chain(tokens[1:], Source.MODEL))
+            started = time.perf_counter()
+            assert model.forward(batch, [self._behind[1]]).argmax()[0] >= 0
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    def prefill_s(self, tokens: int) -> float:
+        """Seconds of a prompt of so many tokens from nothing."""
+        rng = np.random.default_rng(tokens)
+        prompt = rng.integers(0, self._engine.model.vocabulary_size, tokens + 1, np.int32)
+        session: Session = self._engine.session()
+        started = time.perf_counter()
+        self._engine.prefill(prompt, session)
+        return time.perf_counter() - started
+
+    def judge(self, window: TokenArray, following: TokenArray) -> Judged:
+        """What it says after each token of ``window``; ``following``: the tokens that follow."""
+        cache = self._engine.model.new_cache(len(window))
+        parts = []
+        for first in range(0, len(window), JUDGED_ROWS):
+            tokens = window[first : first + JUDGED_ROWS]
+            logits = self._engine.model.forward(chain_batch(tokens, 0, wants_numbers=True), [cache])
+            rows = np.stack([logits.row(row) for row in range(len(tokens))])
+            parts.append(judge(rows, following[first : first + JUDGED_ROWS]))
+            cache.commit(range(len(tokens)))
+        return Judged.joined(parts)

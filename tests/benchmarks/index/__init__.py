@@ -1,0 +1,1 @@
+"""The datastore: build, look up, refresh."""

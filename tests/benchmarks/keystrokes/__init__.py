@@ -1,0 +1,1 @@
+"""A person who types through the real server."""

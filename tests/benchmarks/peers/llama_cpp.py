@@ -1,0 +1,214 @@
+"""llama.cpp as a peer: its C API by the functions of llama-cpp-python, greedy, on the CPU.
+
+Its threads spin for a while after each forward: run it in a ``ChildProcess``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+from accel.errors import BrokenModel, InvalidRequest, PeerUnavailable
+from accel.models.llama_cpp.places import DISTRIBUTION, INSTALL, has_package
+from accel.statistics import Statistics
+from tests.benchmarks.peers.judged import Judged, judge
+
+CHAINS = (3, 7, 15)
+"""Tokens of its n-gram lookup: with the pending one they fill 4, 8 or 16 rows."""
+BATCH_ROWS = 512
+"""Rows of one forward of a prompt: its default."""
+JUDGED_ROWS = 128
+"""Rows of one forward whose logits are all looked at: many take much memory."""
+_SEQUENCE = 0
+
+_Tokens = NDArray[np.integer[Any]]
+
+
+@dataclass(slots=True)
+class LlamaCppAnswer:
+    """Generated tokens, int32 [n], and what they cost."""
+
+    tokens: TokenArray
+    statistics: Statistics
+
+
+def check_installed() -> None:
+    """Raises PeerUnavailable where the package is missing; nothing is loaded."""
+    if not has_package():
+        raise PeerUnavailable(f"llama-cpp needs the package {DISTRIBUTION}; {INSTALL}")
+
+
+class LlamaCpp:
+    """A GGUF file in a context of llama.cpp with its defaults."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        """``context``: tokens of a text at most. Raises PeerUnavailable or BrokenModel."""
+        check_installed()
+        self._api: Any = importlib.import_module("llama_cpp")
+        self._keep_quiet()
+        self._api.llama_backend_init()
+        model_settings = self._api.llama_model_default_params()
+        model_settings.n_gpu_layers = 0
+        self._model = self._api.llama_model_load_from_file(str(path).encode(), model_settings)
+        if not self._model:
+            raise BrokenModel(f"llama.cpp does not load {path}", "give another GGUF file")
+        settings = self._api.llama_context_default_params()
+        settings.n_ctx = context
+        settings.n_batch = settings.n_ubatch = min(BATCH_ROWS, context)
+        settings.n_threads = settings.n_threads_batch = threads
+        self._context = self._api.llama_init_from_model(self._model, settings)
+        if not self._context:
+            raise PeerUnavailable(f"llama.cpp makes no context of {context} tokens; give fewer")
+        vocabulary = self._api.llama_model_get_vocab(self._model)
+        self.vocabulary_size = int(self._api.llama_vocab_n_tokens(vocabulary))
+        self._memory = self._api.llama_get_memory(self._context)
+        self._greedy = self._api.llama_sampler_init_greedy()
+        self._rows = min(BATCH_ROWS, context)
+        self._batch = self._api.llama_batch_init(self._rows, 0, 1)
+        self._size = context
+        self._threads = threads
+        self._held: _Tokens = np.empty(0, np.int64)
+
+    def about(self) -> dict[str, Any]:
+        """``threads``, ``type`` of the weights as it calls it, ``version`` of the package."""
+        room = ctypes.create_string_buffer(256)
+        self._api.llama_model_desc(self._model, room, len(room))
+        kind = room.value.decode(errors="replace").split(maxsplit=2)[-1]
+        return {"threads": self._threads, "type": kind, "version": self._api.__version__}
+
+    def generate(
+        self, prompt: TokenArray, max_tokens: int, draft_tokens: int = 0
+    ) -> LlamaCppAnswer:
+        """Generate ``max_tokens`` greedily after ``prompt``, past end tokens, with chains of
+        ``draft_tokens`` of its n-gram lookup (llama-cpp-python's, with its defaults).
+
+        What the context holds of the prompt is used again. Raises InvalidRequest where the text
+        does not fit.
+        """
+        if len(prompt) + max_tokens > self._size or not len(prompt):
+            raise InvalidRequest(f"a text of {len(prompt) + max_tokens} tokens does not fit")
+        lookup = self._lookup(draft_tokens) if draft_tokens else None
+        statistics = Statistics(prompt_tokens=len(prompt))
+        started = time.perf_counter()
+        statistics.prompt_tokens_reused = self._hold(prompt[:-1])
+        prefilled = time.perf_counter()
+        text = np.empty(len(prompt) + max_tokens, np.int64)
+        text[: len(prompt)] = prompt
+        length = len(prompt)
+        while length < len(text):
+            most = len(text) - length - 1
+            drafted = lookup(text[:length])[:most] if lookup and most else text[:0]
+            forward_started = time.perf_counter()
+            chosen = self._verify(text[length - 1 : length], drafted, length - 1)
+            statistics.verify_s.append(time.perf_counter() - forward_started)
+            text[length : length + len(chosen)] = chosen
+            length += len(chosen)
+            statistics.forwards += 1
+            statistics.nodes += len(drafted)
+            statistics.accepted.append(len(chosen) - 1)
+            self._trim(length - 1)
+        ended = time.perf_counter()
+        statistics.prefill_s, statistics.decode_s = prefilled - started, ended - prefilled
+        statistics.draft_s = [
+            max(0.0, statistics.decode_s - sum(statistics.verify_s)) / statistics.forwards
+        ] * statistics.forwards
+        statistics.tokens = max_tokens
+        generated = text[len(prompt) :].astype(np.int32)
+        self._held = text[:-1]
+        return LlamaCppAnswer(generated, statistics)
+
+    def forward_s(self, rows: int, context: int, times: int) -> list[float]:
+        """Seconds of forwards of a chain of ``rows`` after ``context`` tokens, each logit made."""
+        rng = np.random.default_rng(0)
+        if len(self._held) != context:
+            self._hold(rng.integers(0, self.vocabulary_size, context))
+        seconds = []
+        for _ in range(times):
+            tokens = rng.integers(0, self.vocabulary_size, rows)
+            started = time.perf_counter()
+            self._decode(tokens, context, every_logit=True)
+            self._api.llama_get_logits(self._context)
+            seconds.append(time.perf_counter() - started)
+            self._trim(context)
+        return seconds
+
+    def prefill_s(self, tokens: int) -> float:
+        """Seconds of a prompt of so many tokens from nothing."""
+        prompt = np.random.default_rng(tokens).integers(0, self.vocabulary_size, tokens)
+        self._hold(prompt[:0])
+        started = time.perf_counter()
+        self._hold(prompt)
+        return time.perf_counter() - started
+
+    def judge(self, window: TokenArray, following: TokenArray) -> Judged:
+        """What it says after each token of ``window``; ``following``: the tokens that follow."""
+        self._hold(window[:0])
+        parts = []
+        for first in range(0, len(window), JUDGED_ROWS):
+            tokens = window[first : first + JUDGED_ROWS]
+            self._decode(tokens, first, every_logit=True)
+            logits = self._logits(len(tokens))
+            parts.append(judge(logits, following[first : first + JUDGED_ROWS]))
+        self._trim(0)
+        return Judged.joined(parts)
+
+    def _lookup(self, draft_tokens: int) -> Any:
+        speculative = importlib.import_module("llama_cpp.llama_speculative")
+        return speculative.LlamaPromptLookupDecoding(num_pred_tokens=draft_tokens)
+
+    def _verify(self, pending: _Tokens, drafted: _Tokens, position: int) -> list[int]:
+        """The tokens that it chooses behind the pending one, as far as the draft is right."""
+        self._decode(np.concatenate([pending, drafted]), position, every_logit=True)
+        chosen: list[int] = []
+        for place in range(len(drafted) + 1):
+            token = self._api.llama_sampler_sample(self._greedy, self._context, place)
+            chosen.append(int(token))
+            if place == len(drafted) or token != drafted[place]:
+                break
+        return chosen
+
+    def _hold(self, tokens: _Tokens) -> int:
+        """Have the context hold ``tokens`` and nothing else; returns how many it held before."""
+        both = min(len(tokens), len(self._held))
+        differing = np.flatnonzero(tokens[:both] != self._held[:both])
+        held = int(differing[0]) if len(differing) else both
+        self._trim(held)
+        for first in range(held, len(tokens), self._rows):
+            self._decode(tokens[first : first + self._rows], first, every_logit=False)
+        self._api.llama_synchronize(self._context)
+        self._held = np.array(tokens)
+        return held
+
+    def _decode(self, tokens: _Tokens, position: int, *, every_logit: bool) -> None:
+        """One forward of rows behind ``position``; of the last row alone it makes logits unless
+        ``every_logit``."""
+        batch, last = self._batch, len(tokens) - 1
+        for row, token in enumerate(tokens.tolist()):
+            batch.token[row] = token
+            batch.pos[row] = position + row
+            batch.n_seq_id[row] = 1
+            batch.seq_id[row][0] = _SEQUENCE
+            batch.logits[row] = every_logit or row == last
+        batch.n_tokens = len(tokens)
+        if self._api.llama_decode(self._context, batch) != 0:
+            raise PeerUnavailable(f"llama.cpp failed on {len(tokens)} rows behind {position}")
+
+    def _trim(self, length: int) -> None:
+        self._api.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1)
+
+    def _logits(self, rows: int) -> NDArray[np.float32]:
+        pointer = self._api.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary_size))
+
+    def _keep_quiet(self) -> None:
+        # The library keeps no reference to the callback.
+        self._silent = self._api.llama_log_callback(lambda _level, _text, _data: None)
+        self._api.llama_log_set(self._silent, None)

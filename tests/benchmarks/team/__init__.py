@@ -1,0 +1,1 @@
+"""A team at work on its server."""

@@ -1,0 +1,1 @@
+"""What drafters and draft models learn, and SDSAT's adaptive tokens."""
