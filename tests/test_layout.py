@@ -168,6 +168,33 @@ def test_no_imports_run_in_a_circle() -> None:
     assert [sorted(circle) for circle in circles(import_graph())] == []
 
 
+FOLDERS_WITHOUT_PAIRS = ("lsp_server", "repo_index")
+
+
+def folder_pairs(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Folders below the packages that import each other. A folder and one inside it are no pair."""
+    files = modules()
+
+    def folder(module: str) -> str:
+        parts = files[module].relative_to(ROOT).parts[:-1]
+        return ".".join(parts) if len(parts) > 1 else ""
+
+    arrows = {(folder(module), folder(other)) for module in graph for other in graph[module]}
+    return sorted(
+        (one, other)
+        for one, other in arrows
+        if one
+        and one < other
+        and (other, one) in arrows
+        and not f"{other}.".startswith(f"{one}.")
+        and one.startswith(FOLDERS_WITHOUT_PAIRS)
+    )
+
+
+def test_no_two_folders_import_each_other() -> None:
+    assert folder_pairs(import_graph()) == []
+
+
 def importers(prefixes: tuple[str, ...], rooms: tuple[str, ...]) -> set[str]:
     """Modules outside of some rooms that import what begins with one of the prefixes."""
     return {

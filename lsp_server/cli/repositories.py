@@ -17,7 +17,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.repositories.answers import SharingAnswers, answers_file
+from lsp_server.remote.sharing.sharing_answers import SharingAnswers, answers_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

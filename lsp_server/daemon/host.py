@@ -181,7 +181,7 @@ def main(path: Path) -> int:
     from lsp_server.daemon.hub import Hub
     from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
     from lsp_server.models.setup_question import SetupQuestion, answer_file
-    from lsp_server.repositories.answers import SharingAnswers, answers_file
+    from lsp_server.remote.sharing.sharing_answers import SharingAnswers, answers_file
 
     warm_up()
 

@@ -22,8 +22,8 @@ from lsp_server.index.client import IndexerClient
 from lsp_server.models.setup_question import SetupQuestion
 from lsp_server.processes.log import log_folder
 from lsp_server.remote.engine import RemoteEngine
-from lsp_server.repositories.answers import SharingAnswers
-from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
+from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces, SharingOptions
+from lsp_server.remote.sharing.sharing_answers import SharingAnswers
 from lsp_server.settings import ServerSettings, Settings, folder_enabled
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from lsprotocol import types
 from lsp_server.errors import RedraftError
 from lsp_server.processes.background import in_background
 from lsp_server.protocol.jsonrpc import RedraftProtocol
-from lsp_server.repositories.sharing import SharedWorkspaces
+from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces
 
 logger = logging.getLogger(__name__)
 

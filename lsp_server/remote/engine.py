@@ -39,7 +39,7 @@ from lsp_server.remote.served_model import Operation, ServedModel
 from lsp_server.remote.told_spans import ToldSpans
 
 if TYPE_CHECKING:
-    from lsp_server.repositories.sharing import SharedWorkspaces
+    from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces
 
 logger = logging.getLogger(__name__)
 

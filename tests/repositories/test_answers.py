@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.repositories.answers import SharingAnswers
+from lsp_server.remote.sharing.sharing_answers import SharingAnswers
 
 HERE, THERE = "https://here.example", "https://there.example"
 

@@ -14,10 +14,10 @@ from planted_secrets import token
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
-from lsp_server.repositories import workspace_sync
-from lsp_server.repositories.answers import SharingAnswers
+from lsp_server.remote.sharing import workspace_sync
+from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces, SharingOptions
+from lsp_server.remote.sharing.sharing_answers import SharingAnswers
 from lsp_server.repositories.limits import RepositoryLimits
-from lsp_server.repositories.sharing import SharedWorkspaces, SharingOptions
 from lsp_server.settings import ServerSettings
 from tests.repositories.served import Served, serving
 from tests.server.server_stand_in import served

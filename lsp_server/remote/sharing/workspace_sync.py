@@ -19,9 +19,9 @@ from lsp_server.processes.background import in_background
 from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection
+from lsp_server.remote.sharing.workspace_files import WorkspaceFiles
 from lsp_server.repositories.buffers import BufferEdit, edit_between
 from lsp_server.repositories.paths import path_problem
-from lsp_server.repositories.workspace_files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from repo_index.watcher import Watcher

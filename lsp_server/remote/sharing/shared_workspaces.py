@@ -13,9 +13,9 @@ from lsp_server.processes.background import in_background
 from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.repositories.answers import SharingAnswers
-from lsp_server.repositories.workspace_files import WorkspaceFiles
-from lsp_server.repositories.workspace_sync import WorkspaceSync
+from lsp_server.remote.sharing.sharing_answers import SharingAnswers
+from lsp_server.remote.sharing.workspace_files import WorkspaceFiles
+from lsp_server.remote.sharing.workspace_sync import WorkspaceSync
 from lsp_server.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
