@@ -126,7 +126,8 @@ class Engine(ModelRunner):
         engine._later = opened.later
         engine._store = opened.store
         engine._find_order(measures_later=measures_later)
-        engine.preload()
+        if not measures_later:
+            engine.preload()
         return engine
 
     @property

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,12 +77,16 @@ class LineSearch:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        tokenizer = engine.tokenizer
-        self._bytes = [tokenizer.bytes_of(token) for token in range(tokenizer.vocabulary_size)]
-        self._newlines = np.array(sorted(tokenizer.newline_tokens), np.int64)
-        self._control = self._known(tokenizer.special_tokens)
         self.forwards = 0
         """Forwards of the last search, prompts aside."""
+
+    @cached_property
+    def _newlines(self) -> NDArray[np.int64]:
+        return np.array(sorted(self._engine.tokenizer.newline_tokens), np.int64)
+
+    @cached_property
+    def _control(self) -> NDArray[np.int64]:
+        return self._known(self._engine.tokenizer.special_tokens)
 
     def _known(self, tokens: frozenset[int]) -> NDArray[np.int64]:
         """Those of the tokens that the model has: a tokenizer may have more."""
@@ -194,7 +199,7 @@ class LineSearch:
         ]
 
     def _with_token(self, beam: _Beam, token: int, chance: float) -> _Beam:
-        spelt = self._bytes[token]
+        spelt = self._engine.tokenizer.bytes_of(token)
         written = spelt[len(beam.typed) :]
         return _Beam(
             beam.node,

@@ -20,12 +20,11 @@ from accel.models.cpu.quantised import product
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
 from accel.models.gguf.file import is_gguf
-from accel.native.numba_cache import is_kept
 from accel.verification import gumbel_sampling, sampling
 
 
-def missing_parts(model: str | Path, device: str, *, as_stored: bool = True) -> list[str]:
-    """Names of the parts that a model needs and that were never compiled here, see ``SECONDS``.
+def parts_of(model: str | Path, device: str, *, as_stored: bool = True) -> dict[str, Any]:
+    """A compiled function of each part that a model needs, see ``SECONDS``.
 
     Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or
     may have none. Raises InvalidRequest for a device that is not here.
@@ -37,7 +36,7 @@ def missing_parts(model: str | Path, device: str, *, as_stored: bool = True) -> 
     }
     if as_stored and is_gguf(Path(model)) and is_fast() and _is_cpu(device):
         parts["forward"] = product.multiply_by_form
-    return [name for name, function in parts.items() if not is_kept(function)]
+    return parts
 
 
 def _is_cpu(device: str) -> bool:

@@ -37,18 +37,27 @@ class TextTokenizer:
         """``definition``: content of a ``tokenizer.json``. Raises BrokenTokenizer."""
         try:
             parsed = json.loads(definition)
-            self._tokenizer: Any = Tokenizer.from_str(json.dumps(_for_plain_text(parsed)))
+            made = Tokenizer.from_str(json.dumps(_for_plain_text(parsed)))
         except Exception as error:  # the library raises plain Exception
             raise BrokenTokenizer(
                 f"the tokenizer cannot be read ({error}); fetch the model again"
             ) from error
-        self._tokenizer.encode_special_tokens = True
-        self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
-        self.vocabulary_size = (
-            max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        )
-        self.splits = self._tokenizer.pre_tokenizer is not None
+        made.encode_special_tokens = True
+        size = max(made.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self._use(made, hashlib.sha256(definition.encode()).hexdigest(), size)
+
+    def _use(self, tokenizer: Tokenizer, sha256: str, vocabulary_size: int) -> None:
+        self._tokenizer: Any = tokenizer
+        self.sha256, self.vocabulary_size = sha256, vocabulary_size
+        self.splits = tokenizer.pre_tokenizer is not None
         """Whether texts are cut into pieces that are encoded each for itself."""
+
+    @classmethod
+    def sharing(cls, tokenizer: Tokenizer, sha256: str, vocabulary_size: int) -> TextTokenizer:
+        """One that was read for plain text before, from a ``tokenizer.json`` with this hash."""
+        made = cls.__new__(cls)
+        made._use(tokenizer, sha256, vocabulary_size)
+        return made
 
     @classmethod
     def from_file(cls, path: Path) -> TextTokenizer:

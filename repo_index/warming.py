@@ -44,16 +44,11 @@ def _warm_up_part(part: str, tokenizer: TextTokenizer) -> None:
         overlay.set_buffer("b.py", _TEXT)
 
 
-def missing_parts(vocabulary_size: int) -> list[str]:
-    """Names of the parts, see ``SECONDS``, that were never compiled here: lookups for a vocabulary
-    of this size, buffers for any."""
+def parts_of(vocabulary_size: int) -> dict[str, Any]:
+    """A compiled function of each part, see ``SECONDS``: of lookups for a vocabulary of this
+    size."""
     look_up = lookup.look_up_of(stream_type(vocabulary_size))
-    parts = {"lookups": look_up, "buffers": ordering.sort_buckets}
-    return [name for name, function in parts.items() if not _is_kept(function)]
-
-
-def _is_kept(function: Any) -> bool:
-    return bool(function._cache._cache_file._load_index())
+    return {"lookups": look_up, "buffers": ordering.sort_buckets}
 
 
 def main() -> None:

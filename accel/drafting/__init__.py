@@ -32,4 +32,6 @@ def shapes_of(tokenizer: Tokenizer) -> TokenShapes:
     """Shapes of the tokenizer's vocabulary, made once: a second for a large one."""
     from accel.drafting.retrieval.token_classes import TokenShapes
 
-    return TokenShapes.of(tokenizer.byte_table)
+    return TokenShapes(
+        **tokenizer.kept("shapes", lambda: TokenShapes.of(tokenizer.byte_table)._asdict())
+    )

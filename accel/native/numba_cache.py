@@ -121,6 +121,11 @@ def is_kept(function: Any) -> bool:
     return bool(function._cache._cache_file._load_index())
 
 
+def index_of(function: Any) -> str:
+    """The file that lists the compiled forms of a function of ``compiled_with``."""
+    return str(function._cache._cache_file._index_path)
+
+
 def _have_callers_inline(dispatcher: Any, inlined: Any) -> None:
     """Have compiled callers take in ``inlined``, the same function without a form for Python.
 

@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 class ByteIndex:
     """Tokens of a vocabulary in order of their bytes. Control tokens are left out."""
 
-    def __init__(self, byte_table: Sequence[bytes], control_tokens: frozenset[int]) -> None:
-        """``byte_table``: the bytes of every token."""
-        self._of_token = [
-            b"" if token in control_tokens else spelt for token, spelt in enumerate(byte_table)
-        ]
-        order = sorted(
-            (token for token, spelt in enumerate(self._of_token) if spelt),
-            key=self._of_token.__getitem__,
-        )
-        self._tokens = np.array(order, np.int64)
-        self._bytes = [self._of_token[token] for token in order]
+    def __init__(
+        self,
+        byte_table: Sequence[bytes],
+        control_tokens: frozenset[int],
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
+        """``byte_table``: the bytes of every token; ``order``: what ``byte_order`` gave for them
+        before."""
+        self._of_token = list(byte_table)
+        for token in control_tokens:
+            self._of_token[token] = b""
+        self._tokens = byte_order(self._of_token) if order is None else order
+        self._bytes = list(map(self._of_token.__getitem__, self._tokens.tolist()))
 
     def bytes_of(self, token: int) -> bytes:
         """Bytes of a token; none for control tokens and ids without a token."""
@@ -49,6 +51,12 @@ class ByteIndex:
         while last < len(self._bytes) and self._bytes[last] == spelt:
             last += 1
         return self._tokens[first:last]
+
+
+def byte_order(byte_table: Sequence[bytes]) -> NDArray[np.int64]:
+    """Tokens in order of their bytes; those without any are left out."""
+    tokens = (token for token, spelt in enumerate(byte_table) if spelt)
+    return np.array(sorted(tokens, key=byte_table.__getitem__), np.int64)
 
 
 def _after(start: bytes) -> bytes:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, ModelNotFound
 from accel.models.gguf.file import is_gguf
 from accel.models.gguf.folder import tokenizer_folder
-from accel.text.byte_index import ByteIndex
+from accel.text.byte_index import ByteIndex, byte_order
 from accel.text.control_names import is_control_name
+from accel.text.vocabulary_files import LEAST_TOKENS, Arrays, VocabularyFiles
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,11 @@ class Tokenizer:
         self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
         ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
         self.vocabulary_size = max(ids, default=-1) + 1
+
+    @property
+    def fast(self) -> FastTokenizer:
+        """The tokenizer of the library, as it reads plain text."""
+        return self._tokenizer
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Tokenizer:
@@ -251,7 +257,24 @@ class Tokenizer:
     @cached_property
     def byte_index(self) -> ByteIndex:
         """The vocabulary in order of its bytes."""
-        return ByteIndex(self.byte_table, frozenset(self.special_tokens))
+
+        def order() -> Arrays:
+            controls = self.special_tokens
+            table = self.byte_table
+            return {
+                "order": byte_order(
+                    [b"" if token in controls else spelt for token, spelt in enumerate(table)]
+                )
+            }
+
+        return ByteIndex(self.byte_table, self.special_tokens, self.kept("order", order)["order"])
+
+    def kept(self, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """Arrays that are slow to derive from the vocabulary, from the disk where they were made
+        before."""
+        if self.vocabulary_size < LEAST_TOKENS:
+            return make()
+        return VocabularyFiles(self.sha256[:32]).arrays(name, make)
 
     @cached_property
     def special_tokens(self) -> frozenset[int]:
@@ -266,10 +289,17 @@ class Tokenizer:
     @cached_property
     def byte_table(self) -> list[bytes]:
         """Bytes of every id, ``b""`` for ids without a token."""
-        table = [b""] * self.vocabulary_size
-        for text, token in self._tokenizer.get_vocab(with_added_tokens=True).items():
-            table[token] = text.encode() if token in self._added else self._spelt(text)
-        return table
+
+        def spell() -> Arrays:
+            table = [b""] * self.vocabulary_size
+            for text, token in self._tokenizer.get_vocab(with_added_tokens=True).items():
+                table[token] = text.encode() if token in self._added else self._spelt(text)
+            ends = np.cumsum(list(map(len, table)), dtype=np.int64)
+            return {"bytes": np.frombuffer(b"".join(table), np.uint8), "ends": ends}
+
+        found = self.kept("bytes", spell)
+        spelt, ends = found["bytes"].tobytes(), found["ends"].tolist()
+        return [spelt[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def last_piece(self, text: str) -> str:
         """The end of ``text`` that its own pre-tokenizer keeps together, such as a word."""

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -18,7 +19,7 @@ import numpy as np
 from lsp_server.engine import warming
 from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.calibration_file import Learnt
-from lsp_server.engine.compiling import CompilingBehind, compile_at_once
+from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.completion.cross_file import CrossFile
 from lsp_server.engine.completion.gate import GateWatch
@@ -170,6 +171,9 @@ class EngineService:
         self._fitter: LineFitter | None = None
         self._prompt_length = PromptLength([])
         self._kept_caches: KeptCaches | None = None
+        self._cold_parts: list[Callable[[Cancelled], object]] = []
+        """What is left to warm up."""
+        self._is_settled = False
         self._cross_file = CrossFile(self._encode, self._decode)
         self.indexes = WorkspaceIndexes(self._model, common)
 
@@ -191,12 +195,12 @@ class EngineService:
         if self._engine is None:
             from accel.engine import Engine
 
-            parts = warming.parts_to_compile(self._model, **self._options)
-            parts += self.indexes.parts_to_compile()
+            parts = self._parts_to_compile()
             edits = [part for part in parts if part.name == "edits" and self._defers]
             sampling = [part for part in parts if part.name == "sampling" and self._defers]
             compile_at_once([part for part in parts if part not in edits + sampling], told)
             self._engine = Engine.load(self._model, **self._options)
+            self.indexes.share(self._engine.tokenizer)
             if self._draft_model is not None:
                 self._draft_engine = Engine.load(self._draft_model, **self._options)
                 self._reuse()
@@ -204,23 +208,63 @@ class EngineService:
             self._prompt_length = prompt_length(self._engine)
             self._edits_behind = CompilingBehind(edits, self.on_change)
             self._sampling_behind = CompilingBehind(sampling)
-            self._warm_up()
-            settle()
+            self._open_what_is_learnt()
+            self._cold_parts = self._parts_to_warm()
 
-    def _warm_up(self) -> None:
-        """Load what is compiled now: the first request would wait for it."""
+    def _parts_to_compile(self) -> list[CompileTask]:
+        return warming.parts_to_compile(
+            self._model, lambda: self.indexes.tokenizer, **self._options
+        )
+
+    def _open_what_is_learnt(self) -> None:
+        """What earlier processes learnt and kept of this model."""
         from accel.drafting.history import History
 
-        warming.warm_up_drafting()
-        self.indexes.warm_up()
-        warming.warm_up_requests(self.complete, self.edit if self._edits_behind.is_over else None)
-        self._sessions.clear()
-        self._drafters.clear()
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
         self._history = History()
         if self._disk_cache_megabytes is not None:
             folder = self._disk_cache_folder or kv_folder()
             self._kept_caches = kept_caches_of(self.engine, self._disk_cache_megabytes, folder)
+
+    def warm_up(self, interrupted: Cancelled = _never) -> None:
+        """Nothing came for a moment: load what requests call, part by part, until something comes.
+        A request that comes first loads what it needs itself."""
+        while self._cold_parts and not interrupted():
+            self._cold_parts.pop(0)(interrupted)
+        if not self._cold_parts and not self._is_settled:
+            self._is_settled = True
+            settle()
+
+    def _parts_to_warm(self) -> list[Callable[[Cancelled], object]]:
+        """What ``warm_up`` does, a second each at most."""
+        return [
+            lambda _: self.engine.preload(),
+            lambda _: warming.warm_up_drafting(),
+            lambda _: self.indexes.warm_up(),
+            *(partial(self._try, job) for job in warming.jobs()),
+            # The next start need not look again where nothing is left.
+            lambda _: self._parts_to_compile(),
+        ]
+
+    def _try(self, job: CompletionJob | EditJob, interrupted: Cancelled) -> None:
+        """A request that leaves nothing behind; no edit where there is nothing to edit with yet."""
+        from accel.errors import AccelError
+
+        work = self.edit if isinstance(job, EditJob) else self.complete
+        if isinstance(job, EditJob) and not self._edits_behind.is_over:
+            return
+        names = ("_learnt", "_history", "_kept_caches", "_sessions", "_drafters")
+        held = {name: getattr(self, name) for name in names}
+        self._learnt = self._history = self._kept_caches = None
+        self._sessions, self._drafters = Spares(KEPT_SESSIONS), Spares(KEPT_DRAFTERS)
+        try:
+            work(job, interrupted)  # type: ignore[operator]
+        except AccelError:
+            # A model without the special tokens of this job says so when it is asked for it.
+            return
+        finally:
+            for name, value in held.items():
+                setattr(self, name, value)
 
     # Workspaces and buffers
 

@@ -35,6 +35,9 @@ COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 CHANGED = "changed"
 """What the service sends itself: its status says something else now."""
 
+WARM_S = 0.1
+"""Without work for so long, what the first requests would load is loaded."""
+
 MEASURE_S = 0.3
 """Without work for so long after a first answer, the service measures what it left for later."""
 
@@ -64,6 +67,7 @@ class Service(Protocol):
     def control(self, frame: Frame) -> Any: ...
     def status(self) -> dict[str, Any]: ...
     def interrupt(self) -> None: ...
+    def warm_up(self, interrupted: Callable[[], bool]) -> None: ...
     def measure(self, interrupted: Callable[[], bool]) -> bool: ...
     def keep(self, interrupted: Callable[[], bool]) -> None: ...
     def rest(self) -> None: ...
@@ -207,7 +211,8 @@ class EngineLoop:
         """What is done while nothing comes, and after how long. Memory that can be had again
         quickly is given back last."""
         return [
-            (MEASURE_S, self._measure),
+            (WARM_S, lambda: self._service.warm_up(self._has_work)),
+            (MEASURE_S - WARM_S, self._measure),
             (max(KEEP_S - MEASURE_S, 0.0), self._keep),
             (max(REST_S - KEEP_S, 0.0), self._service.rest),
         ]

@@ -1,16 +1,19 @@
-"""Everything that is slow the first time, done before the first request: code that is compiled or
-loaded in compiled form, tables of the vocabulary, kernels for the usual numbers of rows."""
+"""Everything that is slow the first time: code that is compiled or loaded in compiled form, tables
+of the vocabulary, kernels for the usual numbers of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.model_paths import model_folder
+from lsp_server.engine.model_paths import files_state, model_folder, tokenizer_folder
+
+if TYPE_CHECKING:
+    from repo_index.tokens import TextTokenizer
 
 TOKENS = 12
 TEXT = '''\
@@ -25,23 +28,41 @@ def total(values: list[float]) -> float:
 
 def parts_to_compile(
     model: str | Path | None,
+    tokenizer: Callable[[], TextTokenizer],
     dtype: str,
     device: str,
     backend: str = "auto",
     kv_type: str = "f16",
     **_options: Any,
 ) -> list[CompileTask]:
-    """What a model calls and was never compiled on this machine."""
+    """What a model and lookups of its tokens call and was never compiled on this machine."""
+    record = CompiledRecord((files_state(str(model or "")), dtype, device, backend, kv_type))
+    if record.is_complete:
+        return []
     from accel import precompile
+    from accel.native.numba_cache import index_of, is_kept
+    from repo_index import warming
 
     folder = model_folder(model)
     as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
-    return [
+    ours = precompile.parts_of(folder, device, as_stored=as_stored)
+    lookups = warming.parts_of(tokenizer().vocabulary_size)
+    tasks = [
         CompileTask(
             name, "accel.precompile", (name, str(folder), kv_type), precompile.SECONDS[name]
         )
-        for name in precompile.missing_parts(folder, device, as_stored=as_stored)
+        for name, function in ours.items()
+        if not is_kept(function)
     ]
+    tokens = str(tokenizer_folder(model))
+    tasks += [
+        CompileTask(name, "repo_index.warming", (name, tokens), warming.SECONDS[name])
+        for name, function in lookups.items()
+        if not is_kept(function)
+    ]
+    if not tasks:
+        record.write([index_of(function) for function in (*ours.values(), *lookups.values())])
+    return tasks
 
 
 def warm_up_drafting() -> None:
@@ -60,23 +81,11 @@ def warm_up_edits() -> None:
     drafter.warm_up()
 
 
-def warm_up_requests(
-    complete: Callable[[CompletionJob], object], edit: Callable[[EditJob], object] | None
-) -> None:
-    """A completion in the middle of a word, one of a missing line, and an edit, where the model is
-    made for them; no edit where there is nothing to edit with yet."""
-    from accel.errors import AccelError
-
-    completion = CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS)
+def jobs() -> list[CompletionJob | EditJob]:
+    """A completion in the middle of a word, one of a missing line, and an edit."""
     below = TEXT.index("        result += value")
-    line = CompletionJob("", "a.py", TEXT[:below] + "    ", "\n" + TEXT[below:], max_tokens=TOKENS)
-    rename = EditJob("", "a.py", "rename value to number", TEXT, max_tokens=TOKENS)
-    works: list[Callable[[], object]] = [lambda: complete(completion), lambda: complete(line)]
-    if edit is not None:
-        works.append(partial(edit, rename))
-    for work in works:
-        try:
-            work()
-        except AccelError:
-            # A model without the special tokens of this job says so when it is asked for it.
-            continue
+    return [
+        CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS),
+        CompletionJob("", "a.py", TEXT[:below] + "    ", "\n" + TEXT[below:], max_tokens=TOKENS),
+        EditJob("", "a.py", "rename value to number", TEXT, max_tokens=TOKENS),
+    ]

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
+    from accel.text.tokenizer import Tokenizer
     from repo_index.datastore import Datastore, IndexSnapshot
     from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
@@ -37,15 +37,14 @@ class WorkspaceIndexes:
         """The model's tokenizer."""
         return tokenizer_of(self._model)
 
-    def parts_to_compile(self) -> list[CompileTask]:
-        """What lookups call, where it was never compiled on this machine."""
-        from repo_index import warming
+    def share(self, tokenizer: Tokenizer) -> None:
+        """Use the tokenizer that the model's own side has read."""
+        from repo_index.tokens import TextTokenizer
 
-        folder = str(tokenizer_folder(self._model))
-        return [
-            CompileTask(name, "repo_index.warming", (name, folder), warming.SECONDS[name])
-            for name in warming.missing_parts(self.tokenizer.vocabulary_size)
-        ]
+        if "tokenizer" not in vars(self):
+            self.tokenizer = TextTokenizer.sharing(
+                tokenizer.fast, tokenizer.sha256, tokenizer.vocabulary_size
+            )
 
     def warm_up(self) -> None:
         """Compile, or load the compiled form of, what lookups call."""

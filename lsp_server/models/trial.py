@@ -37,6 +37,7 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
     trial = Trial()
     try:
         service.load(told)
+        service.warm_up()
         told("trying the model")
         tokenizer = service.engine.tokenizer
         problems = [*format_problems(tokenizer), *template_problems(tokenizer)]

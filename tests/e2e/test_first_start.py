@@ -31,7 +31,9 @@ class Compiled(event.Listener):
 names, told = [], []
 event.register("numba:compile", Compiled())
 from lsp_server.engine.process import EngineService
-EngineService(sys.argv[1]).load(told.append)
+service = EngineService(sys.argv[1])
+service.load(told.append)
+service.warm_up()
 print(json.dumps({"names": names, "told": told}))
 """
 

@@ -76,6 +76,9 @@ class SlowService:
     def interrupt(self) -> None:
         self.interrupted += 1
 
+    def warm_up(self, interrupted: Callable[[], bool]) -> None:
+        self.order.append("warmed")
+
     def measure(self, interrupted: Callable[[], bool]) -> bool:
         self.order.append("interrupted" if interrupted() else "measured")
         return True

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.native.numba_cache import compiled_with
+from accel.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from accel.drafting.copy.rewrites import TextCodec
@@ -79,8 +80,13 @@ def classes_of(codec: TextCodec) -> NDArray[np.int8]:
     """``token_classes`` of a vocabulary, made once: that takes as long as decoding an edit."""
     found = _classes.get(codec)
     if found is None:
-        spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
-        found = _classes[codec] = token_classes(spelling)
+        if isinstance(codec, Tokenizer):
+            table = codec.kept("classes", lambda: {"classes": token_classes(codec.byte_table)})
+            found = table["classes"]
+        else:
+            spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
+            found = token_classes(spelling)
+        _classes[codec] = found
     return found
 
 

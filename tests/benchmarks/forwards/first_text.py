@@ -100,6 +100,7 @@ def _measured(
             disk_cache_folder=folder,
         )
         service.load()
+        service.warm_up()
         return service
 
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}

@@ -1,0 +1,91 @@
+"""What is slow to derive from a vocabulary, kept in the user's cache folder.
+
+A folder for each vocabulary, named by a hash of all that it is derived from. Files are replaced as
+a whole; one that is damaged counts as not there and is made again. Nothing in them is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+VERSION = 1
+"""Counts changes of what is derived."""
+MOST_FOLDERS = 12
+"""Of others, those go that were not used for a day."""
+UNUSED_S = 24 * 3600.0
+LEAST_TOKENS = 4096
+"""What a smaller vocabulary needs is derived as soon as it is read."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class VocabularyFiles:
+    """The files of one vocabulary. A disk that is full or gone costs only time."""
+
+    def __init__(self, name: str) -> None:
+        """``name``: a hash of the vocabulary."""
+        self._above = Path(platformdirs.user_cache_dir("redraft")) / "vocabularies"
+        self.folder = self._above / f"{name}-{VERSION}"
+
+    def arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """Arrays that were kept under ``name``, or those that ``make`` makes, which are kept."""
+        path = self.folder / f"{name}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                return {key: kept[key] for key in kept.files}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            made = make()
+        with contextlib.suppress(OSError):
+            self.write(path.name, lambda file: np.savez(file, allow_pickle=False, **made))
+        return made
+
+    def read_json(self, name: str) -> Any:
+        """What ``write_json`` wrote, None without."""
+        try:
+            found = json.loads((self.folder / name).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(self.folder)
+        return found
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Write a file. Raises OSError."""
+        text = json.dumps(content, ensure_ascii=False)
+        self.write(name, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+    def write(self, name: str, fill: Callable[[Any], object]) -> None:
+        """Put a file in place as a whole: other processes read it meanwhile. Raises OSError."""
+        if not self.folder.is_dir():
+            self._make_place()
+        descriptor, temporary = tempfile.mkstemp(dir=self.folder)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                fill(stream)
+            os.replace(temporary, self.folder / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _make_place(self) -> None:
+        """Make the folder, and delete those used longest ago where there are too many."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        others = [one for one in self._above.iterdir() if one != self.folder]
+        used = sorted((one.stat().st_mtime, one) for one in others)
+        for when, folder in used[: max(len(used) + 1 - MOST_FOLDERS, 0)]:
+            if time.time() - when > UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""That all a model calls was compiled for this machine, so that a start need not look for it.
+
+To look means to import all that is compiled, which takes a third of a start. A record holds for one
+state of our own source, of the processor and of the model's files, and as long as the indexes of
+compiled code that it names are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+import accel
+import repo_index
+from accel.native.processor import compiled_for
+
+_MOST = 40
+_SOURCES = [Path(one.__file__ or "").parent for one in (accel, repo_index)]
+
+
+class CompiledRecord:
+    """What is known of a model that is opened in some way, ``about``. A disk that is full or gone
+    costs only time."""
+
+    def __init__(self, about: object) -> None:
+        parts = [about, compiled_for(), os.environ.get("NUMBA_CACHE_DIR")]
+        parts += [metadata.version("numba"), metadata.version("llvmlite"), list(_sources())]
+        name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+        self._file = user_cache_path("redraft") / "compiled" / f"{name}.json"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to compile."""
+        try:
+            indexes = json.loads(self._file.read_text("utf-8"))
+            return bool(indexes) and all(map(os.path.isfile, indexes))
+        except (OSError, ValueError, TypeError):
+            return False
+
+    def write(self, indexes: list[str]) -> None:
+        """Nothing is left to compile, and these are the files of some of it."""
+        folder = self._file.parent
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            temporary = self._file.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps(indexes), "utf-8")
+            os.replace(temporary, self._file)
+            newest = sorted(folder.iterdir(), key=lambda file: -file.stat().st_mtime)
+            for old in newest[_MOST:]:
+                old.unlink(missing_ok=True)
+
+
+def _sources() -> Iterator[tuple[str, int, int]]:
+    """Our own source that may be compiled: path, size and time of each file."""
+    left = [str(folder) for folder in _SOURCES]
+    while left:
+        for entry in os.scandir(left.pop()):
+            if entry.is_dir():
+                left.append(entry.path)
+            elif entry.name.endswith(".py"):
+                found = entry.stat()
+                yield entry.path, found.st_size, found.st_mtime_ns
