@@ -7,7 +7,6 @@ a whole; one that is damaged counts as not there and is made again. Nothing in t
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -45,29 +44,16 @@ class VocabularyFiles:
         path = self.folder / f"{name}.npz"
         try:
             with np.load(path, allow_pickle=False) as kept:
-                return {key: kept[key] for key in kept.files}
+                found = {key: kept[key] for key in kept.files}
+            os.utime(self.folder)
+            return found
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             made = make()
         with contextlib.suppress(OSError):
-            self.write(path.name, lambda file: np.savez(file, allow_pickle=False, **made))
+            self._write(path.name, lambda file: np.savez(file, allow_pickle=False, **made))
         return made
 
-    def read_json(self, name: str) -> Any:
-        """What ``write_json`` wrote, None without."""
-        try:
-            found = json.loads((self.folder / name).read_text("utf-8"))
-        except (OSError, ValueError):
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(self.folder)
-        return found
-
-    def write_json(self, name: str, content: Any) -> None:
-        """Write a file. Raises OSError."""
-        text = json.dumps(content, ensure_ascii=False)
-        self.write(name, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
-
-    def write(self, name: str, fill: Callable[[Any], object]) -> None:
+    def _write(self, name: str, fill: Callable[[Any], object]) -> None:
         """Put a file in place as a whole: other processes read it meanwhile. Raises OSError."""
         if not self.folder.is_dir():
             self._make_place()

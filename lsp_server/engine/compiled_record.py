@@ -17,12 +17,10 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-import accel
-import repo_index
 from accel.native.processor import compiled_for
 
 _MOST = 40
-_SOURCES = [Path(one.__file__ or "").parent for one in (accel, repo_index)]
+_SOURCES = [Path(__file__).parents[2] / package for package in ("accel", "repo_index")]
 
 
 class CompiledRecord:

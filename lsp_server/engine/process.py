@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from accel.request import GenerationRequest
     from accel.session import Session
     from accel.text.prompts import Prompt
+    from accel.text.tokenizer import Tokenizer
 
 __all__ = ["EngineService", "tokenizer_of"]
 
@@ -200,7 +201,7 @@ class EngineService:
             sampling = [part for part in parts if part.name == "sampling" and self._defers]
             compile_at_once([part for part in parts if part not in edits + sampling], told)
             self._engine = Engine.load(self._model, **self._options)
-            self.indexes.share(self._engine.tokenizer)
+            self._share_tokenizer(self._engine.tokenizer)
             if self._draft_model is not None:
                 self._draft_engine = Engine.load(self._draft_model, **self._options)
                 self._reuse()
@@ -212,9 +213,14 @@ class EngineService:
             self._cold_parts = self._parts_to_warm()
 
     def _parts_to_compile(self) -> list[CompileTask]:
-        return warming.parts_to_compile(
-            self._model, lambda: self.indexes.tokenizer, **self._options
-        )
+        return warming.parts_to_compile(self._model, self.indexes.compiled_parts, **self._options)
+
+    def _share_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """Have lookups use the tokenizer of the model's own side."""
+        from repo_index.tokens import TextTokenizer
+
+        size = tokenizer.vocabulary_size
+        self.indexes.share(TextTokenizer.sharing(tokenizer.fast, tokenizer.sha256, size))
 
     def _open_what_is_learnt(self) -> None:
         """What earlier processes learnt and kept of this model."""
@@ -250,7 +256,6 @@ class EngineService:
         """A request that leaves nothing behind; no edit where there is nothing to edit with yet."""
         from accel.errors import AccelError
 
-        work = self.edit if isinstance(job, EditJob) else self.complete
         if isinstance(job, EditJob) and not self._edits_behind.is_over:
             return
         names = ("_learnt", "_history", "_kept_caches", "_sessions", "_drafters")
@@ -258,7 +263,10 @@ class EngineService:
         self._learnt = self._history = self._kept_caches = None
         self._sessions, self._drafters = Spares(KEPT_SESSIONS), Spares(KEPT_DRAFTERS)
         try:
-            work(job, interrupted)  # type: ignore[operator]
+            if isinstance(job, EditJob):
+                self.edit(job, interrupted)
+            else:
+                self.complete(job, interrupted)
         except AccelError:
             # A model without the special tokens of this job says so when it is asked for it.
             return

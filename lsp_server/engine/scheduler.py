@@ -211,11 +211,18 @@ class EngineLoop:
         """What is done while nothing comes, and after how long. Memory that can be had again
         quickly is given back last."""
         return [
-            (WARM_S, lambda: self._service.warm_up(self._has_work)),
+            (WARM_S, self._warm_up),
             (MEASURE_S - WARM_S, self._measure),
             (max(KEEP_S - MEASURE_S, 0.0), self._keep),
             (max(REST_S - KEEP_S, 0.0), self._service.rest),
         ]
+
+    def _warm_up(self) -> None:
+        try:
+            self._service.warm_up(self._has_work)
+        except Exception:
+            # Whoever asks for it is told what is wrong.
+            logger.exception("a part cannot be warmed up")
 
     def _measure(self) -> None:
         if self._has_answered and self._service.measure(self._has_work):

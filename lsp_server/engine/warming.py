@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.model_paths import files_state, model_folder, tokenizer_folder
-
-if TYPE_CHECKING:
-    from repo_index.tokens import TextTokenizer
+from lsp_server.engine.model_paths import files_state, model_folder
 
 TOKENS = 12
 TEXT = '''\
@@ -28,41 +25,37 @@ def total(values: list[float]) -> float:
 
 def parts_to_compile(
     model: str | Path | None,
-    tokenizer: Callable[[], TextTokenizer],
+    lookups: Callable[[], dict[str, tuple[Any, CompileTask]]],
     dtype: str,
     device: str,
     backend: str = "auto",
     kv_type: str = "f16",
     **_options: Any,
 ) -> list[CompileTask]:
-    """What a model and lookups of its tokens call and was never compiled on this machine."""
+    """What a model and ``lookups`` call and was never compiled on this machine."""
     record = CompiledRecord((files_state(str(model or "")), dtype, device, backend, kv_type))
     if record.is_complete:
         return []
     from accel import precompile
     from accel.native.numba_cache import index_of, is_kept
-    from repo_index import warming
 
     folder = model_folder(model)
     as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
     ours = precompile.parts_of(folder, device, as_stored=as_stored)
-    lookups = warming.parts_of(tokenizer().vocabulary_size)
-    tasks = [
-        CompileTask(
-            name, "accel.precompile", (name, str(folder), kv_type), precompile.SECONDS[name]
+    parts = [
+        (
+            function,
+            CompileTask(
+                name, "accel.precompile", (name, str(folder), kv_type), precompile.SECONDS[name]
+            ),
         )
         for name, function in ours.items()
-        if not is_kept(function)
     ]
-    tokens = str(tokenizer_folder(model))
-    tasks += [
-        CompileTask(name, "repo_index.warming", (name, tokens), warming.SECONDS[name])
-        for name, function in lookups.items()
-        if not is_kept(function)
-    ]
-    if not tasks:
-        record.write([index_of(function) for function in (*ours.values(), *lookups.values())])
-    return tasks
+    parts += lookups().values()
+    missing = [task for function, task in parts if not is_kept(function)]
+    if not missing:
+        record.write([index_of(function) for function, _ in parts])
+    return missing
 
 
 def warm_up_drafting() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
-    from accel.text.tokenizer import Tokenizer
     from repo_index.datastore import Datastore, IndexSnapshot
     from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
@@ -37,14 +37,24 @@ class WorkspaceIndexes:
         """The model's tokenizer."""
         return tokenizer_of(self._model)
 
-    def share(self, tokenizer: Tokenizer) -> None:
-        """Use the tokenizer that the model's own side has read."""
-        from repo_index.tokens import TextTokenizer
-
+    def share(self, tokenizer: TextTokenizer) -> None:
+        """Use a tokenizer of the model that this process has already."""
         if "tokenizer" not in vars(self):
-            self.tokenizer = TextTokenizer.sharing(
-                tokenizer.fast, tokenizer.sha256, tokenizer.vocabulary_size
+            self.tokenizer = tokenizer
+
+    def compiled_parts(self) -> dict[str, tuple[Any, CompileTask]]:
+        """What lookups call, by part: a compiled function, and what compiles it."""
+        from repo_index import warming
+
+        tokens = str(tokenizer_folder(self._model))
+        parts = warming.parts_of(self.tokenizer.vocabulary_size)
+        return {
+            name: (
+                function,
+                CompileTask(name, "repo_index.warming", (name, tokens), warming.SECONDS[name]),
             )
+            for name, function in parts.items()
+        }
 
     def warm_up(self) -> None:
         """Compile, or load the compiled form of, what lookups call."""
