@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
-from accel.models.base import KvType, Model
-from accel.models.llama_cpp.options import FlashAttention
-from accel.models.registry import BackendName, DType, open_backend
+from accel.model_options import ModelOptions
+from accel.models.base import Model
+from accel.models.registry import open_backend
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.planning.profile_store import ProfileStore
@@ -84,41 +84,41 @@ class Engine(ModelRunner):
         cls,
         model: str | Path | None = None,
         *,
-        dtype: DType = "auto",
-        threads: int | None = None,
-        device: str = "auto",
-        backend: BackendName = "auto",
-        kv_type: KvType = "f16",
-        gpu_layers: int | None = None,
-        flash_attention: FlashAttention = "auto",
+        measures_later: bool = False,
+        download: bool = False,
+        kv_budget: int = 1 << 31,
+        **options: Any,
+    ) -> Engine:
+        """``open`` with ``options`` by their names in ``ModelOptions``, None for the default."""
+        given = {name: value for name, value in options.items() if value is not None}
+        return cls.open(
+            ModelOptions(path=str(model or ""), **given),
+            measures_later=measures_later,
+            download=download,
+            kv_budget=kv_budget,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        options: ModelOptions,
+        *,
         measures_later: bool = False,
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
-        """Load a folder, a GGUF file, or a hub id that is on this machine.
+        """Load a folder, a GGUF file, or a hub id that is on this machine, see ``open_backend``.
 
-        ``dtype`` auto takes the faster of fp32 and bf16, by measurement; ``threads`` None the
-        fastest number; ``backend`` and what follows it: see ``open_backend``; ``kv_budget`` bounds
-        the KV caches of all sessions in bytes. The network is used only with ``download``. Raises
-        ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+        ``kv_budget`` bounds the KV caches of all sessions in bytes. The network is used only with
+        ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
+        InvalidRequest.
         """
-        opened = open_backend(
-            model,
-            dtype=dtype,
-            threads=threads,
-            device=device,
-            backend=backend,
-            kv_type=kv_type,
-            gpu_layers=gpu_layers,
-            flash_attention=flash_attention,
-            measures_later=measures_later,
-            download=download,
-        )
+        opened = open_backend(options, measures_later=measures_later, download=download)
         engine = cls(
             opened.model,
             opened.tokenizer,
             _planner(opened.model, opened.costs),
-            name=str(model),
+            name=options.path,
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
         )

@@ -14,7 +14,7 @@ from typing import Any, cast
 from accel import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
-from accel.models.base import KvType
+from accel.model_options import KvType
 from accel.models.cpu import forward, gguf_decoder
 from accel.models.cpu.quantised import product
 from accel.models.cpu.quantised.instruction_sets import is_fast

@@ -7,35 +7,12 @@ reported and its default is used; nothing that a client sends here can stop the 
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
-Tree = TypeVar("Tree")
-
-
-def _setting(
-    default: Any,
-    doc: str,
-    *,
-    choices: tuple[Any, ...] = (),
-    low: Any = None,
-    high: Any = None,
-    own: bool = False,
-    secret: bool = False,
-) -> Any:
-    """A field with its documentation and the values it takes. One of the user's ``own`` settings
-    cannot be set by a workspace; the value of a ``secret`` one is never shown."""
-    metadata = _documented(doc, choices=choices, low=low, high=high)
-    metadata |= {"own": own, "secret": secret}
-    return field(default=default, metadata=metadata, repr=not secret)
-
-
-def _documented(
-    doc: str, *, choices: tuple[Any, ...] = (), low: Any = None, high: Any = None
-) -> dict[str, Any]:
-    return {"doc": doc, "choices": choices, "low": low, "high": high}
-
+from accel.model_options import option
+from lsp_server.contract.codec import Problem, camel_case, read_with_problems
+from lsp_server.contract.options import EngineSettings
 
 EMBEDDED = "embedded"
 """What settings called a model that earlier versions brought along. It reads as none."""
@@ -43,73 +20,17 @@ NOT_EMBEDDED = "there is no embedded model any more; `redraft models get default
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(EngineSettings):
     """Which model runs and how. A change starts another engine process."""
 
-    path: str = _setting(
-        "",
-        "Folder, GGUF file or id of a causal language model; empty: what was chosen with "
-        "`redraft models use`.",
-    )
-    dtype: str = _setting(
-        "auto",
-        "Number format of the model's weights. `int8` rounds them to eight bits when they are "
-        "loaded, on a CPU; `auto` takes it there for models of 100 million parameters or more, and "
-        "a GGUF file's weights as they are stored.",
-        choices=("auto", "fp32", "bf16", "int8"),
-    )
-    device: str = _setting("auto", "Where the model runs.", choices=("auto", "cpu", "cuda", "mps"))
-    threads: int = _setting(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
-    backend: str = _setting(
-        "auto",
-        "What computes a GGUF file: Redraft's own forward, or llama.cpp, where a library of it is; "
-        "`auto` leaves those to it that the own one does not know, and those that it computes "
-        "faster.",
-        choices=("auto", "own", "llama-cpp"),
-    )
-    kv_type: str = _setting(
-        "f16",
-        "Number format of keys and values, which a model keeps of its text: 16 bits (`f16`; 32 "
-        "where weights have so many), or eight, which take half the memory. Where what computes "
-        "the model has no `int8`, the status says so.",
-        choices=("f16", "int8"),
-    )
-    gpu_layers: int | Literal["auto"] = _setting(
-        "auto",
-        "How many of a model's layers llama.cpp computes on a GPU, where its library has one: a "
-        "number, 0 for none, or as many as have room there (`auto`).",
-        low=0,
-        high=1 << 16,
-        own=True,
-    )
-    flash_attention: str = _setting(
-        "auto",
-        "Flash attention in llama.cpp; `auto` leaves it to the library, which knows what a GPU "
-        "can do.",
-        choices=("auto", "on", "off"),
-        own=True,
-    )
-    adaptive_tokens: bool = _setting(
-        False,
-        "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "
-        "`redraft train adaptive`, instead of by what the workspace holds.",
-    )
-    disk_cache_megabytes: int = _setting(
-        512,
-        "What the model computed of documents of late is kept on disk, in at most so many "
-        "megabytes, so that the first suggestion is quick after a restart, too; 0: nothing is. "
-        "Never that of a document that may hold secrets.",
-        low=0,
-        high=1 << 20,
-    )
-    memory_megabytes: int = _setting(
+    memory_megabytes: int = option(
         0,
         "What all models together may take of the main memory, in megabytes; 0: half of what is "
         "free. Where a second one does not fit beside the first, the idle one is unloaded.",
         low=0,
         high=1 << 24,
     )
-    unload_after_minutes: float = _setting(
+    unload_after_minutes: float = option(
         30.0, "The model's memory is given back after so long without a request; 0: never.", low=0
     )
 
@@ -119,26 +40,26 @@ class ServerSettings:
     """A server that has the model: the team's, or any that speaks OpenAI's protocol. The user's
     own settings alone count, never those of a workspace."""
 
-    url: str = _setting(
+    url: str = option(
         "",
         "Address of a server whose model answers in place of one on this machine, as "
         "`https://redraft.example.com`; `http` only on this machine. Empty: none. Also in the "
         "environment as `REDRAFT_SERVER_URL`. A workspace cannot set it.",
         own=True,
     )
-    key: str = _setting(
+    key: str = option(
         "",
         "The key that the server knows you by. Better in the environment as `REDRAFT_SERVER_KEY`, "
         "or where the editor keeps secrets. A workspace cannot set it.",
         own=True,
         secret=True,
     )
-    model: str = _setting(
+    model: str = option(
         "",
         "Which of a server's models answers, where it has several; empty: its first.",
         own=True,
     )
-    fallback: str = _setting(
+    fallback: str = option(
         "model",
         "What answers while the server cannot be reached: the model of `redraft.model.path` or the "
         "one that was chosen, where there is one (model), or nothing (none).",
@@ -151,22 +72,22 @@ class ServerSettings:
 class CompletionSettings:
     """Suggestions while typing."""
 
-    enabled: bool = _setting(True, "Offer suggestions while typing.")
-    model: str = _setting(
+    enabled: bool = option(True, "Offer suggestions while typing.")
+    model: str = option(
         "", "The model of suggestions, where another one makes edits; empty: `redraft.model.path`."
     )
-    menu: str = _setting(
+    menu: str = option(
         "auto",
         "Offer suggestions in the completion menu: for clients without inline completion (auto), "
         "always or never.",
         choices=("auto", "always", "never"),
     )
-    multiline: str = _setting(
+    multiline: str = option(
         "auto",
         "Suggest several lines: where a block may follow (auto), never or always.",
         choices=("auto", "never", "always"),
     )
-    gate: str = _setting(
+    gate: str = option(
         "balanced",
         "How sure the model has to be of what is shown while one types: of longer and of more "
         "suggestions (eager), of those that are mostly right (balanced), or of few and short ones "
@@ -175,52 +96,45 @@ class CompletionSettings:
         "comes from a server that tells no probabilities.",
         choices=("eager", "balanced", "quiet", "off"),
     )
-    max_tokens: int = _setting(64, "Longest suggestion in tokens.", low=1, high=2048)
-    timeout_ms: int = _setting(
+    max_tokens: int = option(64, "Longest suggestion in tokens.", low=1, high=2048)
+    timeout_ms: int = option(
         10_000, "After so long a request is answered empty, with the reason.", low=50
     )
-    prefetch: bool = _setting(True, "Compute the next suggestion once one is shown.")
-    temperature: float = _setting(
-        0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2
-    )
-    alternatives: int = _setting(3, "Suggestions computed when asked for by hand.", low=1, high=8)
+    prefetch: bool = option(True, "Compute the next suggestion once one is shown.")
+    temperature: float = option(0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2)
+    alternatives: int = option(3, "Suggestions computed when asked for by hand.", low=1, high=8)
 
 
 @dataclass(frozen=True, slots=True)
 class EditSettings:
     """Edits by instruction."""
 
-    model: str = _setting(
+    model: str = option(
         "", "The model of edits, where another one makes suggestions; empty: `redraft.model.path`."
     )
-    max_tokens: int = _setting(4096, "Longest edit in tokens.", low=16, high=65536)
-    temperature: float = _setting(
-        0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2
-    )
-    instruction_comments: bool = _setting(
+    max_tokens: int = option(4096, "Longest edit in tokens.", low=16, high=65536)
+    temperature: float = option(0.0, "Sampling temperature; 0: the likeliest text.", low=0, high=2)
+    instruction_comments: bool = option(
         True, "Offer to carry out comments like `# redraft: add type hints`."
     )
-    presets: bool = _setting(True, "Offer ready-made instructions as code actions.")
-    preset_instructions: list[str] = field(
-        default_factory=list,
-        metadata=_documented(
-            "Further ready-made instructions, offered before those of the server."
-        ),
+    presets: bool = option(True, "Offer ready-made instructions as code actions.")
+    preset_instructions: list[str] = option(
+        list, "Further ready-made instructions, offered before those of the server."
     )
-    timeout_seconds: float = _setting(300.0, "An edit that takes longer is stopped.", low=1)
-    draft_model: str = _setting(
+    timeout_seconds: float = option(300.0, "An edit that takes longer is stopped.", low=1)
+    draft_model: str = option(
         "",
         "Folder, GGUF file or id of a small model with the tokenizer of the model of edits: it "
         "proposes the new text of edits, which the large one verifies. Empty: none.",
     )
-    verification: str = _setting(
+    verification: str = option(
         "exact",
         "Which tokens of the draft model are taken: those that the large model writes itself "
         "(exact), or, where it is unsure, any of its likeliest (entropy, as in EfficientEdit; "
         "faster, but the text is not the large model's own).",
         choices=("exact", "entropy"),
     )
-    entropy_k: int = _setting(
+    entropy_k: int = option(
         3, "With `entropy`: how many of the likeliest tokens count at most.", low=2, high=50
     )
 
@@ -229,12 +143,12 @@ class EditSettings:
 class NextEditSettings:
     """What follows from the edits that the user just made."""
 
-    enabled: bool = _setting(
+    enabled: bool = option(
         True,
         "Propose next edits: other uses of a name that was renamed, calls of a function whose "
         "parameters changed, the third place of what was changed twice.",
     )
-    display: str = _setting(
+    display: str = option(
         "full",
         "How the editor shows a next edit: with its text (full), or as a sign beside the line "
         "until it is asked for (sign).",
@@ -246,17 +160,15 @@ class NextEditSettings:
 class IndexSettings:
     """The datastore of the workspace, from which drafts are made."""
 
-    enabled: bool = _setting(True, "Index the workspace.")
-    exclude: list[str] = field(
-        default_factory=list, metadata=_documented("Further paths to leave out, as in .gitignore.")
-    )
-    ignored_open_files: bool = _setting(
+    enabled: bool = option(True, "Index the workspace.")
+    exclude: list[str] = option(list, "Further paths to leave out, as in .gitignore.")
+    ignored_open_files: bool = option(
         False,
         "Complete other files from open ones that are ignored, too; otherwise the text of those "
         "counts for their own suggestions alone.",
     )
-    max_file_kilobytes: int = _setting(1024, "Larger files are left out.", low=1)
-    common: str = _setting(
+    max_file_kilobytes: int = option(1024, "Larger files are left out.", low=1)
+    common: str = option(
         "auto",
         "The common datastore: built from the standard library and the workspace's packages "
         "(auto), none, or a folder made by `redraft corpus build`.",
@@ -267,23 +179,22 @@ class IndexSettings:
 class ContextSettings:
     """What the model is told about other files."""
 
-    cross_file: bool = _setting(True, "Put text of other files before the text at the cursor.")
-    tokens: int = _setting(
+    cross_file: bool = option(True, "Put text of other files before the text at the cursor.")
+    tokens: int = option(
         0,
         "At most so many tokens of other files; 0: as many as are computed in 60 ms.",
         low=0,
         high=16384,
     )
-    prompt_seconds: float = _setting(
+    prompt_seconds: float = option(
         1.5,
         "A prompt is as long as the model computes in so many seconds when nothing of it is known "
         "yet, by its measured speed.",
         low=0.1,
         high=60,
     )
-    models: dict[str, int] = field(
-        default_factory=dict,
-        metadata=_documented("`context.tokens` by model, named as in `model.path`; 0: none."),
+    models: dict[str, int] = option(
+        dict, "`context.tokens` by model, named as in `model.path`; 0: none."
     )
 
 
@@ -291,15 +202,15 @@ class ContextSettings:
 class LogSettings:
     """The log of the daemon and its processes."""
 
-    level: str = _setting("info", "What is logged.", choices=("error", "warning", "info", "debug"))
-    source_text: bool = _setting(False, "Write source text and prompts to the log.")
+    level: str = option("info", "What is logged.", choices=("error", "warning", "info", "debug"))
+    source_text: bool = option(False, "Write source text and prompts to the log.")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The section ``redraft``."""
 
-    enabled: bool = _setting(True, "Switch everything on or off.")
+    enabled: bool = option(True, "Switch everything on or off.")
     model: ModelSettings = field(default_factory=ModelSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
@@ -308,17 +219,11 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     log: LogSettings = field(default_factory=LogSettings)
-    languages: dict[str, bool] = field(
-        default_factory=dict,
-        metadata=_documented(
-            'Suggestions by language id, as `{"markdown": false}`; `*` stands for all others.'
-        ),
+    languages: dict[str, bool] = option(
+        dict, 'Suggestions by language id, as `{"markdown": false}`; `*` stands for all others.'
     )
-    folders: dict[str, bool] = field(
-        default_factory=dict,
-        metadata=_documented(
-            "Switch folders on or off: absolute paths; the longest that fits counts."
-        ),
+    folders: dict[str, bool] = option(
+        dict, "Switch folders on or off: absolute paths; the longest that fits counts."
     )
 
     @property
@@ -355,10 +260,16 @@ def read_settings(values: Any) -> Read:
     problems: list[str] = []
     if values is None:
         return Read(Settings(), problems)
-    if not isinstance(values, dict):
-        return Read(Settings(), [f"redraft: expected an object, got {_short(values)}"])
-    values = _without_embedded(values, problems)
-    return Read(_read_tree(Settings, values, "redraft", problems), problems)
+    if isinstance(values, dict):
+        values = _without_embedded(values, problems)
+    found: list[Problem] = []
+    settings = read_with_problems(Settings, values, "redraft", found) or Settings()
+    return Read(settings, [*problems, *map(_told, found)])
+
+
+def _told(problem: Problem) -> str:
+    what = "unknown setting, ignored" if problem.is_unknown else f"{problem.what}; default used"
+    return f"{problem.where}: {what}"
 
 
 def _without_embedded(values: dict[str, Any], problems: list[str]) -> dict[str, Any]:
@@ -390,87 +301,6 @@ def with_own_server(values: Any, started_with: Any, environment: dict[str, str])
     server = {**environment, **given}
     others = {name: value for name, value in (values or {}).items() if name != "server"}
     return {**others, "server": server} if server else others
-
-
-def _read_tree(kind: type[Tree], values: dict[str, Any], path: str, problems: list[str]) -> Tree:
-    hints = get_type_hints(kind)
-    fields = {camel_case(item.name): item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    chosen: dict[str, Any] = {}
-    for name, value in values.items():
-        item = fields.get(name) or fields.get(camel_case(str(name)))
-        where = f"{path}.{name}"
-        if item is None:
-            problems.append(f"{where}: unknown setting, ignored")
-            continue
-        hint = hints[item.name]
-        if dataclasses.is_dataclass(hint):
-            if isinstance(value, dict):
-                chosen[item.name] = _read_tree(hint, value, where, problems)  # type: ignore[arg-type]
-            elif value is not None:
-                problems.append(f"{where}: expected an object, got {_short(value)}; default used")
-            continue
-        if value is None:
-            continue
-        if (problem := _problem(item, hint, value)) is None:
-            chosen[item.name] = float(value) if hint is float else value
-        else:
-            got = "something else" if item.metadata.get("secret") else _short(value)
-            problems.append(f"{where}: {problem}, got {got}; default used")
-    return kind(**chosen)
-
-
-def _problem(item: dataclasses.Field[Any], hint: Any, value: Any) -> str | None:
-    """Why ``value`` cannot be used, or None."""
-    if not _has_type(value, hint):
-        return f"expected {_type_name(hint)}"
-    choices, low, high = (item.metadata[key] for key in ("choices", "low", "high"))
-    if choices and value not in choices:
-        return "expected one of " + ", ".join(map(str, choices))
-    if isinstance(value, str):
-        return None
-    if low is not None and not value >= low:
-        return f"expected at least {low}"
-    if high is not None and not value <= high:
-        return f"expected at most {high}"
-    return None
-
-
-def _has_type(value: Any, hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is Union:
-        return any(_has_type(value, one) for one in get_args(hint))
-    if origin is Literal:
-        return value in get_args(hint)
-    if origin is list:
-        return isinstance(value, list) and all(_has_type(one, get_args(hint)[0]) for one in value)
-    if origin is dict:
-        return isinstance(value, dict) and all(
-            _has_type(one, get_args(hint)[1]) for one in value.values()
-        )
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
-
-
-def _type_name(hint: Any) -> str:
-    if get_origin(hint) is Union:
-        return " or ".join(_type_name(one) for one in get_args(hint))
-    if get_origin(hint) is Literal:
-        return " or ".join(get_args(hint))
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-    return names.get(hint, "a list" if get_origin(hint) is list else "an object")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def camel_case(name: str) -> str:
-    """``max_tokens`` as ``maxTokens``."""
-    return re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
 
 
 def settings_page() -> str:

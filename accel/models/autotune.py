@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from accel.models.base import KvType, Model
+from accel.model_options import KvType
+from accel.models.base import Model
 from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
 from accel.planning.cost_model import ForwardCosts

@@ -10,19 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
+from accel.model_options import KvType
 
 if TYPE_CHECKING:
     from accel.planning.fixed_width import FixedWidths
-
-KvType = Literal["f16", "int8"]
-"""How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
-eight with scales."""
 
 
 class BatchKind(IntEnum):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from accel.model_options import KvType
 from accel.models.autotune import RunSettings, can_be_kept, kept_as, may_use_more, profile
-from accel.models.base import KvType, Model
+from accel.models.base import Model
 from accel.models.cpu.safetensors_model import open_folder
 from accel.models.fingerprint import fingerprint
 from accel.planning.cost_model import ForwardCosts

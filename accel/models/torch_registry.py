@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from accel.errors import InvalidRequest, UnsupportedModel
+from accel.model_options import KvType
 from accel.models import tree_attention
 from accel.models.adaptive_tokens import add_adaptive_tokens
 from accel.models.attention_windows import attention_windows
@@ -31,7 +32,7 @@ from accel.models.autotune import (
     thread_counts,
     weight_bytes,
 )
-from accel.models.base import BatchKind, KvType, Model
+from accel.models.base import BatchKind, Model
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs

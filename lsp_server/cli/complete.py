@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
+from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import Document
 from lsp_server.documents.secret_documents import file_reason
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
@@ -38,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         help=WRITTEN_MODEL,
     )
-    parser.add_argument(
-        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
-    )
-    add_backend_arguments(parser)
-    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
+    add_model_arguments(parser)
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
@@ -71,12 +68,7 @@ def run(args: argparse.Namespace) -> int:
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
     console = Console(stderr=True)
-    service = EngineService(
-        model=args.model,
-        dtype=args.dtype,
-        threads=args.threads or None,
-        **backend_options(args),
-    )
+    service = EngineService(EngineOptions(path=args.model or "", **model_options(args)))
     try:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lsp_server.cli.model_arguments import model_options
 from lsp_server.cli.serve_http import add_engine_arguments
-from lsp_server.engine.backend_arguments import backend_options
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import DeployError
 from lsp_server.models.used import command_model
@@ -138,10 +138,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
     return DeployOptions.of(
         {
             "model": str(Path(model).resolve()),
-            "dtype": args.dtype,
-            "device": args.device,
-            **backend_options(args),
-            "threads": args.threads,
+            **model_options(args),
             "replicas": args.replicas,
             "surge_percent": args.surge_percent,
             "ingresses": args.ingresses,

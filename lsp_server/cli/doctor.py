@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from accel.errors import HOW_TO_CHOOSE
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
+from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
 from lsp_server.settings import Settings
@@ -45,7 +45,7 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft doctor``."""
     parser.add_argument("--model", help=f"the model to check: {WRITTEN_MODEL}")
-    add_backend_arguments(parser)
+    add_model_arguments(parser)
     parser.add_argument(
         "--server",
         default="",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every finding. Exit code 1 when one of them keeps Redraft from working."""
     model = command_model(args.model)
-    findings = list(examine(model or None, args.server, backend_options(args)))
+    findings = list(examine(model or None, args.server, model_options(args)))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

@@ -10,14 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
+from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import line_end, split_lines
 from lsp_server.documents.secret_documents import file_reason, held_back_warning
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.renames import EditedPart, rename_changes
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import read_choices
@@ -45,9 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=WRITTEN_MODEL,
     )
     parser.add_argument(
-        "--dtype", choices=("auto", "fp32", "bf16", "int8"), default="auto", help="numbers"
-    )
-    parser.add_argument(
         "--draft-model",
         metavar="PATH",
         help="a small model with the same tokenizer, which proposes new text",
@@ -66,8 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="with entropy: of so many likeliest tokens at most",
     )
-    add_backend_arguments(parser)
-    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
+    add_model_arguments(parser)
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
@@ -128,11 +125,9 @@ def _generated(
     from lsp_server.engine.process import EngineService
 
     service = EngineService(
-        model=args.model,
-        dtype=args.dtype,
-        threads=args.threads or None,
-        **backend_options(args),
-        draft_model=args.draft_model,
+        EngineOptions(
+            path=args.model or "", **model_options(args), draft_model=args.draft_model or ""
+        )
     )
     try:
         with console.status("loading the model and the index") as shown:

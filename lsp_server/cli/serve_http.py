@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from platformdirs import user_state_path
 
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
-from lsp_server.engine.key import EngineKey
+from lsp_server.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.contract.options import EngineOptions
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 
@@ -77,22 +77,7 @@ def repository_store(args: argparse.Namespace) -> RepositoryStore:
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the engine."""
     parser.add_argument("--model", default="", help=WRITTEN_MODEL)
-    parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument("--threads", type=int, default=0, help="0: the fastest number")
-    add_backend_arguments(parser)
-
-
-def engine_key(args: argparse.Namespace) -> EngineKey:
-    """The engine that the options ask for. Nothing of it is kept on disk."""
-    return EngineKey(
-        args.model,
-        args.dtype,
-        args.device,
-        args.threads,
-        common=True,
-        **backend_options(args),
-    )
+    add_model_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
     _warn_of_plain_http(args)
     at = Listening(args.host, args.port, args.certificate, args.private_key)
     metrics = Metrics()
-    engine = EngineClient(engine_key(args), lambda: None)
+    # Nothing of it is kept on disk.
+    options = EngineOptions(path=args.model, **model_options(args), disk_cache_megabytes=0)
+    engine = EngineClient(options, lambda: None)
     repositories = HostedRepositories(repository_store(args), engine)
     application = app(
         engine,

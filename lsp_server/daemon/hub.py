@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.contract.options import EngineOptions
 from lsp_server.daemon.memory_budget import MemoryBudget
 from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
 from lsp_server.engine.client import EngineClient
@@ -69,7 +70,7 @@ class Hub:
         self._in_thread = in_thread
         self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
-        self._memory_megabytes: dict[EngineKey, int] = {}
+        self._memory_megabytes: dict[EngineOptions, int] = {}
         self._memory = MemoryBudget(self._local_engines)
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed, in_thread)
@@ -80,13 +81,13 @@ class Hub:
         for known in (key, key.local):
             if known is not None:
                 self._unload_after_s[known] = settings.model.unload_after_minutes * 60
-                self._allow_memory(known, settings.model.memory_megabytes)
+        self._allow_memory(key.options, settings.model.memory_megabytes)
         return self._engine(key)
 
-    def _allow_memory(self, key: EngineKey, megabytes: int) -> None:
-        before = self._memory_megabytes.get(key)
-        self._memory_megabytes[key] = megabytes
-        engine = self._engines.get(key)
+    def _allow_memory(self, options: EngineOptions, megabytes: int) -> None:
+        before = self._memory_megabytes.get(options)
+        self._memory_megabytes[options] = megabytes
+        engine = self._engines.get(EngineKey(options))
         if before != megabytes and isinstance(engine, EngineClient):
             engine.try_again()
 
@@ -99,12 +100,12 @@ class Hub:
 
     def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
         if not key.server.url:
-            engine = EngineClient(key, on_change, self._in_thread)
+            engine = EngineClient(key.options, on_change, self._in_thread)
             if not self._in_thread:
                 engine.make_room = lambda: self._make_room(engine)
             return engine
         local = key.local
-        made = RemoteEngine(key, on_change, None if local is None else self._engine(local))
+        made = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
         made.shared = self.shared(key.server)
         return made
 
@@ -129,7 +130,7 @@ class Hub:
             used.use(folder, SharingOptions(tuple(index.exclude), size))
 
     async def _make_room(self, engine: EngineClient) -> None:
-        await self._memory.grant(engine, self._memory_megabytes[engine.key])
+        await self._memory.grant(engine, self._memory_megabytes[engine.options])
 
     def _local_engines(self) -> list[EngineClient]:
         """Those that take memory of this machine."""
@@ -150,12 +151,12 @@ class Hub:
             "max_file_bytes": settings.index.max_file_kilobytes << 10,
             "common": settings.index.common,
         }
-        engines = dict.fromkeys((self.engine(settings), self.engine(settings, "edits")))
-        for engine in engines:
+        for engine in dict.fromkeys((self.engine(settings), self.engine(settings, "edits"))):
             engine.open_workspace(folder)
+        keys = EngineKey.of(settings), EngineKey.of(settings, "edits")
         # Datastores serve models of this machine.
-        here = [engine.key for engine in engines if engine.server is None or engine.key.local]
-        for model in dict.fromkeys(key.model for key in here if key.model):
+        here = [key.options.path for key in keys if key.local or not key.server.url]
+        for model in dict.fromkeys(filter(None, here)):
             self.indexer.open_workspace(folder, model, options)
 
     def close_workspace(self, folder: str) -> None:
@@ -268,7 +269,7 @@ class Hub:
     def _engine_changed(self, key: EngineKey) -> None:
         self._memory.changed()
         if self._engines[key].state == "ready":
-            self.indexer.retry(key.model)
+            self.indexer.retry(key.options.path)
         changed = {self._engines[key]}
         changed |= {engine for other, engine in self._engines.items() if other.local == key}
         for client in list(self.clients):
@@ -278,7 +279,7 @@ class Hub:
     def _index_changed(self, folder: str, what: str) -> None:
         if what == "written":
             for key, engine in self._engines.items():
-                if (state := self.indexer.find(folder, key.model)) is not None:
+                if (state := self.indexer.find(folder, key.options.path)) is not None:
                     engine.reload_index(folder, state.store)
         for client in list(self.clients):
             client.index_changed(folder, what)

@@ -60,7 +60,7 @@ class MemoryBudget:
         """Returns once there is room for an engine; those that are idle give way, those that load
         or work are waited for. Raises ModelUnavailable, MemoryTaken where waiting did not help."""
         async with self._granting:
-            need = await asyncio.to_thread(need_of, engine.key)
+            need = await asyncio.to_thread(need_of, engine.options)
             until = time.monotonic() + WAIT_S
             # Not on this thread: the processes of the whole machine are looked through.
             while not _fits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import os
 import time
@@ -13,6 +14,8 @@ from dataclasses import asdict
 from typing import Any
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
+from lsp_server.contract.codec import to_json
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.jobs import (
@@ -25,7 +28,6 @@ from lsp_server.engine.jobs import (
     Span,
     span_from,
 )
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
@@ -43,8 +45,8 @@ LATENCIES_KEPT = 200
 HUNG_S = 90.0
 
 
-def _nothing_chosen(key: EngineKey) -> LoadFailure:
-    return LoadFailure(key.models, NO_MODEL, HOW_TO_CHOOSE, files_state(*key.models))
+def _nothing_chosen(options: EngineOptions) -> LoadFailure:
+    return LoadFailure(options.models, NO_MODEL, HOW_TO_CHOOSE, files_state(*options.models))
 
 
 def hung_after_s() -> float:
@@ -64,18 +66,18 @@ class EngineClient:
 
     def __init__(
         self,
-        key: EngineKey,
+        options: EngineOptions,
         on_change: Callable[[], None],
         in_thread: bool = False,
         connect: Connect | None = None,
     ) -> None:
         """``connect``: makes the way to an engine that is no child process of this one."""
-        self.key = key
-        self.failure = None if key.model or connect is not None else _nothing_chosen(key)
+        self.options = options
+        self.failure = _nothing_chosen(options) if not options.path and connect is None else None
         """Why there was no model at the last try."""
         self.state, self.message = ("failed", NO_MODEL) if self.failure else ("idle", "")
-        self.model = key.model or "none"
-        self.dtype = key.dtype
+        self.model = options.path or "none"
+        self.dtype = options.dtype
         self.fills = True
         """Whether the model reads the text after the cursor."""
         self.max_tokens = 0
@@ -107,9 +109,8 @@ class EngineClient:
         if connect is not None:
             self._child = connect(self._receive, self._died)
         else:
-            self._child = Child(
-                "lsp_server.engine.process", key.arguments(), self._receive, self._died, in_thread
-            )
+            module, arguments = "lsp_server.engine.process", [json.dumps(to_json(options))]
+            self._child = Child(module, arguments, self._receive, self._died, in_thread)
         self._calls: dict[int, Call] = {}
         self._ids = itertools.count(1)
         self._starting: asyncio.Task[None] | None = None
@@ -322,9 +323,9 @@ class EngineClient:
 
     async def _check_model(self) -> None:
         # Not on this thread: a folder may be on a disk that is far away.
-        self._files = await asyncio.to_thread(files_state, *self.key.models)
+        self._files = await asyncio.to_thread(files_state, *self.options.models)
         try:
-            for model in self.key.models:
+            for model in self.options.models:
                 await asyncio.to_thread(check_model, model)
         except ModelUnavailable as error:
             self._fail(error.cause, error.remedy)
@@ -481,7 +482,7 @@ class EngineClient:
     def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
         """There is no model: whoever waits is told, and nothing is tried until that may help."""
         logger.warning("the model cannot be loaded: %s", cause)
-        self.failure = LoadFailure(self.key.models, cause, remedy, self._files, lasting)
+        self.failure = LoadFailure(self.options.models, cause, remedy, self._files, lasting)
         self._change("failed", cause)
         self._fail_calls(self.failure.error)
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
@@ -85,10 +84,6 @@ class EngineInterface(RequestedEngine, Protocol):
     @property
     def message(self) -> str:
         """What it is doing, or why it failed."""
-
-    @property
-    def key(self) -> EngineKey:
-        """What tells it from other engines."""
 
     @property
     def server_note(self) -> str:

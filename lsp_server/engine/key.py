@@ -1,10 +1,12 @@
-"""What tells one engine process from another."""
+"""Which engine settings ask for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
+from accel.model_options import part_of
+from lsp_server.contract.options import EngineOptions, EngineSettings
 from lsp_server.settings import ServerSettings, Settings
 
 Purpose = Literal["completion", "edits"]
@@ -12,44 +14,28 @@ Purpose = Literal["completion", "edits"]
 
 @dataclass(frozen=True, slots=True)
 class EngineKey:
-    """What tells one engine process from another. Windows that want the same share it."""
+    """An engine of this machine, or of a server that answers in its place where that has an
+    address."""
 
-    model: str
-    dtype: str
-    device: str
-    threads: int
-    common: bool
-    adaptive_tokens: bool = False
-    draft_model: str = ""
-    disk_cache_megabytes: int = 0
-    backend: str = "auto"
-    kv_type: str = "f16"
-    gpu_layers: int | None = None
-    """None: as many as have room there."""
-    flash_attention: str = "auto"
+    options: EngineOptions
     server: ServerSettings = field(default_factory=ServerSettings)
-    """The server that answers in place of this machine, where it has an address."""
 
     @classmethod
     def of(cls, settings: Settings, purpose: Purpose = "completion") -> EngineKey:
         """The engine that these settings ask for. Two purposes with one model share one engine."""
-        model = settings.model
         path = settings.completion_model if purpose == "completion" else settings.edit_model
-        return cls(
-            path,
-            model.dtype,
-            model.device,
-            model.threads,
-            settings.index.common != "none",
-            model.adaptive_tokens and path == settings.completion_model,
-            settings.edit.draft_model if path == settings.edit_model else "",
-            model.disk_cache_megabytes,
-            model.backend,
-            model.kv_type,
-            None if model.gpu_layers == "auto" else model.gpu_layers,
-            model.flash_attention,
-            settings.server if settings.server.url else ServerSettings(),
+        completes = path == settings.completion_model
+        of_model = replace(
+            part_of(settings.model, EngineSettings),
+            path=path,
+            adaptive_tokens=settings.model.adaptive_tokens and completes,
         )
+        options = EngineOptions(
+            **asdict(of_model),
+            draft_model=settings.edit.draft_model if path == settings.edit_model else "",
+            common=settings.index.common != "none",
+        )
+        return cls(options, settings.server if settings.server.url else ServerSettings())
 
     @property
     def local(self) -> EngineKey | None:
@@ -57,23 +43,6 @@ class EngineKey:
         is to answer then, and without a server."""
         if not self.server.url:
             return None
-        if self.server.fallback == "none" or not self.model:
+        if self.server.fallback == "none" or not self.options.path:
             return None
-        return replace(self, server=ServerSettings())
-
-    @property
-    def models(self) -> list[str]:
-        """What is loaded: the model, and the draft model where there is one."""
-        return [self.model, *([self.draft_model] if self.draft_model else [])]
-
-    def arguments(self) -> list[str]:
-        """The command line of the engine process."""
-        options = ["--model", self.model, "--dtype", self.dtype, "--device", self.device]
-        options += ["--threads", str(self.threads), "--backend", self.backend]
-        options += ["--kv-type", self.kv_type]
-        layers = "auto" if self.gpu_layers is None else str(self.gpu_layers)
-        options += ["--gpu-layers", layers, "--flash-attention", self.flash_attention]
-        options += ["--disk-cache", str(self.disk_cache_megabytes)]
-        options += [] if self.common else ["--no-common"]
-        options += ["--draft-model", self.draft_model] if self.draft_model else []
-        return [*options, *(["--adaptive-tokens"] if self.adaptive_tokens else [])]
+        return EngineKey(self.options)

@@ -6,18 +6,20 @@ process, which runs this module. Importing this module loads neither torch nor a
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from lsp_server.contract.codec import read
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import warming
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
 from lsp_server.engine.calibration_file import Learnt
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 from lsp_server.engine.completion import stopping
@@ -118,27 +120,13 @@ class EngineService:
 
     def __init__(
         self,
-        model: str | Path | None = None,
+        options: EngineOptions,
         *,
-        dtype: Literal["auto", "fp32", "bf16", "int8"] = "auto",
-        threads: int | None = None,
-        device: str = "auto",
-        backend: Literal["auto", "own", "llama-cpp"] = "auto",
-        kv_type: Literal["f16", "int8"] = "f16",
-        gpu_layers: int | None = None,
-        flash_attention: Literal["auto", "on", "off"] = "auto",
-        common: bool = True,
-        adaptive_tokens: bool = False,
-        draft_model: str | Path | None = None,
-        disk_cache_megabytes: int | None = None,
-        disk_cache_folder: Path | None = None,
+        caches: Path | None = None,
         defer: bool = False,
         measures_later: bool = False,
     ) -> None:
-        """``adaptive_tokens``: draft completions by the model's own, where it has such.
-        ``draft_model``: a smaller model of the same tokenizer, which drafts new text of edits.
-        ``disk_cache_megabytes``: what is kept on disk of KV caches; None: nothing is or was.
-        ``disk_cache_folder``: where, in place of the user's cache folder.
+        """``caches``: the folder for KV caches of documents; None: they are not kept.
         ``defer``: at the first start greedy completions do not wait until what drafts edits and
         what samples is compiled, and edits are not drafted until then.
         ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
@@ -146,24 +134,12 @@ class EngineService:
         """Told by another thread that ``status`` says something else now."""
         self._defers = defer
         self._edits_behind = self._sampling_behind = CompilingBehind([])
-        self._disk_cache_megabytes = disk_cache_megabytes
-        self._disk_cache_folder = disk_cache_folder
+        self._options = options
+        self._measures_later = measures_later
+        self._caches = caches
         self._begun: set[tuple[str, str]] = set()
         """Documents, by workspace and path, whose caches on disk were looked for."""
-        self._wants_adaptive = adaptive_tokens
-        self._draft_model = draft_model or None
         self._draft_engine: Engine | None = None
-        self._options: dict[str, Any] = {
-            "dtype": dtype,
-            "threads": threads,
-            "device": device,
-            "backend": backend,
-            "kv_type": kv_type,
-            "gpu_layers": gpu_layers,
-            "flash_attention": flash_attention,
-            "measures_later": measures_later,
-        }
-        self._model = model or None
         self._engine: Engine | None = None
         self._sessions: Spares[Session] = Spares(KEPT_SESSIONS)
         self._drafters: Spares[Drafter] = Spares(KEPT_DRAFTERS)
@@ -176,7 +152,7 @@ class EngineService:
         """What is left to warm up."""
         self._is_settled = False
         self._cross_file = CrossFile(self._encode, self._decode)
-        self.indexes = WorkspaceIndexes(self._model, common)
+        self.indexes = WorkspaceIndexes(options.path or None, options.common)
 
     def _encode(self, text: str) -> TokenArray:
         return self.engine.tokenizer.encode(sound(text))
@@ -200,10 +176,12 @@ class EngineService:
             edits = [part for part in parts if part.name == "edits" and self._defers]
             sampling = [part for part in parts if part.name == "sampling" and self._defers]
             compile_at_once([part for part in parts if part not in edits + sampling], told)
-            self._engine = Engine.load(self._model, **self._options)
+            options = self._options
+            self._engine = Engine.open(options, measures_later=self._measures_later)
             self._share_tokenizer(self._engine.tokenizer)
-            if self._draft_model is not None:
-                self._draft_engine = Engine.load(self._draft_model, **self._options)
+            if options.draft_model:
+                draft = replace(options, path=options.draft_model)
+                self._draft_engine = Engine.open(draft, measures_later=self._measures_later)
                 self._reuse()
             self._fitter = LineFitter(self._engine)
             self._prompt_length = prompt_length(self._engine)
@@ -213,7 +191,7 @@ class EngineService:
             self._cold_parts = self._parts_to_warm()
 
     def _parts_to_compile(self) -> list[CompileTask]:
-        return warming.parts_to_compile(self._model, self.indexes.compiled_parts, **self._options)
+        return warming.parts_to_compile(self._options, self.indexes.compiled_parts)
 
     def _share_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Have lookups use the tokenizer of the model's own side."""
@@ -228,9 +206,9 @@ class EngineService:
 
         self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
         self._history = History()
-        if self._disk_cache_megabytes is not None:
-            folder = self._disk_cache_folder or kv_folder()
-            self._kept_caches = kept_caches_of(self.engine, self._disk_cache_megabytes, folder)
+        if self._caches is not None:
+            megabytes = self._options.disk_cache_megabytes
+            self._kept_caches = kept_caches_of(self.engine, megabytes, self._caches)
 
     def warm_up(self, interrupted: Cancelled = _never) -> None:
         """Nothing came for a moment: load what requests call, part by part, until something comes.
@@ -610,7 +588,7 @@ class EngineService:
     def _mixture(self) -> Drafter:
         from accel.drafting import default_drafter
 
-        if self._wants_adaptive and self.engine.model.adaptive_tokens:
+        if self._options.adaptive_tokens and self.engine.model.adaptive_tokens:
             from accel.drafting.published.sdsat import SdsatDrafter
 
             return SdsatDrafter(self.engine)
@@ -659,7 +637,7 @@ class EngineService:
         """Model, number formats, memory of the KV caches, whether it can fill in the middle, what
         is still compiled, and how long its prompts take (``PromptLength``)."""
         if (engine := self._engine) is None:
-            return {"model": str(self._model or ""), "dtype": self._options["dtype"]}
+            return {"model": self._options.path, "dtype": self._options.dtype}
         return {
             "model": engine.name,
             "dtype": engine.formats,
@@ -708,36 +686,14 @@ class EngineService:
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
-    """Serve the daemon over a pair of files. ``arguments`` as on the command line."""
+    """Serve the daemon over a pair of files. The one argument is ``EngineOptions`` as JSON."""
     from lsp_server.engine.scheduler import EngineLoop
     from lsp_server.processes.child import FramePipe
 
     # The thread that reads a cancel gets its turn within a millisecond of one that decodes.
     sys.setswitchinterval(SWITCH_S)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default="")
-    parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--threads", type=int, default=0)
-    add_backend_arguments(parser)
-    parser.add_argument("--no-common", action="store_true")
-    parser.add_argument("--adaptive-tokens", action="store_true")
-    parser.add_argument("--draft-model", default="")
-    parser.add_argument("--disk-cache", type=int, default=0)
-    args = parser.parse_args(arguments)
-    service = EngineService(
-        args.model,
-        dtype=args.dtype,
-        device=args.device,
-        **backend_options(args),
-        threads=args.threads or None,
-        common=not args.no_common,
-        adaptive_tokens=args.adaptive_tokens,
-        draft_model=args.draft_model,
-        disk_cache_megabytes=args.disk_cache,
-        defer=True,
-        measures_later=True,
-    )
+    options = read(EngineOptions, json.loads(arguments[0]))
+    service = EngineService(options, caches=kv_folder(), defer=True, measures_later=True)
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()
 

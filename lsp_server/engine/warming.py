@@ -4,9 +4,9 @@ of the vocabulary, kernels for the usual numbers of rows."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from accel.model_options import ModelOptions
 from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.jobs import CompletionJob, EditJob
@@ -24,30 +24,25 @@ def total(values: list[float]) -> float:
 
 
 def parts_to_compile(
-    model: str | Path | None,
-    lookups: Callable[[], dict[str, tuple[Any, CompileTask]]],
-    dtype: str,
-    device: str,
-    backend: str = "auto",
-    kv_type: str = "f16",
-    **_options: Any,
+    options: ModelOptions, lookups: Callable[[], dict[str, tuple[Any, CompileTask]]]
 ) -> list[CompileTask]:
     """What a model and ``lookups`` call and was never compiled on this machine."""
-    record = CompiledRecord((files_state(str(model or "")), dtype, device, backend, kv_type))
+    state = files_state(options.path)
+    chosen = options.dtype, options.device, options.backend, options.kv_type
+    record = CompiledRecord((state, *chosen))
     if record.is_complete:
         return []
     from accel import precompile
     from accel.native.numba_cache import index_of, is_kept
 
-    folder = model_folder(model)
-    as_stored = backend != "llama-cpp" and dtype in ("auto", "int8")
-    ours = precompile.parts_of(folder, device, as_stored=as_stored)
+    folder = model_folder(options.path)
+    as_stored = options.backend != "llama-cpp" and options.dtype in ("auto", "int8")
+    arguments = str(folder), options.kv_type
+    ours = precompile.parts_of(folder, options.device, as_stored=as_stored)
     parts = [
         (
             function,
-            CompileTask(
-                name, "accel.precompile", (name, str(folder), kv_type), precompile.SECONDS[name]
-            ),
+            CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name]),
         )
         for name, function in ours.items()
     ]

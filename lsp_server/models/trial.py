@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.errors import RedraftError
 
@@ -33,7 +34,7 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
     from accel.text.format_check import format_problems, template_problems
     from lsp_server.engine.process import EngineService
 
-    service = EngineService(model=path, common=False)
+    service = EngineService(EngineOptions(path=path, common=False))
     trial = Trial()
     try:
         service.load(told)

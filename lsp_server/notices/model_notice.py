@@ -13,7 +13,6 @@ from lsp_server.processes.background import in_background
 
 if TYPE_CHECKING:
     from lsp_server.engine.interface import EngineInterface
-    from lsp_server.engine.key import EngineKey
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
 
@@ -28,7 +27,7 @@ class ModelNotice:
 
     def __init__(self, protocol: RedraftProtocol) -> None:
         self._protocol = protocol
-        self._told: dict[EngineKey, str] = {}
+        self._told: dict[EngineInterface, str] = {}
 
     def forget(self) -> None:
         """Another model was chosen: what is wrong with it is told, also what was told before."""
@@ -37,7 +36,7 @@ class ModelNotice:
     def engine_changed(self, engine: EngineInterface, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
         if engine.state == "ready":
-            self._told.pop(engine.key, None)
+            self._told.pop(engine, None)
         if engine.state != "failed" or engine.failure is None:
             return
         if engine.failure.cause == NO_MODEL:
@@ -45,7 +44,7 @@ class ModelNotice:
             return
         text = str(engine.failure.error)
         if text not in self._told.values():
-            self._told[engine.key] = text
+            self._told[engine] = text
             self._tell(f"Redraft: {text}", features.choose_model)
 
     def _tell(self, text: str, can_choose: bool) -> None:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import JobResult
-from lsp_server.engine.key import EngineKey
 from lsp_server.errors import EngineFailed, EngineUnavailable
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.views import OpenViews, ViewPart
@@ -22,10 +22,10 @@ class EngineReplica:
     """Ray Serve's side of an engine process. It is healthy once its model is loaded."""
 
     # Serve awaits it: until then the replica gets no request.
-    async def __init__(self, key: EngineKey) -> None:  # type: ignore[misc]
+    async def __init__(self, options: EngineOptions) -> None:  # type: ignore[misc]
         """Raises EngineUnavailable where the model cannot be loaded; Serve tells it."""
         self._settled = asyncio.Event()
-        self._engine = EngineClient(key, self._changed)
+        self._engine = EngineClient(options, self._changed)
         self._views = OpenViews(self._engine)
         self._pid: int | None = None
         await self._engine.start()

@@ -19,7 +19,6 @@ from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import LATENCIES_KEPT
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
@@ -37,6 +36,7 @@ from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
 from lsp_server.remote.served_model import Operation, ServedModel
 from lsp_server.remote.told_spans import ToldSpans
+from lsp_server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces
@@ -54,11 +54,11 @@ class RemoteEngine:
     """A server's model. What is asked goes there; documents that may hold secrets stay here."""
 
     def __init__(
-        self, key: EngineKey, on_change: Callable[[], None], local: EngineInterface | None
+        self, server: ServerSettings, on_change: Callable[[], None], local: EngineInterface | None
     ) -> None:
         """``local``: the engine of this machine that answers while the server does not. Others may
         use it, too, and whoever made it ends it."""
-        self.key = key
+        self._settings = server
         self.on_busy: Callable[[], None] = lambda: None
         self.shared: SharedWorkspaces | None = None
         """The workspaces that the server keeps a repository of."""
@@ -109,7 +109,7 @@ class RemoteEngine:
         if self.here is not None:
             return self.here.message or self.server_note
         if self.state == "loading":
-            return f"asking the server {self.key.server.url}"
+            return f"asking the server {self._settings.url}"
         return str(self._trouble) if self._trouble is not None and self._served is None else ""
 
     @property
@@ -158,7 +158,7 @@ class RemoteEngine:
         ``drafted``, the ``reason`` why it is not the server, and ``nextTryS``."""
         answers = "server" if self._trouble is None else "nothing" if self.here is None else "local"
         return {
-            "url": self.key.server.url,
+            "url": self._settings.url,
             "answers": answers,
             "drafted": self._served.drafts if self._served is not None else answers == "local",
             "reason": str(self._trouble) if self._trouble is not None else "",
@@ -172,7 +172,7 @@ class RemoteEngine:
         """Name of the model that answers."""
         if self._served is not None:
             return self._served.name
-        return self.here.model if self.here is not None else self.key.server.url
+        return self.here.model if self.here is not None else self._settings.url
 
     @property
     def dtype(self) -> str:
@@ -463,11 +463,11 @@ class RemoteEngine:
 
     async def _connect(self) -> None:
         if self._connection is None:
-            address = ServerAddress.of(self.key.server.url)
-            self._connection = ServerConnection(address, self.key.server.key)
-        self._served = await served_model(self._connection, self.key.server.model)
+            address = ServerAddress.of(self._settings.url)
+            self._connection = ServerConnection(address, self._settings.key)
+        self._served = await served_model(self._connection, self._settings.model)
         self._trouble = None
-        logger.info("the server %s answers with %s", self.key.server.url, self._served.name)
+        logger.info("the server %s answers with %s", self._settings.url, self._served.name)
         self._on_change()
 
     def _lost(self, trouble: ModelUnavailable, served: ServedModel | None) -> None:

@@ -213,7 +213,7 @@ class HostedRepositories:
 
     @property
     def _model(self) -> str:
-        return self._engine.key.model
+        return self._engine.options.path
 
     def _folder(self, repository: str) -> str:
         return str(self.store.files_folder(repository))

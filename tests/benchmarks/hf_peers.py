@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from accel.engine import Engine
+from accel.model_options import DType
 from accel.models.hf_loading import find_folder
-from accel.models.registry import DType
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import FASTEST
 from tests.benchmarks.methods import PLAIN

@@ -17,6 +17,7 @@ from tiny_models import FLAT, Oracle, numbers, save
 from accel.batch import BLOCKED, chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
+from accel.model_options import ModelOptions
 from accel.models.cpu.attention import (
     AttentionBuffers,
     Kept,
@@ -269,6 +270,8 @@ def test_a_cache_is_held_again_as_it_was(file: Path, model: CompiledLlama) -> No
 
 def test_a_forward_without_it_says_so(tmp_path: Path) -> None:
     folder = save(tmp_path, "bloom")
-    opened = open_backend(folder, dtype="fp32", threads=1, device="cpu", kv_type="int8")
+    opened = open_backend(
+        ModelOptions(path=str(folder), dtype="fp32", threads=1, device="cpu", kv_type="int8")
+    )
     assert opened.model.kv_type == "f16"
     assert "keys and values stay in 16 bits" in opened.model.notice

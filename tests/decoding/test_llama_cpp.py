@@ -17,9 +17,9 @@ from quantised_by_llama_cpp import saved
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.cost_model import ForwardCosts
@@ -39,7 +39,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(file: Path) -> LlamaCppModel:
-    return LlamaCppModel(file, LlamaCppOptions(1))
+    return LlamaCppModel(file, ModelOptions(threads=1))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_drafts_change_no_token(engine: Engine) -> None:
 
 @installed
 def test_a_killed_library_costs_the_running_request_alone(file: Path) -> None:
-    model = LlamaCppModel(file, LlamaCppOptions(1))
+    model = LlamaCppModel(file, ModelOptions(threads=1))
     text = np.arange(20, dtype=np.int32)
     cache = model.new_cache(64)
     expected = conformance.one_by_one(model, text)
@@ -160,7 +160,7 @@ def test_a_file_that_the_library_refuses_says_why(tmp_path: Path, file: Path) ->
     broken = tmp_path / "m.gguf"
     broken.write_bytes(file.read_bytes()[:4000])
     with pytest.raises(UnsupportedModel, match=r"llama\.cpp does not load .*m\.gguf: .*; fetch"):
-        LlamaCppModel(broken, LlamaCppOptions(1))
+        LlamaCppModel(broken, ModelOptions(threads=1))
 
 
 @installed
@@ -168,7 +168,7 @@ def test_a_family_that_the_library_does_not_know_is_named(tmp_path: Path) -> Non
     strange = write_gguf(tmp_path / "m.gguf", {"general.architecture": "martian"}, {})
     told = r"m\.gguf is built as 'martian', which this llama\.cpp does not know; take a newer one"
     with pytest.raises(UnsupportedModel, match=told):
-        LlamaCppModel(strange, LlamaCppOptions(1))
+        LlamaCppModel(strange, ModelOptions(threads=1))
 
 
 @installed

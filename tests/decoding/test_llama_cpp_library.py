@@ -11,10 +11,10 @@ import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import UnsupportedModel
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp import places, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.process import examine
 from lsp_server.cli import doctor
@@ -73,7 +73,7 @@ def test_a_file_that_is_no_library_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(in_folder(tmp_path / "own")))
-    for use in (examine, lambda: LlamaCppModel(tmp_path / "m.gguf", LlamaCppOptions(1))):
+    for use in (examine, lambda: LlamaCppModel(tmp_path / "m.gguf", ModelOptions(threads=1))):
         with pytest.raises(UnsupportedModel, match="cannot be loaded") as raised:
             use()
         assert "\n" not in str(raised.value)

@@ -23,10 +23,10 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
+from accel.model_options import ModelOptions
 from accel.models.base import Cache
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -94,7 +94,7 @@ def largest_difference(
     that draft nothing. Between rounds both texts are trimmed and go on otherwise."""
     draw = np.random.default_rng(seed)
     width = int(draw.choice([4, 8]))
-    model = LlamaCppModel(file, LlamaCppOptions(threads, **options))
+    model = LlamaCppModel(file, ModelOptions(threads=threads, **options))
     plain, drafted = model.new_cache(64), model.new_cache(64)
     text = draw.integers(0, 256, 90).astype(np.int32)
     for cache in (plain, drafted):
@@ -127,7 +127,7 @@ def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     session: the texts are equal, and drafts were accepted."""
     width = 8
     engine = Engine(
-        LlamaCppModel(file, LlamaCppOptions(threads)),
+        LlamaCppModel(file, ModelOptions(threads=threads)),
         Tokenizer.from_folder(file),
         Planner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
         name=file.name,
@@ -187,7 +187,7 @@ def test_a_long_prompt_behind_an_accepted_draft_has_the_same_numbers(
     files: dict[str, Path],
 ) -> None:
     """Rejected rows stand among those that are kept, when the next prompt goes on from them."""
-    model, draw = LlamaCppModel(files["Q4_K_M"], LlamaCppOptions(1)), np.random.default_rng(3)
+    model, draw = LlamaCppModel(files["Q4_K_M"], ModelOptions(threads=1)), np.random.default_rng(3)
     text, more = (draw.integers(0, 256, count).astype(np.int32) for count in (30, 100))
     wrong = DraftTree.chain(draw.integers(0, 256, 7).astype(np.int32), Source.PROMPT)
     found = []

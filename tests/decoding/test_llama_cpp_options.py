@@ -7,10 +7,11 @@ without it.
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import conformance
 import numpy as np
@@ -19,13 +20,15 @@ from quantised_by_llama_cpp import saved
 
 from accel.engine import Engine
 from accel.errors import InvalidRequest, UnsupportedModel
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp import context, devices, row_costs, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_with_room, used_gpus
 from accel.models.llama_cpp.model import LlamaCppModel, described
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from lsp_server.cli import doctor
-from lsp_server.engine.backend_arguments import add_backend_arguments, backend_options
+from lsp_server.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.contract.codec import read, to_json
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.process import EngineService
 from lsp_server.settings import read_settings
@@ -87,7 +90,7 @@ def opened(
 ) -> dict[str, Any]:
     """What the worker says of a model."""
     monkeypatch.setattr(worker, "load_library", lambda: library)
-    return worker.Worker(str(file), LlamaCppOptions(2, **options)).about()
+    return worker.Worker(str(file), ModelOptions(threads=2, **options)).about()
 
 
 def test_layers_go_to_cards_before_they_go_to_integrated_gpus() -> None:
@@ -118,16 +121,16 @@ def test_as_many_layers_go_to_a_gpu_as_have_room(
 @pytest.mark.parametrize(
     ("found", "asked", "given"),
     [
-        ([CPU], None, 0),
+        ([CPU], "auto", 0),
         ([CPU], 20, 0),
-        ([CPU, CARD], None, ALL_LAYERS),
+        ([CPU, CARD], "auto", ALL_LAYERS),
         ([CPU, CARD], 1, 1),
         ([CPU, CARD], 0, 0),
     ],
 )
 def test_the_library_is_given_the_layers_that_were_asked_for(
     found: list[Device],
-    asked: int | None,
+    asked: int | Literal["auto"],
     given: int,
     file: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -135,7 +138,7 @@ def test_the_library_is_given_the_layers_that_were_asked_for(
     library = LibraryWithGpus(found)
     about = opened(file, library, monkeypatch, gpu_layers=asked)
     assert library.model.n_gpu_layers == given
-    told = described(about, LlamaCppOptions(2, gpu_layers=asked))
+    told = described(about, ModelOptions(threads=2, gpu_layers=asked))
     if CARD in found:
         assert f"{min(given, 2)} of 2 layers on CUDA0 (a card)" in told
     else:
@@ -180,7 +183,7 @@ def test_keys_in_int8_without_flash_attention_are_refused_before_anything_is_loa
     file: Path,
 ) -> None:
     with pytest.raises(UnsupportedModel, match=r"set redraft\.model\.flashAttention to auto"):
-        LlamaCppModel(file, LlamaCppOptions(1, flash_attention="off", kv_type="int8"))
+        LlamaCppModel(file, ModelOptions(threads=1, flash_attention="off", kv_type="int8"))
 
 
 @pytest.mark.parametrize("options", [{"gpu_layers": -1}, {"flash_attention": "yes"}])
@@ -196,20 +199,20 @@ def test_a_changed_setting_is_another_engine() -> None:
     keys = [key(), key(gpuLayers=3), key(gpuLayers=0), key(flashAttention="off")]
     assert len({*keys, key(kvType="int8")}) == 5
     assert key(gpuLayers="auto") == key()
+    for asked in keys:
+        assert read(EngineOptions, json.loads(json.dumps(to_json(asked.options)))) == asked.options
+
+
+def test_the_command_line_has_the_options_of_the_settings() -> None:
     parser = argparse.ArgumentParser()
-    add_backend_arguments(parser)
-    for asked, layers, flash_attention in zip(
-        keys, (None, 3, 0, None), ("auto", "auto", "auto", "off"), strict=True
-    ):
-        found = backend_options(parser.parse_known_args(asked.arguments())[0])
-        assert found == {
-            "backend": "auto",
-            "kv_type": "f16",
-            "gpu_layers": layers,
-            "flash_attention": flash_attention,
-        }
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--gpu-layers", "all"])
+    add_model_arguments(parser)
+    for given, layers in (("auto", "auto"), ("0", 0), ("3", 3)):
+        words = ["--gpu-layers", given, "--flash-attention", "off", "--device", "cuda:1"]
+        found = ModelOptions(**model_options(parser.parse_args(words)))
+        assert found == ModelOptions(gpu_layers=layers, flash_attention="off", device="cuda:1")
+    for wrong in (["--gpu-layers", "all"], ["--threads", "-1"], ["--kv-type", "int4"]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(wrong)
 
 
 @installed
@@ -219,7 +222,7 @@ def test_the_status_and_the_doctor_say_what_is_used(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     options: dict[str, Any] = {"backend": "llama-cpp", "threads": 1}
-    service = EngineService(file)
+    service = EngineService(EngineOptions(path=str(file)))
     service._engine = Engine.load(file, **options, gpu_layers=5)
     told = service.engine.model.computed_by
     assert "on the CPU, as the library has no GPU" in told
@@ -233,7 +236,7 @@ def test_the_status_and_the_doctor_say_what_is_used(
 def test_a_model_whose_heads_do_not_fit_int8_says_so(file: Path) -> None:
     """Heads of 16 numbers, where a block has 32."""
     with pytest.raises(UnsupportedModel, match=r"cannot be kept in int8 .*kvType to f16"):
-        LlamaCppModel(file, LlamaCppOptions(1, kv_type="int8"))
+        LlamaCppModel(file, ModelOptions(threads=1, kv_type="int8"))
 
 
 @installed
@@ -243,7 +246,7 @@ def test_keys_in_int8_are_near_those_in_f16_and_take_half_the_memory(tmp_path: P
     text = np.arange(3, 40, dtype=np.int32)
     numbers, held = [], []
     for kv_type in ("f16", "int8"):
-        model = LlamaCppModel(file, LlamaCppOptions(1, kv_type=kv_type))  # type: ignore[arg-type]
+        model = LlamaCppModel(file, ModelOptions(threads=1, kv_type=kv_type))  # type: ignore[arg-type]
         cache = model.new_cache(64)
         conformance.feed(model, cache, text[:-1])
         numbers.append(conformance.numbers(model, conformance.chain_batch(text[-1:], 0), cache))

@@ -21,10 +21,10 @@ from tiny_models import Oracle
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.errors import Interrupted
+from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import opening, process, row_costs
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import LibraryPlace, has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.planning.cost_model import ForwardCosts
@@ -130,7 +130,7 @@ def test_completions_and_edits_have_widths_of_their_own(
 
 @installed
 def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
-    model = LlamaCppModel(saved(tmp_path / "m.gguf"), LlamaCppOptions(1))
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), ModelOptions(threads=1))
     measuring = row_costs.RowCosts(model)
     assert measuring.costs.rows == [1, row_costs.PIECE]
     # Whatever comes waits for one number of rows; what is known then is kept.
@@ -183,7 +183,7 @@ def test_what_is_measured_behind_the_first_answer_plans_the_requests_that_begin_
 def test_a_probe_finds_trees_chains_or_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = LlamaCppModel(saved(tmp_path / "m.gguf"), LlamaCppOptions(1))
+    model = LlamaCppModel(saved(tmp_path / "m.gguf"), ModelOptions(threads=1))
     assert kind_of(model) == BatchKind.TREE
     model.takes(BatchKind.CHAIN)
     assert kind_of(model) == BatchKind.CHAIN
@@ -230,7 +230,7 @@ def test_the_faster_computes_where_both_can(
     monkeypatch.setattr(opening, "find_library", lambda: LibraryPlace(file, "a test"))
     monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
     own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
-    store, options = ProfileStore("m"), LlamaCppOptions(1)
+    store, options = ProfileStore("m"), ModelOptions(threads=1)
     if is_left_for_later:
         later = opening.open_where_faster(file, own, store, options, measures_later=True)
         assert isinstance(later, opening.LaterComparison)
@@ -257,7 +257,7 @@ def test_a_request_ends_a_comparison_whatever_the_library_does(
     monkeypatch.setattr(process, "is_installed", lambda: True)
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     own = ForwardCosts([256], [1], np.array([[8e-3]]))
-    later = opening.LaterComparison(tmp_path / "m.gguf", own, LlamaCppOptions(1), kept.append)
+    later = opening.LaterComparison(tmp_path / "m.gguf", own, ModelOptions(threads=1), kept.append)
     later.go_on(began.exists)
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int(began.read_text())).wait(30)
@@ -272,7 +272,7 @@ def test_a_request_ends_a_comparison_whatever_the_library_does(
 
 @installed
 def test_a_comparison_that_is_ended_at_any_moment_leaves_nothing_wrong(tmp_path: Path) -> None:
-    file, options = saved(tmp_path / "m.gguf"), LlamaCppOptions(1)
+    file, options = saved(tmp_path / "m.gguf"), ModelOptions(threads=1)
 
     class Ended(process.WorkerProcess):
         left = 0

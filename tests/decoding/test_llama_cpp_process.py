@@ -26,9 +26,9 @@ from tiny_models import Oracle
 from accel.engine import Engine
 from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.model_folder import check_folder
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
@@ -50,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
     monkeypatch.setattr(process, "COMMAND", TESTED)
-    return LlamaCppModel(file, LlamaCppOptions(1))
+    return LlamaCppModel(file, ModelOptions(threads=1))
 
 
 def engine_of(model: LlamaCppModel, file: Path) -> Engine:
@@ -205,7 +205,7 @@ def load_what_passes(folder: Path, count: int) -> None:
             continue
         passed += 1
         with contextlib.suppress(UnsupportedModel, BackendDied):
-            model = LlamaCppModel(path, LlamaCppOptions(1))
+            model = LlamaCppModel(path, ModelOptions(threads=1))
             conformance.feed(model, model.new_cache(32), np.arange(20, dtype=np.int32))
 
 

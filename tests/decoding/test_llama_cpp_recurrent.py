@@ -21,14 +21,15 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied
+from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import row_costs
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.request import GenerationRequest
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import process
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.process import EngineService
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is n
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> LlamaCppModel:
     file = hybrid(tmp_path_factory.mktemp("hybrid") / "m.gguf")
-    return LlamaCppModel(file, LlamaCppOptions(1))
+    return LlamaCppModel(file, ModelOptions(threads=1))
 
 
 def test_a_hybrid_takes_chains_of_as_many_rows_as_are_taken_back(model: LlamaCppModel) -> None:
@@ -100,7 +101,7 @@ def test_families_that_mix_attention_with_a_state(
 def test_a_sliding_window_takes_trees_and_its_text_is_whole_after_it_grew(tmp_path: Path) -> None:
     """A copy of the library's state holds the last window alone: what is trimmed to less is
     computed anew."""
-    model = LlamaCppModel(small_hybrid(tmp_path / "m.gguf", SLIDING), LlamaCppOptions(1))
+    model = LlamaCppModel(small_hybrid(tmp_path / "m.gguf", SLIDING), ModelOptions(threads=1))
     assert kind_of(model) == BatchKind.TREE
     for check in ("chains", "trees", "trims", "rejected_rows"):
         getattr(conformance, f"check_{check}")(model, 1)
@@ -116,7 +117,7 @@ def test_a_sliding_window_takes_trees_and_its_text_is_whole_after_it_grew(tmp_pa
 
 @pytest.mark.parametrize("kind", ["F32", "Q4_0"])
 def test_a_chain_with_rejected_rows_leaves_no_bit_of_them(tmp_path: Path, kind: str) -> None:
-    model = LlamaCppModel(hybrid(tmp_path / "m.gguf", kind=kind), LlamaCppOptions(1))
+    model = LlamaCppModel(hybrid(tmp_path / "m.gguf", kind=kind), ModelOptions(threads=1))
     seed = random.randrange(1 << 30)
     print("seed", seed)
     draws = np.random.default_rng(seed)
@@ -130,7 +131,7 @@ def test_a_chain_with_rejected_rows_leaves_no_bit_of_them(tmp_path: Path, kind: 
 
 def test_what_cannot_be_taken_back_costs_its_request_and_is_computed_anew(tmp_path: Path) -> None:
     for make in (hybrid, recurrent):
-        model = LlamaCppModel(make(tmp_path / f"{make.__name__}.gguf"), LlamaCppOptions(1))
+        model = LlamaCppModel(make(tmp_path / f"{make.__name__}.gguf"), ModelOptions(threads=1))
         text, forgotten = np.arange(20, dtype=np.int32), model.new_cache(8)
         conformance.feed(model, forgotten, text[:3])
         cache = model.new_cache(64)
@@ -156,7 +157,7 @@ def test_the_server_completes_by_such_a_model_and_drafts_change_no_token(
     monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     engine = Engine.load(make(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert engine.model.capability.kind == kind
-    service = EngineService("m")
+    service = EngineService(EngineOptions(path="m"))
     service._engine = engine
     service._fitter = process.LineFitter(engine)
     job = CompletionJob("", "a.py", "def total(values):\n    return ", "", max_tokens=24)

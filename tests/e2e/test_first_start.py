@@ -30,8 +30,9 @@ class Compiled(event.Listener):
 
 names, told = [], []
 event.register("numba:compile", Compiled())
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.process import EngineService
-service = EngineService(sys.argv[1])
+service = EngineService(EngineOptions(path=sys.argv[1]))
 service.load(told.append)
 service.warm_up()
 print(json.dumps({"names": names, "told": told}))

@@ -52,7 +52,7 @@ def test_the_idle_model_gives_way_and_comes_back(
 ) -> None:
     suggests, edits = models
     alone = {"model": {"path": str(suggests), "device": "cpu"}}
-    need = need_of(EngineKey.of(read_settings(alone).settings, "completion")).nbytes
+    need = need_of(EngineKey.of(read_settings(alone).settings, "completion").options).nbytes
     most = int(1.5 * need / 1e6)
     settings = {
         "completion": {"model": str(suggests)},

@@ -16,6 +16,7 @@ pytest.importorskip("uvicorn", reason="the extra server is not installed")
 from served import START_S, Served, chat_model, serving
 from steady_costs import DTYPE, THREADS, keep_costs
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.process import EngineService
 
 
@@ -46,6 +47,6 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 @pytest.fixture(scope="session")
 def local(model: Path) -> Iterator[EngineService]:
     """The same model in this process."""
-    service = EngineService(model, dtype=DTYPE, threads=THREADS)
+    service = EngineService(EngineOptions(path=str(model), dtype=DTYPE, threads=THREADS))
     yield service
     service.close()

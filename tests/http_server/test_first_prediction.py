@@ -10,6 +10,7 @@ import pytest
 from served import chat_model, serving
 from steady_costs import DTYPE, THREADS
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
 from lsp_server.engine.jobs import GenerateJob
 from lsp_server.engine.process import EngineService
@@ -23,7 +24,7 @@ WAITING = CompileTask("edits", "timeit", ("-n1", "-r1", "import time; time.sleep
 @pytest.fixture
 def compiling(model: Path) -> Iterator[EngineService]:
     """An engine for which another process still compiles what drafts edits."""
-    service = EngineService(model, dtype=DTYPE, threads=THREADS)
+    service = EngineService(EngineOptions(path=str(model), dtype=DTYPE, threads=THREADS))
     service.load()
     service._edits_behind = CompilingBehind([WAITING])
     yield service

@@ -52,7 +52,7 @@ def server(tmp_path_factory, haproxy_folder):
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(f"first {KEY}\nother {OTHER_KEY}\n")
     options = DeployOptions(
-        model=os.environ.get("REDRAFT_TEST_MODEL", str(SMALL_MODEL)),
+        path=os.environ.get("REDRAFT_TEST_MODEL", str(SMALL_MODEL)),
         threads=1,
         keys=str(keys),
         requests_per_minute=100_000.0,

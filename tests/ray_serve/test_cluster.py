@@ -19,6 +19,7 @@ from asking import ask, body_of, events_of, path_of
 from deployed import APPLICATION, KEY, OTHER_KEY
 from sample_jobs import completion_jobs, edit_jobs
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.jobs import CompletionJob, EditJob, GenerateJob
 from lsp_server.engine.process import EngineService
 from lsp_server.http_server.fields import Fields
@@ -69,7 +70,7 @@ async def test_texts_are_those_of_a_local_engine(server, client):
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
-    local = EngineService(server.options.model, threads=1)
+    local = EngineService(EngineOptions(path=server.options.path, threads=1))
     try:
         for job in completion_jobs(COMPLETIONS, rng):
             answer = await ask(client, server.url, KEY, job)
@@ -93,7 +94,7 @@ OBEYED = [
 
 
 async def test_fields_that_change_a_text_reach_the_replicas(server, client):
-    local = EngineService(server.options.model, threads=1)
+    local = EngineService(EngineOptions(path=server.options.path, threads=1))
     changed = 0
     try:
         for fields in ({}, *OBEYED):

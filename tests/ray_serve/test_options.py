@@ -15,7 +15,7 @@ from lsp_server.ray_serve.session import session_id
 def test_options_come_from_a_config_file():
     options = DeployOptions.of({"model": "/models/a.gguf", "replicas": 3, "gpus": 1, "threads": 4})
     assert (options.replicas, options.gpus) == (3, 1)
-    assert options.engine.model == "/models/a.gguf"
+    assert options.engine.path == "/models/a.gguf"
     assert options.engine.threads == 4
 
 

@@ -14,8 +14,8 @@ import httpx2
 from small_model import SMALL_MODEL
 from tokenizers import Tokenizer
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.workspaces import WorkspaceIndexes
 from lsp_server.http_server.application import app
 from lsp_server.http_server.keys import KeyHolder, Keys
@@ -35,7 +35,7 @@ class LookupEngine:
     """What an engine process knows of workspaces, but for its model: the same indexes, here."""
 
     def __init__(self) -> None:
-        self.key = EngineKey(str(SMALL_MODEL), "auto", "auto", 0, common=False)
+        self.options = EngineOptions(path=str(SMALL_MODEL), common=False)
         self.on_busy: Callable[[], None] = lambda: None
         self.busy = False
         self.indexes = WorkspaceIndexes(SMALL_MODEL, common=False)

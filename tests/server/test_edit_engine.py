@@ -10,6 +10,7 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.verification import gumbel_sampling, sampling
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import process as engine_process
 from lsp_server.engine.jobs import EditJob, JobResult, Span
 from lsp_server.engine.process import EngineService
@@ -23,7 +24,9 @@ JOB = EditJob("", "shapes.py", "rename width to w", SELECTION, language="python"
 @pytest.fixture(scope="module")
 def service():
     keep_costs()
-    made = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
+    made = EngineService(
+        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
+    )
     yield made
     made.close()
 

@@ -77,8 +77,8 @@ def test_two_purposes_share_an_engine_when_they_have_one_model() -> None:
     )
     completion, edits = hub.engine(other), hub.engine(other, "edits")
     assert completion is not edits
-    assert (completion.key.models, edits.key.models) == (["/one"], ["/other", "/small"])
-    assert (completion.key.adaptive_tokens, edits.key.adaptive_tokens) == (True, False)
+    assert (completion.options.models, edits.options.models) == (["/one"], ["/other", "/small"])
+    assert (completion.options.adaptive_tokens, edits.options.adaptive_tokens) == (True, False)
 
 
 def test_a_workspace_is_indexed_for_both_models() -> None:

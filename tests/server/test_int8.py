@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,9 @@ def test_auto_is_int8_from_a_size_on(
     monkeypatch.setattr(torch_registry, "INT8_FROM", size if is_large else size + 1)
     values = {"model": {"path": str(folder), "device": "cpu", "threads": 1}}
     settings: Settings = read_settings(values).settings
-    key = EngineKey.of(settings)
-    assert key.dtype == "auto"
-    service = EngineService(
-        key.model, dtype="auto", device=key.device, threads=key.threads, common=False
-    )
+    options = EngineKey.of(settings).options
+    assert options.dtype == "auto"
+    service = EngineService(replace(options, common=False))
     service.load()
     try:
         assert (service.status()["dtype"] == "int8") == is_large

@@ -17,6 +17,7 @@ from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.batch import chain_batch
 from accel.engine import Engine
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import kv_folder
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.kept_caches import kept_caches_of
@@ -132,7 +133,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[EngineService]:
     keep_costs()
-    service = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
+    service = EngineService(
+        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
+    )
     service.load()
     yield service
     service.close()

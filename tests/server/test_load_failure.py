@@ -11,15 +11,14 @@ from breaking import sound
 from python_environments import use_modules_of
 from small_model import SMALL_MODEL
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import load_failure
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import CompletionJob
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.load_failure import RETRY_S, LoadFailure
 from lsp_server.engine.model_paths import files_state
 from lsp_server.errors import EngineUnavailable
 from lsp_server.processes.child import Child
-from lsp_server.settings import ModelSettings, Settings
 
 REQUESTS = 30
 
@@ -79,9 +78,7 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
     assert sys.platform != "win32"
 
     async def ask_again_and_again() -> list[str]:
-        engine = EngineClient(
-            EngineKey.of(Settings(model=ModelSettings(path=str(SMALL_MODEL)))), lambda: None
-        )
+        engine = EngineClient(EngineOptions(path=str(SMALL_MODEL)), lambda: None)
         engine._child = Child("dying_engine", [], engine._receive, engine._died)
         errors = []
         for _ in range(REQUESTS):

@@ -221,7 +221,7 @@ def test_a_model_needs_what_its_header_says_and_its_draft_model_too(tmp_path: Pa
     large = save_gguf(tmp_path / "large.gguf", random_module("qwen2", **sizes), "Q8_0")
 
     def need(**values: Any) -> int:
-        return need_of(EngineKey.of(read_settings(values).settings, "edits")).nbytes
+        return need_of(EngineKey.of(read_settings(values).settings, "edits").options).nbytes
 
     alone = {"model": {"path": str(large), "device": "cpu"}}
     assert need(**alone) > need(model={"path": str(small), "device": "cpu"}) > 0

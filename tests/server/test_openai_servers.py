@@ -11,7 +11,6 @@ import pytest
 from server_stand_in import KEY, Send, Server, served
 
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, Span
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineFailed, EngineUnavailable, NothingToContinue
 from lsp_server.remote.engine import RemoteEngine
@@ -82,7 +81,7 @@ def with_engine(
     async def run() -> None:
         async with served(server) as url:
             values = {"server": {"url": f"{url}/v1", "key": KEY, **more}}
-            engine = RemoteEngine(EngineKey.of(read_settings(values).settings), lambda: None, None)
+            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
             await scene(engine)
             await engine.close()
 

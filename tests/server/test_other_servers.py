@@ -12,7 +12,6 @@ from server_stand_in import KEY, Send, Server, served
 
 from lsp_server.editing.checks import checked_text
 from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.key import EngineKey
 from lsp_server.engine.scheduler import EDIT
 from lsp_server.errors import EditRefused, EngineFailed, EngineUnavailable, RedraftError
 from lsp_server.remote.context_window import ContextWindow, is_about_length
@@ -96,7 +95,7 @@ def with_engine(
     async def run() -> None:
         async with served(server) as url:
             values = {"server": {"url": url, "key": KEY, **more}}
-            engine = RemoteEngine(EngineKey.of(read_settings(values).settings), lambda: None, None)
+            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
             await scene(engine)
             await engine.close()
 

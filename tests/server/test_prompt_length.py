@@ -6,6 +6,7 @@ import pytest
 from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.generating import completion_budget, prompt_length
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.process import EngineService
@@ -46,7 +47,9 @@ def test_without_a_model_there_is_no_length() -> None:
 @pytest.fixture(scope="module")
 def service() -> EngineService:
     keep_costs()
-    loaded = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
+    loaded = EngineService(
+        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
+    )
     loaded.load()
     return loaded
 

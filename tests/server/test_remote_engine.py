@@ -67,8 +67,8 @@ class LocalEngine:
 
 def engine_at(url: str, key: str = KEY, local: bool = False, **server: Any) -> RemoteEngine:
     values = {"server": {"url": url, "key": key, **server}}
-    key = EngineKey.of(read_settings(values).settings)
-    return RemoteEngine(key, lambda: None, LocalEngine() if local else None)  # type: ignore[arg-type]
+    settings = read_settings(values).settings.server
+    return RemoteEngine(settings, lambda: None, LocalEngine() if local else None)  # type: ignore[arg-type]
 
 
 def completion(**more: Any) -> CompletionJob:
@@ -528,7 +528,13 @@ def test_the_key_stands_in_no_log_no_status_and_no_representation(
                 server.status = status
                 with pytest.raises(EngineUnavailable if status > 400 else EngineFailed):
                     await engine.complete(completion(), "c").future
-            told = [engine.server, engine.message, engine.refused, engine.server_note, engine.key]
+            told = [
+                engine.server,
+                engine.message,
+                engine.refused,
+                engine.server_note,
+                engine._settings,
+            ]
             assert KEY not in repr(told)
             assert KEY not in str(asdict(engine.failure))
 

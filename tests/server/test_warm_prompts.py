@@ -9,6 +9,7 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.text.families import Order
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.process import EngineService
 
@@ -22,7 +23,9 @@ CHANGED = replace(JOB, snippets=[AFTER])
 @pytest.fixture(scope="module")
 def loaded() -> EngineService:
     keep_costs()
-    service = EngineService(SMALL_MODEL, dtype=DTYPE, threads=THREADS, common=False)
+    service = EngineService(
+        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
+    )
     service.load()
     return service
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from accel.errors import UnsupportedModel
-from accel.models.base import KvType, Model
+from accel.model_options import KvType
+from accel.models.base import Model
 from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.fingerprint import fingerprint

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
+from accel.model_options import KvType
 from accel.models.array_logits import ArrayLogits
-from accel.models.base import BatchKind, Cache, Capability, KvType, Logits, Model
+from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.cpu.attention import AttentionBuffers
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.base import KvType
+from accel.model_options import KvType
 from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import kv_scales, matmul
 from accel.models.cpu.attention import Floats, Kept, Shape, Stored, keep_key, keep_value, rotate

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel.models.base import KvType, Model
+from accel.model_options import KvType
+from accel.models.base import Model
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
 from accel.models.fingerprint import fingerprint

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp.library import Library, last_complaints
-from accel.models.llama_cpp.options import LlamaCppOptions
 
 PIECE = 64
 """Rows of a prefill that are computed at once: a cancel is looked for between them."""
@@ -41,9 +41,7 @@ class Context(ABC):
     earlier_states: ClassVar[int] = 0
     """How many states before the last one are kept, of those that run over the text."""
 
-    def __init__(
-        self, library: Library, model: int, capacity: int, options: LlamaCppOptions
-    ) -> None:
+    def __init__(self, library: Library, model: int, capacity: int, options: ModelOptions) -> None:
         """Raises MemoryError where there is no room for ``capacity`` tokens."""
         self._library, self._model, self._options = library, model, options
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))

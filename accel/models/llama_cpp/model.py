@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
 from accel.errors import BackendDied, UnsupportedModel
+from accel.model_options import FlashAttention, ModelOptions
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.llama_cpp.context import PIECE
-from accel.models.llama_cpp.options import FlashAttention, LlamaCppOptions
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import WIDTHS
 from accel.models.llama_cpp.tree_context import LEAVES
@@ -26,7 +26,7 @@ class LlamaCppModel(Model):
     """A model in a worker's process."""
 
     def __init__(
-        self, path: Path, options: LlamaCppOptions, worker: WorkerProcess | None = None
+        self, path: Path, options: ModelOptions, worker: WorkerProcess | None = None
     ) -> None:
         """``worker``: of this file and these options, where somebody else may end it. Raises
         UnsupportedModel or OutOfMemory."""
@@ -91,14 +91,16 @@ class LlamaCppModel(Model):
         return cache.forward(batch)
 
 
-def described(about: dict[str, Any], options: LlamaCppOptions) -> str:
+def described(about: dict[str, Any], options: ModelOptions) -> str:
     """What computes a model and how, in words, by what its worker says ``about`` it."""
     on_gpus = min(about["gpu_layers"], about["layers"])
     if about["gpus"]:
         gpus = " and ".join(about["gpus"])
         where = f"{on_gpus} of {about['layers']} layers on {gpus}"
     else:
-        where = "on the CPU" + (", as the library has no GPU" if options.gpu_layers else "")
+        where = "on the CPU" + (
+            ", as the library has no GPU" if options.gpu_layers not in (0, "auto") else ""
+        )
     told: FlashAttention = options.flash_attention
     if options.kv_type == "int8":
         # The library needs it for that.

@@ -12,11 +12,11 @@ from threading import Thread
 
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
+from accel.model_options import ModelOptions
 from accel.models.autotune import can_be_kept
 from accel.models.base import BatchKind
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.process import WorkerProcess
@@ -62,7 +62,7 @@ class Opened:
 
 def open_by_llama_cpp(
     path: Path,
-    options: LlamaCppOptions,
+    options: ModelOptions,
     worker: WorkerProcess | None = None,
     *,
     measures_later: bool = False,
@@ -104,7 +104,7 @@ class LaterComparison:
     """
 
     def __init__(
-        self, path: Path, own: ForwardCosts, options: LlamaCppOptions, keep: Callable[[bool], None]
+        self, path: Path, own: ForwardCosts, options: ModelOptions, keep: Callable[[bool], None]
     ) -> None:
         """``own``: costs of our own forward; ``keep`` is given the answer."""
         self._path, self._own, self._options, self._keep = path, own, options, keep
@@ -153,7 +153,7 @@ def open_where_faster(
     path: Path,
     own: ForwardCosts,
     own_store: ProfileStore,
-    options: LlamaCppOptions,
+    options: ModelOptions,
     *,
     measures_later: bool = False,
 ) -> Opened | LaterComparison | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
-from accel.models.llama_cpp.options import LlamaCppOptions
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp.places import INSTALL, is_installed, other_library
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
 from accel.python_process import python_command
@@ -53,7 +53,7 @@ def _started() -> subprocess.Popen[bytes]:
 class WorkerProcess:
     """Calls into the worker of one model. Used by one thread at a time, but for ``abandon``."""
 
-    def __init__(self, path: Path, options: LlamaCppOptions) -> None:
+    def __init__(self, path: Path, options: ModelOptions) -> None:
         self._arguments = str(path), options
         self._process: subprocess.Popen[bytes] | None = None
         self.generation = 0

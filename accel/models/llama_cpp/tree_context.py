@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp.context import SLACK, Context, Placed
 from accel.models.llama_cpp.library import Library
-from accel.models.llama_cpp.options import LlamaCppOptions
 
 LEAVES = 8
 TILED_ROWS = 64
@@ -32,9 +32,7 @@ class TreeContext(Context):
 
     sequences: ClassVar[int] = LEAVES + 2
 
-    def __init__(
-        self, library: Library, model: int, capacity: int, options: LlamaCppOptions
-    ) -> None:
+    def __init__(self, library: Library, model: int, capacity: int, options: ModelOptions) -> None:
         super().__init__(library, model, capacity, options)
         self._last: list[list[int]] = []
         """Of every row of the last forward that means something: its leaves."""

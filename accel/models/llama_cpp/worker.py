@@ -17,11 +17,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from accel.model_options import ModelOptions
 from accel.models.llama_cpp.context import KV_BYTES, Context, LibraryFailed
 from accel.models.llama_cpp.devices import Device, layers_with_room, used_gpus
 from accel.models.llama_cpp.library import last_complaints, load_library, told_flash_attention
 from accel.models.llama_cpp.line_context import LineContext
-from accel.models.llama_cpp.options import LlamaCppOptions
 from accel.models.llama_cpp.tree_context import TreeContext
 
 _LENGTH = struct.Struct("<I")
@@ -63,7 +63,7 @@ def _not_loaded(path: str, complaints: str) -> str:
 class Worker:
     """One model and its contexts, by number."""
 
-    def __init__(self, path: str, options: LlamaCppOptions) -> None:
+    def __init__(self, path: str, options: ModelOptions) -> None:
         self._library, self._options = load_library(), options
         self._gpus = used_gpus(self._library.devices)
         params = self._library.model_params()
@@ -95,7 +95,7 @@ class Worker:
                 "redraft.model.kvType to f16"
             ) from error
 
-    def _new_context(self, capacity: int, options: LlamaCppOptions) -> Context:
+    def _new_context(self, capacity: int, options: ModelOptions) -> Context:
         kind = LineContext if self._is_recurrent else TreeContext
         return kind(self._library, self._model, capacity, options)
 
@@ -162,11 +162,11 @@ _REFUSED = {
 UNANSWERED = frozenset({"close", "commit"})
 
 
-def gpu_layers(path: Path, gpus: list[Device], options: LlamaCppOptions) -> int:
+def gpu_layers(path: Path, gpus: list[Device], options: ModelOptions) -> int:
     """How many layers of a model to put on GPUs."""
     if not gpus:
         return 0
-    if options.gpu_layers is not None:
+    if options.gpu_layers != "auto":
         return options.gpu_layers
     return layers_with_room(path, gpus, KV_BYTES[options.kv_type])
 

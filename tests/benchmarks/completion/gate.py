@@ -26,6 +26,7 @@ from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
 from lsp_server.completion.request import windowed_prefix, windowed_suffix
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.completion.gate import (
     THRESHOLDS,
@@ -252,7 +253,7 @@ def run(args: argparse.Namespace) -> int:
     if any(not 0 < one < 1 for one in args.threshold or ()):
         raise BenchError("give a --threshold between 0 and 1")
     gates = THRESHOLDS | {f"{one:g}": one for one in args.threshold or ()}
-    service = EngineService(args.model, common=False)
+    service = EngineService(EngineOptions(path=args.model or "", common=False))
     model = RememberedModel(service)
     cases = list(_cases(args))
     found: dict[str, dict[str, dict[str, TypingFigures]]] = {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lsp_server
+from lsp_server.contract.options import EngineOptions
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import KV_TYPES
 
@@ -91,13 +92,7 @@ def _measured(
         from lsp_server.engine.process import EngineService
 
         service = EngineService(
-            args.model,
-            dtype=args.dtype,
-            kv_type=args.kv_type,
-            threads=args.threads,
-            common=False,
-            disk_cache_megabytes=KV_MEGABYTES,
-            disk_cache_folder=folder,
+            replace(_options(args), disk_cache_megabytes=KV_MEGABYTES), caches=folder
         )
         service.load()
         service.warm_up()
@@ -128,16 +123,25 @@ def _measured(
     return times, {"prompt_tokens": held, "longest_prompt_tokens": longest}
 
 
+def _options(args: argparse.Namespace) -> EngineOptions:
+    return EngineOptions(
+        path=args.model or "",
+        dtype=args.dtype,
+        kv_type=args.kv_type,
+        threads=args.threads or 0,
+        common=False,
+        disk_cache_megabytes=0,
+    )
+
+
 async def _ready_s(args: argparse.Namespace) -> float:
     """Seconds until an engine process, started as the daemon starts it, has its model ready."""
     from lsp_server.engine.client import EngineClient
-    from lsp_server.engine.key import EngineKey
 
-    key = EngineKey(
-        args.model or "", args.dtype, "auto", args.threads or 0, False, kv_type=args.kv_type
-    )
     over = asyncio.Event()
-    client = EngineClient(key, lambda: over.set() if client.state in ("ready", "failed") else None)
+    client = EngineClient(
+        _options(args), lambda: over.set() if client.state in ("ready", "failed") else None
+    )
     began = time.perf_counter()
     try:
         await client.start()

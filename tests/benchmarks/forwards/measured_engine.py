@@ -10,8 +10,8 @@ import numpy as np
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
-from accel.models.base import Cache, KvType
-from accel.models.registry import BackendName, DType
+from accel.model_options import BackendName, DType, KvType
+from accel.models.base import Cache
 from accel.session import Session
 from tests.benchmarks.peers.judged import Judged, judge
 

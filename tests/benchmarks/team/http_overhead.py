@@ -77,15 +77,17 @@ class HttpTimes:
 
 
 async def _measured(args: argparse.Namespace, folder: Path) -> HttpTimes:
+    from lsp_server.contract.options import EngineOptions
     from lsp_server.engine.client import EngineClient
-    from lsp_server.engine.key import EngineKey
     from lsp_server.http_server.application import app
     from lsp_server.http_server.keys import Keys, own_keys_file
     from lsp_server.http_server.serving import AdminServer, Listening
 
     file = folder / "keys"
     key = own_keys_file(file, OWNER)
-    engine = EngineClient(EngineKey(args.model, "auto", "auto", 0, common=False), lambda: None)
+    engine = EngineClient(
+        EngineOptions(path=args.model, common=False, disk_cache_megabytes=0), lambda: None
+    )
     at = Listening("127.0.0.1", 0)
     with at.open() as opened:
         server = AdminServer(at.config(app(engine, Keys(file)), lifespan="on"))

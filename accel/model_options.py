@@ -1,0 +1,111 @@
+"""What a user may decide of how a model is computed. Loads neither NumPy nor torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar, get_args
+
+from accel.errors import InvalidRequest
+
+DType = Literal["auto", "fp32", "bf16", "int8"]
+BackendName = Literal["auto", "own", "llama-cpp"]
+KvType = Literal["f16", "int8"]
+"""How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
+eight with scales."""
+FlashAttention = Literal["auto", "on", "off"]
+Options = TypeVar("Options", bound="ModelOptions")
+
+
+def option(
+    default: Any,
+    doc: str,
+    *,
+    choices: tuple[Any, ...] = (),
+    low: Any = None,
+    high: Any = None,
+    own: bool = False,
+    secret: bool = False,
+) -> Any:
+    """A field with its documentation and the values it takes. One of the user's ``own`` options
+    cannot be set by a workspace; the value of a ``secret`` one is never shown. ``default`` may be
+    a function that makes it."""
+    metadata = {
+        "doc": doc,
+        "choices": choices,
+        "low": low,
+        "high": high,
+        "own": own,
+        "secret": secret,
+    }
+    if callable(default):
+        return field(default_factory=default, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """A model and how it is computed. Whatever is decided here has its name, its default, its
+    choices and its documentation here alone."""
+
+    path: str = option(
+        "",
+        "Folder, GGUF file or id of a causal language model; empty: what was chosen with "
+        "`redraft models use`.",
+    )
+    dtype: DType = option(
+        "auto",
+        "Number format of the model's weights. `int8` rounds them to eight bits when they are "
+        "loaded, on a CPU; `auto` takes it there for models of 100 million parameters or more, and "
+        "a GGUF file's weights as they are stored.",
+        choices=get_args(DType),
+    )
+    device: str = option("auto", "Where the model runs: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.")
+    threads: int = option(0, "Threads of the model; 0: the fastest number.", low=0, high=256)
+    backend: BackendName = option(
+        "auto",
+        "What computes a GGUF file: Redraft's own forward, or llama.cpp, where a library of it is; "
+        "`auto` leaves those to it that the own one does not know, and those that it computes "
+        "faster.",
+        choices=get_args(BackendName),
+    )
+    kv_type: KvType = option(
+        "f16",
+        "Number format of keys and values, which a model keeps of its text: 16 bits (`f16`; 32 "
+        "where weights have so many), or eight, which take half the memory. Where what computes "
+        "the model has no `int8`, the status says so.",
+        choices=get_args(KvType),
+    )
+    gpu_layers: int | Literal["auto"] = option(
+        "auto",
+        "How many of a model's layers llama.cpp computes on a GPU, where its library has one: a "
+        "number, 0 for none, or as many as have room there (`auto`).",
+        low=0,
+        high=1 << 16,
+        own=True,
+    )
+    flash_attention: FlashAttention = option(
+        "auto",
+        "Flash attention in llama.cpp; `auto` leaves it to the library, which knows what a GPU "
+        "can do.",
+        choices=get_args(FlashAttention),
+        own=True,
+    )
+
+    def check(self) -> None:
+        """Raises InvalidRequest for a value that is none of an option's."""
+        for one in fields(self):
+            value, choices, low = (
+                getattr(self, one.name),
+                *map(one.metadata.get, ("choices", "low")),
+            )
+            if choices and value not in choices:
+                *others, last = choices
+                known = f"{', '.join(others)} or {last}"
+                raise InvalidRequest(f"{one.name} {value!r} is unknown; give {known}")
+            if low is not None and isinstance(value, int) and value < low:
+                raise InvalidRequest(f"{one.name} is {value}; give {low} or more")
+
+
+def part_of(options: ModelOptions, kind: type[Options]) -> Options:
+    """The options of ``kind`` among those of a class that has more."""
+    return kind(**{one.name: getattr(options, one.name) for one in fields(kind)})

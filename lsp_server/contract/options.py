@@ -1,0 +1,42 @@
+"""What an engine is started with: one dataclass, from the settings and the command line to the
+process, here or on another machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.model_options import ModelOptions, option
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings(ModelOptions):
+    """What the section ``redraft.model`` says of an engine."""
+
+    adaptive_tokens: bool = option(
+        False,
+        "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "
+        "`redraft train adaptive`, instead of by what the workspace holds.",
+    )
+    disk_cache_megabytes: int = option(
+        512,
+        "What the model computed of documents of late is kept on disk, in at most so many "
+        "megabytes, so that the first suggestion is quick after a restart, too; 0: nothing is. "
+        "Never that of a document that may hold secrets.",
+        low=0,
+        high=1 << 20,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions(EngineSettings):
+    """What tells one engine from another. Windows that want the same share it."""
+
+    draft_model: str = ""
+    """A smaller model of the same tokenizer, which drafts new text of edits; empty: none."""
+    common: bool = True
+    """Look things up in the common datastore, too."""
+
+    @property
+    def models(self) -> list[str]:
+        """What is loaded: the model, and the draft model where there is one."""
+        return [self.path, *([self.draft_model] if self.draft_model else [])]
