@@ -182,7 +182,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         ls.settings.edit,
         held_back=bool(ls.held_back.reason(document)),
         allowed=document.uri in ls.hub.allowed,
-        done=edits_of(PurePath(ls.edit_engine().model).name),
+        done=edits_of(PurePath(ls.edit_engine().status.model).name),
     )
 
 

@@ -216,7 +216,7 @@ class RedraftServer(LanguageServer):
 
     def ask_about_sharing(self) -> None:
         """Whether a server that drafts may keep copies of the folders."""
-        server, settings = self.engine().server, self.settings
+        server, settings = self.engine().status.server, self.settings
         answers = server is not None and server["answers"] == "server" and server["drafted"]
         if answers and settings.enabled and settings.index.enabled:
             self.sharing_question.ask(self.hub.shared(settings.server), self.folders.paths)

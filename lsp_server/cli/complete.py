@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, report(result))
     else:
         _show(console, result)
-        show_notes(console, ["" if known["fills"] else NO_FILLING, known["notice"]])
+        show_notes(console, ["" if known.fills else NO_FILLING, known.notice])
     return 0
 
 

@@ -136,7 +136,7 @@ def _generated(
                 service.index_workspace(str(workspace))
         with console.status("editing"):
             result = service.edit(job)
-        show_notes(console, [service.status()["notice"]])
+        show_notes(console, [service.status().notice])
         return result
     finally:
         service.close()

@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     admin = admin_app(engine, metrics)
     if serve(application, at, admin, _address(args.admin) if args.admin else None):
         return 0
-    raise RedraftError(engine.message or f"the server did not come up; see {log_folder()}")
+    raise RedraftError(engine.status.message or f"the server did not come up; see {log_folder()}")
 
 
 def default_keys_file() -> Path:

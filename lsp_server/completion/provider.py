@@ -265,7 +265,9 @@ class CompletionProvider:
                 return lines
             if now >= limit:
                 engine = self._engine()
-                raise EngineUnavailable(engine.message or "the model takes too long; see timeoutMs")
+                raise EngineUnavailable(
+                    engine.status.message or "the model takes too long; see timeoutMs"
+                )
             await running.wait((patient_until if now < patient_until else limit) - now)
         return ""
 
@@ -415,7 +417,7 @@ class CompletionProvider:
     def _prefill(self, document: str, job: Callable[[], CompletionJob]) -> None:
         self._resting.pop(document, None)
         engine = self._engine()
-        if engine.state not in ("ready", "loading") or document in self._running:
+        if engine.status.state not in ("ready", "loading") or document in self._running:
             return
         call = self._warming[document] = engine.prefill(job(), self._client, PREFILL)
         call.future.add_done_callback(lambda _: self._warmed(document, call))

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from lsp_server.completion.acceptance import AcceptanceRates
@@ -208,7 +209,7 @@ class Hub:
                 if engine.hung:
                     engine.restart()
                 if limit and engine.pid and not engine.busy and idle > limit:
-                    logger.info("engine %s unloaded after %.0f s", engine.model, idle)
+                    logger.info("engine %s unloaded after %.0f s", engine.status.model, idle)
                     engine.unload()
 
     def _let_servers_be(self, wanted: set[EngineInterface]) -> None:
@@ -268,7 +269,7 @@ class Hub:
 
     def _engine_changed(self, key: EngineKey) -> None:
         self._memory.changed()
-        if self._engines[key].state == "ready":
+        if self._engines[key].status.state == "ready":
             self.indexer.retry(key.options.path)
         changed = {self._engines[key]}
         changed |= {engine for other, engine in self._engines.items() if other.local == key}
@@ -287,16 +288,7 @@ class Hub:
 
 def _engine_status(engine: EngineInterface) -> dict[str, Any]:
     return {
-        "model": engine.model,
-        "dtype": engine.dtype,
-        "computed_by": engine.computed_by,
-        "state": engine.state,
-        "message": engine.message,
-        "fills": engine.fills,
-        "notice": engine.notice,
-        "compiling": engine.compiling,
-        "pid": engine.pid,
-        "server": engine.server,
+        **asdict(engine.status),
         "queue": engine.queue_length,
         "stopping": engine.stopping,
         "requests": engine.request_count,

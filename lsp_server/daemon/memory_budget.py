@@ -70,8 +70,8 @@ class MemoryBudget:
                     raise _too_large(engine, need, budget, megabytes)
                 self._changed.clear()
                 if (idle := self._longest_idle(engine)) is not None:
-                    logger.info("engine %s gives way to %s", idle.model, engine.model)
-                    await idle.give_way(engine.model)
+                    logger.info("engine %s gives way to %s", idle.status.model, engine.status.model)
+                    await idle.give_way(engine.status.model)
                 elif self._others_load(engine):
                     # Whether it is idle shows afterwards, and a first load compiles for long.
                     await self._changed.wait()
@@ -89,20 +89,20 @@ class MemoryBudget:
         return True
 
     def _others_load(self, wanted: EngineClient) -> bool:
-        return any(one.state == "loading" for one in self._engines() if one is not wanted)
+        return any(one.status.state == "loading" for one in self._engines() if one is not wanted)
 
     def _longest_idle(self, wanted: EngineClient) -> EngineClient | None:
         idle = [
             one
             for one in self._engines()
-            if one is not wanted and one.state == "ready" and not one.busy
+            if one is not wanted and one.status.state == "ready" and not one.busy
         ]
         return min(idle, key=lambda one: one.last_used, default=None)
 
     def _taken(self, engine: EngineClient, need: Need, budget: MemoryShare) -> MemoryTaken:
-        names = [one.model for one in self._engines() if one is not engine and _holds(one)]
+        names = [one.status.model for one in self._engines() if one is not engine and _holds(one)]
         return MemoryTaken(
-            f"{engine.model} needs {need.nbytes / 1e6:,.0f} MB of memory, and "
+            f"{engine.status.model} needs {need.nbytes / 1e6:,.0f} MB of memory, and "
             f"{max(budget.left, 0) / 1e6:,.0f} MB are left beside {', '.join(names)}, at work",
             f"ask again when that is done, or raise {SETTING}",
         )
@@ -122,7 +122,7 @@ def _too_large(
 ) -> ModelUnavailable:
     of_what = f"{SETTING} allows" if megabytes else "half of what is free is"
     return ModelUnavailable(
-        f"{engine.model} needs {need.nbytes / 1e6:,.0f} MB of memory and {of_what} "
+        f"{engine.status.model} needs {need.nbytes / 1e6:,.0f} MB of memory and {of_what} "
         f"{budget.most / 1e6:,.0f} MB",
         f"{need.advice(budget.most)}, or {'raise' if megabytes else 'set'} {SETTING}",
     )

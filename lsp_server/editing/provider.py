@@ -259,7 +259,7 @@ class EditProvider:
     def _is_default(self) -> bool:
         """Whether the default model answers. It is small: what does not parse is all that it makes
         of some edits."""
-        return PurePath(self._engine().model).name == DEFAULT_FILE
+        return PurePath(self._engine().status.model).name == DEFAULT_FILE
 
     def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
         """The edit as changes of the document."""

@@ -10,12 +10,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
-from lsp_server.contract.codec import to_json
+from lsp_server.contract.codec import read, to_json
 from lsp_server.contract.options import EngineOptions
+from lsp_server.contract.status import EngineStatus, State
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.jobs import (
@@ -31,7 +32,6 @@ from lsp_server.engine.jobs import (
 from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
 from lsp_server.processes.background import in_background
@@ -61,7 +61,7 @@ async def _no_room_needed() -> None:
 class EngineClient:
     """One engine process, started at the first request and restarted after its death.
 
-    ``state``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``.
+    The state of its ``status``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``.
     """
 
     def __init__(
@@ -75,18 +75,11 @@ class EngineClient:
         self.options = options
         self.failure = _nothing_chosen(options) if not options.path and connect is None else None
         """Why there was no model at the last try."""
-        self.state, self.message = ("failed", NO_MODEL) if self.failure else ("idle", "")
-        self.model = options.path or "none"
-        self.dtype = options.dtype
-        self.fills = True
-        """Whether the model reads the text after the cursor."""
-        self.max_tokens = 0
-        """Tokens that the model reads and writes at most, once it is ready."""
-        self.notice = self.computed_by = self.compiling = ""
-        """What is wrong with its prompt formats, what computes it and how, and what is still
-        compiled, in words."""
-        self.prompt_length = PromptLength([])
-        """How long its prompts may be, once it is ready."""
+        self.status = EngineStatus(model=options.path or "none", dtype=options.dtype)
+        if self.failure is not None:
+            self.status = replace(
+                self.status, state="failed", message=NO_MODEL, remedy=self.failure.remedy
+            )
         self.on_busy: Callable[[], None] = lambda: None
         """Told when the first request begins and when the last one ends."""
         self.make_room: Callable[[], Awaitable[None]] = _no_room_needed
@@ -95,8 +88,6 @@ class EngineClient:
         """What a process was granted; 0 without one."""
         self.last_used = self.last_heard = time.monotonic()
         self.request_count = 0
-        self.speedup: float | None = None
-        """Time of plain decoding over time with drafts, where both were measured."""
         self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         """From the cancel of a request to the engine's answer that it has stopped."""
@@ -271,21 +262,13 @@ class EngineClient:
         if result.tokens:
             self._pace_s[plain] = result.seconds / result.tokens
         if len(self._pace_s) == 2 and self._pace_s[False]:
-            self.speedup = round(self._pace_s[True] / self._pace_s[False], 2)
-
-    @property
-    def server_note(self) -> str:
-        """What the user should know of a server: nothing."""
-        return ""
-
-    @property
-    def server(self) -> None:
-        """No server: the model is on this machine."""
+            speedup = round(self._pace_s[True] / self._pace_s[False], 2)
+            self.status = replace(self.status, speedup=speedup)
 
     @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
-        if self.state != "failed" or self.failure is None or not self.failure.holds:
+        if self.status.state != "failed" or self.failure is None or not self.failure.holds:
             return ""
         return str(self.failure.error)
 
@@ -343,7 +326,7 @@ class EngineClient:
 
     def try_again(self) -> None:
         """What kept the model from being loaded may have changed."""
-        if self.state == "failed" and self.failure is not None and not self.failure.lasting:
+        if self.status.state == "failed" and self.failure is not None and not self.failure.lasting:
             self.failure = None
             self._change("idle", "")
 
@@ -385,9 +368,9 @@ class EngineClient:
 
     def _died(self) -> None:
         self.memory_bytes = 0
-        if self.state == "failed":
+        if self.status.state == "failed":
             return
-        if self.state == "loading" and self._child.deaths > 1 and not self._unloading:
+        if self.status.state == "loading" and self._child.deaths > 1 and not self._unloading:
             self._fail(
                 "the engine process ended while it loaded the model, again",
                 f"choose a smaller model, or see what is said in {log_folder()}",
@@ -411,7 +394,7 @@ class EngineClient:
     @property
     def hung(self) -> bool:
         """Requests wait and nothing was heard for so long that nothing will be."""
-        if self.state != "ready" or not self._calls:
+        if self.status.state != "ready" or not self._calls:
             return False
         since = max(self.last_heard, min(call.started for call in self._calls.values()))
         return time.monotonic() - since > hung_after_s()
@@ -424,24 +407,8 @@ class EngineClient:
     def _receive(self, frame: Frame) -> None:
         self.last_heard = time.monotonic()
         event = frame["event"]
-        if event == "state":
-            self.model = frame.get("model", self.model)
-            self.dtype = frame.get("dtype", self.dtype)
-            self.fills = frame.get("fills", self.fills)
-            self.max_tokens = frame.get("max_tokens", self.max_tokens)
-            self.notice = frame.get("notice", self.notice)
-            self.computed_by = frame.get("computed_by", self.computed_by)
-            self.compiling = frame.get("compiling", self.compiling)
-            self.prompt_length = PromptLength(
-                frame.get("prompt_seconds", self.prompt_length.seconds)
-            )
-            if frame["state"] == "failed":
-                self._fail(frame["message"], frame["remedy"], frame["lasting"])
-                return
-            if frame["state"] == "ready":
-                self.failure = None
-                self._child.forgive()
-            self._change(frame["state"], frame["message"])
+        if event == "status":
+            self._told(frame["status"])
         elif event == "spans":
             call = self._calls.get(frame["id"])
             if call is not None and call.on_spans is not None:
@@ -450,6 +417,19 @@ class EngineClient:
             self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
         elif event == "error" and frame["id"] is not None:
             self._finish(frame["id"], error=_error_of(frame))
+
+    def _told(self, changes: dict[str, Any]) -> None:
+        """The engine's status; what is left out of it is as it was."""
+        values = {**to_json(self.status), "message": "", **changes}
+        status = read(EngineStatus, values, unknown="ignored")
+        if status.state == "failed":
+            self._fail(status.message, status.remedy, status.lasting)
+            return
+        if status.state == "ready":
+            self.failure = None
+            self._child.forgive()
+        self.status = status
+        self._change(status.state, status.message)
 
     def _finish(
         self,
@@ -483,15 +463,17 @@ class EngineClient:
         """There is no model: whoever waits is told, and nothing is tried until that may help."""
         logger.warning("the model cannot be loaded: %s", cause)
         self.failure = LoadFailure(self.options.models, cause, remedy, self._files, lasting)
-        self._change("failed", cause)
+        self._change("failed", cause, remedy, lasting)
         self._fail_calls(self.failure.error)
 
     def _fail_calls(self, error: Exception) -> None:
         for call_id in list(self._calls):
             self._finish(call_id, error=error)
 
-    def _change(self, state: str, message: str) -> None:
-        self.state, self.message = state, message
+    def _change(self, state: State, message: str, remedy: str = "", lasting: bool = False) -> None:
+        self.status = replace(
+            self.status, state=state, message=message, remedy=remedy, lasting=lasting, pid=self.pid
+        )
         self._on_change()
 
 

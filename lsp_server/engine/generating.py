@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsp_server.contract.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.documents.document import line_end, split_lines
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.editing.answers import code_of_answer
@@ -25,7 +26,6 @@ from lsp_server.engine.jobs import (
     JobResult,
     Span,
 )
-from lsp_server.engine.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.errors import NothingToContinue
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.engine.load_failure import LoadFailure
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 
 
@@ -17,28 +17,12 @@ class RequestedEngine(Protocol):
     """A model that completes and edits, whoever asks and wherever it runs."""
 
     @property
-    def state(self) -> str:
-        """``idle``, ``loading``, ``ready`` or ``failed``."""
+    def status(self) -> EngineStatus:
+        """What is known of it now."""
 
     @property
     def failure(self) -> LoadFailure | None:
         """Why there was no model at the last try."""
-
-    @property
-    def model(self) -> str:
-        """The model's name or path."""
-
-    @property
-    def dtype(self) -> str:
-        """Number format of its weights."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether the model reads the text after the cursor."""
-
-    @property
-    def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
 
     @property
     def queue_length(self) -> int:
@@ -82,36 +66,8 @@ class EngineInterface(RequestedEngine, Protocol):
     """What of that was the rest of the forward that ran."""
 
     @property
-    def message(self) -> str:
-        """What it is doing, or why it failed."""
-
-    @property
-    def server_note(self) -> str:
-        """What the user should know of the server that was to answer; empty for nothing."""
-
-    @property
-    def notice(self) -> str:
-        """What is wrong with the model's prompt formats; empty for nothing."""
-
-    @property
-    def computed_by(self) -> str:
-        """What computes the model on this machine and how, in words; empty where it is not told."""
-
-    @property
-    def compiling(self) -> str:
-        """What is still compiled on this machine, and not used until then; empty for nothing."""
-
-    @property
     def refused(self) -> str:
         """Why requests have no chance just now; empty when they have one."""
-
-    @property
-    def speedup(self) -> float | None:
-        """Time of plain decoding over time with drafts, where both were measured."""
-
-    @property
-    def server(self) -> dict[str, Any] | None:
-        """The server that answers, as the status shows it; None of an engine of this machine."""
 
     @property
     def pid(self) -> int | None:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from lsp_server.contract.codec import read
+from lsp_server.contract.codec import read, to_json
 from lsp_server.contract.options import EngineOptions
+from lsp_server.contract.prompt_length import PromptLength
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine import warming
 from lsp_server.engine.calibration_file import Learnt
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
@@ -64,7 +66,6 @@ from lsp_server.engine.jobs import (
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.pool import Spares
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.engine.workspaces import WorkspaceIndexes, tokenizer_of
@@ -146,7 +147,7 @@ class EngineService:
         self._learnt: Learnt | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
-        self._prompt_length = PromptLength([])
+        self._prompt_length = PromptLength(())
         self._kept_caches: KeptCaches | None = None
         self._cold_parts: list[Callable[[Cancelled], object]] = []
         """What is left to warm up."""
@@ -628,29 +629,29 @@ class EngineService:
         elif operation == "accepted":
             self.remember(AcceptedText(**frame["taken"]))
         elif operation == "status":
-            return self.status()
+            return to_json(self.status())
         else:
             raise ValueError(f"unknown operation {operation}")
         return None
 
-    def status(self) -> dict[str, Any]:
-        """Model, number formats, memory of the KV caches, whether it can fill in the middle, what
-        is still compiled, and how long its prompts take (``PromptLength``)."""
+    def status(self) -> EngineStatus:
+        """What is known of the engine now."""
         if (engine := self._engine) is None:
-            return {"model": self._options.path, "dtype": self._options.dtype}
-        return {
-            "model": engine.name,
-            "dtype": engine.formats,
-            "kv_bytes": sum(session.nbytes for session in self._sessions),
-            "tokenizer": engine.tokenizer.sha256,
-            "fills": engine.fim_order is not None,
-            "max_tokens": engine.max_positions,
-            "notice": self._notice(engine),
-            "compiling": "" if self._edits_behind.is_over else "what drafts edits",
-            "computed_by": engine.model.computed_by,
-            "prompt_seconds": self._prompt_length.seconds,
-            "workspaces": self.indexes.folders,
-        }
+            return EngineStatus(model=self._options.path, dtype=self._options.dtype)
+        return EngineStatus(
+            state="ready",
+            model=engine.name,
+            dtype=engine.formats,
+            kv_bytes=sum(session.nbytes for session in self._sessions),
+            tokenizer=engine.tokenizer.sha256,
+            fills=engine.fim_order is not None,
+            max_tokens=engine.max_positions,
+            notice=self._notice(engine),
+            compiling="" if self._edits_behind.is_over else "what drafts edits",
+            computed_by=engine.model.computed_by,
+            prompt_seconds=tuple(self._prompt_length.seconds),
+            workspaces=tuple(self.indexes.folders),
+        )
 
     def _notice(self, engine: Engine) -> str:
         """What is wrong with the model's prompt formats, and what to know of how it is computed;

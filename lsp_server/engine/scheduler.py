@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from lsp_server.contract.codec import to_json
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.jobs import (
     AnyJob,
     CompletionJob,
@@ -65,7 +67,7 @@ class Service(Protocol):
     ) -> Iterator[list[Span]]: ...
     def prefill(self, job: AnyJob, cancelled: Callable[[], bool]) -> int: ...
     def control(self, frame: Frame) -> Any: ...
-    def status(self) -> dict[str, Any]: ...
+    def status(self) -> EngineStatus: ...
     def interrupt(self) -> None: ...
     def warm_up(self, interrupted: Callable[[], bool]) -> None: ...
     def measure(self, interrupted: Callable[[], bool]) -> bool: ...
@@ -126,7 +128,7 @@ class EngineLoop:
             self._service.load(self._tell_loading)
         except Exception as error:
             logger.exception("the model cannot be loaded")
-            self._write(_load_failure(error))
+            self._tell(_load_failure(error))
             return
         self._tell_ready()
         while not self._ended:
@@ -134,10 +136,14 @@ class EngineLoop:
         self._service.close()
 
     def _tell_loading(self, message: str) -> None:
-        self._write({"event": "state", "state": "loading", "message": message})
+        self._tell({"state": "loading", "message": message})
 
     def _tell_ready(self) -> None:
-        self._write({"event": "state", "state": "ready", "message": "", **self._service.status()})
+        self._tell(to_json(self._service.status()))
+
+    def _tell(self, status: dict[str, Any]) -> None:
+        """What of the status is told now: what is left out stays as it was."""
+        self._write({"event": "status", "status": status})
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":
@@ -350,11 +356,10 @@ class EngineLoop:
             self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
 
 
-def _load_failure(error: Exception) -> Frame:
+def _load_failure(error: Exception) -> dict[str, Any]:
     """Errors that name a remedy are of the model's files; others may pass."""
     remedy = getattr(error, "remedy", None)
     return {
-        "event": "state",
         "state": "failed",
         "message": _one_line(getattr(error, "cause", error)),
         "remedy": remedy or "",

@@ -47,7 +47,7 @@ def app(
     limits = limits or RequestLimits()
 
     async def health(_request: Request) -> Response:
-        ready = engine.state == "ready"
+        ready = engine.status.state == "ready"
         return JSONResponse({"status": "ok" if ready else "unavailable"}, 200 if ready else 503)
 
     @asynccontextmanager

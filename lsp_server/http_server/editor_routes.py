@@ -66,17 +66,8 @@ class EditorRoutes:
 
     async def model(self, _request: Request) -> Response:
         """What the daemon must know to make prompts."""
-        return JSONResponse(
-            {
-                "protocol": PROTOCOL,
-                "model": model_name(self._engine),
-                "dtype": self._engine.dtype,
-                "fills": self._engine.fills,
-                "gates": True,
-                "prompt_seconds": self._engine.prompt_length.seconds,
-                "max_tokens": self._engine.max_tokens,
-            }
-        )
+        told = {**self._engine.status.of_model, "model": model_name(self._engine)}
+        return JSONResponse({"protocol": PROTOCOL, "gates": True, **told})
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""

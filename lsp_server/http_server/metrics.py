@@ -69,6 +69,7 @@ class Metrics:
         yield from _about("tokens_total", "counter", "generated tokens by where they are from")
         for source, number in sorted(self.tokens.items()):
             yield f'redraft_tokens_total{{source="{source}"}} {number}'
+        ready = int(engine.status.state == "ready")
         for name, kind, about, value in (
             ("forwards_total", "counter", "forwards of decoding", self.forwards),
             ("prompt_tokens_total", "counter", "tokens of prompts", self.prompt_tokens),
@@ -78,7 +79,7 @@ class Metrics:
             ),
             ("requests_running", "gauge", "requests under way", self.running),
             ("engine_queue", "gauge", "requests at the engine", engine.queue_length),
-            ("engine_ready", "gauge", "1: the model is loaded", int(engine.state == "ready")),
+            ("engine_ready", "gauge", "1: the model is loaded", ready),
         ):
             yield from _about(name, kind, about)
             yield f"redraft_{name} {value}"

@@ -20,7 +20,7 @@ _HUB_FOLDER = "models--"
 def model_name(engine: ServedEngine) -> str:
     """The model by name: where it lies is nobody's business. One of Hugging Face's cache is called
     as it is there, OWNER/NAME."""
-    path = PurePath(engine.model)
+    path = PurePath(engine.status.model)
     if path.suffix == ".gguf":
         return path.stem
     *_, hub_folder, snapshots, _snapshot = ("", "", "", *path.parts)

@@ -18,10 +18,6 @@ class ServedEngine(RequestedEngine, Protocol):
     """A model that goes on from any prompt, too. :class:`lsp_server.engine.client.EngineClient` is
     one."""
 
-    @property
-    def max_tokens(self) -> int:
-        """Tokens that the model reads and writes at most."""
-
     def generate(
         self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
     ) -> Call:
@@ -34,10 +30,10 @@ class ServedEngine(RequestedEngine, Protocol):
 async def until_loaded(engine: ServedEngine) -> None:
     """Start the engine, and wait until it has its model. Raises EngineUnavailable, OSError."""
     await engine.start()
-    while engine.state != "ready":
+    while engine.status.state != "ready":
         if engine.failure is not None:
             raise engine.failure.error
-        if engine.state == "idle":
+        if engine.status.state == "idle":
             raise EngineUnavailable("the engine ended while it started; its log says why")
         await asyncio.sleep(WATCH_S)
 
@@ -48,7 +44,7 @@ async def watch(engine: EngineClient) -> None:
         await asyncio.sleep(WATCH_S)
         if engine.hung:
             engine.restart()
-        if engine.state == "idle" and not engine.refused:
+        if engine.status.state == "idle" and not engine.refused:
             try:
                 await engine.start()
             except (ModelUnavailable, OSError):

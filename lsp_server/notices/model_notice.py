@@ -35,9 +35,9 @@ class ModelNotice:
 
     def engine_changed(self, engine: EngineInterface, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
-        if engine.state == "ready":
+        if engine.status.state == "ready":
             self._told.pop(engine, None)
-        if engine.state != "failed" or engine.failure is None:
+        if engine.status.state != "failed" or engine.failure is None:
             return
         if engine.failure.cause == NO_MODEL:
             # A model is offered once (``first_start``).

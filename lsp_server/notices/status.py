@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import JobResult
 from lsp_server.index.client import WorkspaceState
@@ -88,7 +89,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
     state, message = _state(condition)
     performance = condition.performance
     rounded = performance.tokens_per_forward
-    faster = condition.engine.speedup or performance.speedup
+    completes, edits = condition.engine.status, condition.edit_engine.status
+    faster = completes.speedup or performance.speedup
     engines = {condition.engine, condition.edit_engine}
     remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
     if state == "inactive" and condition.document in condition.held_back:
@@ -97,30 +99,30 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "state": state,
         "message": message,
         "remedy": remedy or _REMEDIES.get(state, ""),
-        "model": _name(condition.engine),
-        "editModel": _name(condition.edit_engine),
+        "model": _name(completes),
+        "editModel": _name(edits),
         "models": {
-            "completion": _used(condition.used.completion, condition.engine),
-            "edits": _used(condition.used.edits, condition.edit_engine),
+            "completion": _used(condition.used.completion, completes),
+            "edits": _used(condition.used.edits, edits),
         },
         "modelNotes": condition.used.notes,
-        "compiling": condition.edit_engine.compiling,
+        "compiling": edits.compiling,
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {
             name: sum(getattr(state, name) for state in condition.workspaces)
             for name in ("files", "tokens", "done", "total")
         },
-        "promptTokens": condition.engine.prompt_length.tokens(condition.prompt_seconds) or None,
+        "promptTokens": completes.prompt_length.tokens(condition.prompt_seconds) or None,
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,
         "speedup": round(faster, 2) if faster else None,
         "shown": performance.shown,
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,
-        "server": condition.engine.server,
+        "server": completes.server,
         "queue": sum(engine.queue_length for engine in engines),
         "stopping": sum(engine.stopping for engine in engines),
-        "reason": condition.inactive or condition.reason or _hint(condition.engine),
+        "reason": condition.inactive or condition.reason or _hint(completes),
         "heldBack": [
             {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())
         ],
@@ -129,16 +131,16 @@ def status_message(condition: Condition) -> dict[str, Any]:
 
 def _remedy_of_failure(condition: Condition) -> str:
     for engine in (condition.engine, condition.edit_engine):
-        if engine.state == "failed" and engine.failure is not None:
-            return engine.failure.remedy
+        if engine.status.state == "failed":
+            return engine.status.remedy
     return ""
 
 
-def _name(engine: EngineInterface) -> str:
+def _name(engine: EngineStatus) -> str:
     return f"{engine.model} {engine.dtype}"
 
 
-def _used(used: UsedModel, engine: EngineInterface) -> dict[str, Any]:
+def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:
     """Of one purpose: its model, its state, and who decided."""
     return {
         "name": _name(engine),
@@ -150,7 +152,7 @@ def _used(used: UsedModel, engine: EngineInterface) -> dict[str, Any]:
 
 
 def _state(condition: Condition) -> tuple[str, str]:
-    engine = condition.engine
+    engine, edits = condition.engine.status, condition.edit_engine.status
     indexing = [one for one in condition.workspaces if one.state in ("waiting", "indexing")]
     failed = [one for one in condition.workspaces if one.state == "failed"]
     if not condition.enabled:
@@ -170,14 +172,14 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "indexing", f"indexing {done} of {total} files"
     if failed:
         return "ready", f"without index: {failed[0].message}"
-    if condition.edit_engine.state == "failed":
-        return "ready", f"no edits: {condition.edit_engine.message}"
+    if edits.state == "failed":
+        return "ready", f"no edits: {edits.message}"
     if troubled := [one.message for one in condition.workspaces if one.message]:
         return "ready", troubled[0]
     return "ready", engine.message if engine.state == "idle" else _hint(engine)
 
 
-def _hint(engine: EngineInterface) -> str:
+def _hint(engine: EngineStatus) -> str:
     """What the user should know of a model that works."""
     about = f"about the model: {engine.notice}" if engine.notice else ""
     return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, about]))

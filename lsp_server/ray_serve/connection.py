@@ -84,7 +84,8 @@ class ReplicasConnection:
             try:
                 state = await asyncio.wait_for(_described(self._handle), DESCRIBED_WITHIN_S)
             except (RayError, RayServeException, asyncio.TimeoutError):
-                state = {"event": "state", "state": "loading", "message": "no replica answers"}
+                lost = {"state": "loading", "message": "no replica answers"}
+                state = {"event": "status", "status": lost}
             if self._alive:
                 self._on_frame(state)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from lsp_server.contract.codec import to_json
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.jobs import JobResult
@@ -35,7 +36,7 @@ class EngineReplica:
             raise EngineUnavailable(str(self._engine.failure.error))
 
     def _changed(self) -> None:
-        if self._engine.state in ("ready", "failed"):
+        if self._engine.status.state in ("ready", "failed"):
             self._settled.set()
 
     def check_health(self) -> None:
@@ -45,26 +46,14 @@ class EngineReplica:
         """
         if self._engine.hung:
             raise EngineUnavailable("the engine hangs; the replica is replaced")
-        if self._engine.state in ("idle", "failed"):
+        if self._engine.status.state in ("idle", "failed"):
             raise EngineUnavailable("the engine ended; the replica is replaced")
 
     async def describe(self) -> Frame:
-        """The state frame of the engine, with its process id and how many requests it has."""
-        engine = self._engine
-        return {
-            "event": "state",
-            "state": "ready",
-            "message": "",
-            "model": engine.model,
-            "dtype": engine.dtype,
-            "fills": engine.fills,
-            "max_tokens": engine.max_tokens,
-            "notice": engine.notice,
-            "computed_by": engine.computed_by,
-            "prompt_seconds": engine.prompt_length.seconds,
-            "pid": engine.pid,
-            "queue_length": engine.queue_length,
-        }
+        """The status frame of the engine, and how many requests it has."""
+        told = replace(self._engine.status, state="ready", message="")
+        queue = self._engine.queue_length
+        return {"event": "status", "status": to_json(told), "queue_length": queue}
 
     async def pass_on(self, frame: Frame) -> None:
         """A frame for the engine that has no answer."""

@@ -15,7 +15,8 @@ async def checked_server(url: str, key: str) -> str:
         model = await served_model(connection)
     finally:
         await connection.close()
-    where = connection.address.url
+    where, status = connection.address.url, model.status
     if model.drafts:
-        return f"{where} takes the key; {model.name} {model.dtype}, protocol version {PROTOCOL}"
-    return f"{where} answers with {model.name}, undrafted: it is not Redraft's own"
+        known = f"{status.model} {status.dtype}"
+        return f"{where} takes the key; {known}, protocol version {PROTOCOL}"
+    return f"{where} answers with {status.model}, undrafted: it is not Redraft's own"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lsp_server.contract.codec import Unreadable
 from lsp_server.errors import ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
@@ -23,6 +24,7 @@ OLLAMA_MODEL = "/api/show"
 PROPERTIES = "/props"
 """llama-server's own description of the model that it has loaded."""
 NAMED_MODELS = 5
+SAME_VERSION = "install the same version of Redraft here and there"
 
 
 async def served_model(connection: ServerConnection, wanted: str = "") -> ServedModel:
@@ -38,9 +40,13 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Served
         raise ServerUnavailable(
             f"the server {where} speaks version {told['protocol']} of the protocol, this "
             f"Redraft version {PROTOCOL}",
-            "install the same version of Redraft here and there",
+            SAME_VERSION,
         )
-    return RedraftServerModel(connection, told)
+    try:
+        return RedraftServerModel(connection, told)
+    except Unreadable as error:
+        cause = f"the server {where} describes its model in another form ({error})"
+        raise ServerUnavailable(cause, SAME_VERSION) from None
 
 
 async def _other_model(connection: ServerConnection, wanted: str) -> ServedModel:

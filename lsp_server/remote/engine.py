@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.client import LATENCIES_KEPT
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.engine.load_failure import LoadFailure
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import (
     EngineFailed,
@@ -95,51 +95,35 @@ class RemoteEngine:
         return self._local if self._served is None and self._trouble is not None else None
 
     @property
-    def state(self) -> str:
-        """``idle``, ``loading``, ``ready`` or ``failed``."""
+    def status(self) -> EngineStatus:
+        """The server's model, or that of this machine while it answers in the server's place."""
+        known = EngineStatus(model=self._settings.url)
         if self._served is not None:
-            return "ready"
-        if self._trouble is None:
-            return "loading" if self._connecting is not None else "idle"
-        return "failed" if self._local is None else self._local.state
+            known = replace(self._served.status, state="ready")
+        elif self._trouble is None and self._connecting is not None:
+            message = f"asking the server {self._settings.url}"
+            known = replace(known, state="loading", message=message)
+        elif self._trouble is not None and self._local is None:
+            message, remedy = str(self._trouble), self._trouble.remedy
+            known = replace(known, state="failed", message=message, remedy=remedy)
+        elif self._local is not None and self._trouble is not None:
+            here = self._local.status
+            known = replace(here, message=here.message or self._note, pid=None)
+        return replace(known, server=self._server, server_note=self._note)
 
     @property
-    def message(self) -> str:
-        """What it is doing, or why it failed."""
-        if self.here is not None:
-            return self.here.message or self.server_note
-        if self.state == "loading":
-            return f"asking the server {self._settings.url}"
-        return str(self._trouble) if self._trouble is not None and self._served is None else ""
-
-    @property
-    def server_note(self) -> str:
+    def _note(self) -> str:
         """That the server does not draft, or that the engine of this machine answers."""
         if self._served is not None:
-            return "" if self._served.drafts else f"{self._served.name}, {UNDRAFTED}"
+            return "" if self._served.drafts else f"{self._served.status.model}, {UNDRAFTED}"
         if self.here is not None:
             return f"{self._trouble}; the model on this machine answers"
         return ""
 
     @property
-    def notice(self) -> str:
-        """What is wrong with the prompt formats of the model on this machine, while it answers."""
-        return self.here.notice if self.here is not None else ""
-
-    @property
-    def compiling(self) -> str:
-        """What is still compiled on this machine, while it answers."""
-        return self.here.compiling if self.here is not None else ""
-
-    @property
-    def computed_by(self) -> str:
-        """What computes the model on this machine and how, in words, while it answers."""
-        return self.here.computed_by if self.here is not None else ""
-
-    @property
     def failure(self) -> LoadFailure | None:
         """Why nothing answers."""
-        if self.state != "failed" or self._trouble is None:
+        if self._served is not None or self._trouble is None:
             return None
         if self._local is not None:
             return self._local.failure
@@ -153,9 +137,8 @@ class RemoteEngine:
         return str(self._trouble) if self._local is None else self._local.refused
 
     @property
-    def server(self) -> dict[str, Any]:
-        """``url``, what ``answers`` (``server``, ``local`` or ``nothing``), whether it is
-        ``drafted``, the ``reason`` why it is not the server, and ``nextTryS``."""
+    def _server(self) -> dict[str, Any]:
+        """See ``EngineStatus.server``."""
         answers = "server" if self._trouble is None else "nothing" if self.here is None else "local"
         return {
             "url": self._settings.url,
@@ -166,39 +149,6 @@ class RemoteEngine:
             if self._trouble is not None
             else None,
         }
-
-    @property
-    def model(self) -> str:
-        """Name of the model that answers."""
-        if self._served is not None:
-            return self._served.name
-        return self.here.model if self.here is not None else self._settings.url
-
-    @property
-    def dtype(self) -> str:
-        """Number format of its weights."""
-        if self._served is not None:
-            return self._served.dtype
-        return self.here.dtype if self.here is not None else ""
-
-    @property
-    def fills(self) -> bool:
-        """Whether it reads the text after the cursor."""
-        if self._served is not None:
-            return self._served.fills
-        return self.here.fills if self.here is not None else True
-
-    @property
-    def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
-        if self._served is not None:
-            return self._served.prompt_length
-        return self.here.prompt_length if self.here is not None else PromptLength([])
-
-    @property
-    def speedup(self) -> float | None:
-        """Not measured at a server."""
-        return self.here.speedup if self.here is not None else None
 
     def note_pace(self, result: JobResult, plain: bool) -> None:
         """A text was written with or without drafts."""
@@ -467,7 +417,7 @@ class RemoteEngine:
             self._connection = ServerConnection(address, self._settings.key)
         self._served = await served_model(self._connection, self._settings.model)
         self._trouble = None
-        logger.info("the server %s answers with %s", self._settings.url, self._served.name)
+        logger.info("the server %s answers with %s", self._settings.url, self._served.status.model)
         self._on_change()
 
     def _lost(self, trouble: ModelUnavailable, served: ServedModel | None) -> None:

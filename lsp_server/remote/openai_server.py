@@ -16,6 +16,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import OnSpans
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.editing.answers import code_of_answer, code_so_far
@@ -30,7 +31,6 @@ from lsp_server.engine.jobs import (
     JobResult,
     Span,
 )
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EditRefused, EngineFailed, NothingToContinue, ServerRefused
 from lsp_server.remote.answer_events import ErrorEvent, TextEvent, read_event
 from lsp_server.remote.connection import ServerConnection, told_in
@@ -89,8 +89,6 @@ class OpenAiModel:
     """A model of a server that does not draft."""
 
     drafts = False
-    dtype = ""
-    prompt_length = PromptLength([])
 
     def __init__(self, connection: ServerConnection, model: ListedModel) -> None:
         self._connection = connection
@@ -108,9 +106,9 @@ class OpenAiModel:
         """Fields that the server does not take."""
 
     @property
-    def fills(self) -> bool:
-        """Whether it is shown the text after the cursor, as far as is known."""
-        return len(self._ways) > 1
+    def status(self) -> EngineStatus:
+        """What is known of it: it is shown the text after the cursor until it refused that."""
+        return EngineStatus(model=self.name, fills=len(self._ways) > 1)
 
     async def run(
         self,

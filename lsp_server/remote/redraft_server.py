@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from lsp_server.contract.codec import read
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import OnSpans
 from lsp_server.engine.jobs import (
     AcceptedText,
@@ -15,7 +17,6 @@ from lsp_server.engine.jobs import (
     LikelySpan,
     Span,
 )
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
@@ -33,14 +34,14 @@ class RedraftServerModel:
     drafts = True
 
     def __init__(self, connection: ServerConnection, told: dict[str, Any]) -> None:
-        """``told``: what the server says of its model (``GET /redraft/v1/model``)."""
+        """``told``: what the server says of its model (``GET /redraft/v1/model``).
+
+        Raises Unreadable.
+        """
         self._connection = connection
-        self.name = str(told.get("model") or "")
-        self.dtype = str(told.get("dtype") or "")
-        self.fills = told.get("fills") is not False
+        self.status = read(EngineStatus, told, unknown="ignored")
         self._gates = told.get("gates") is True
         """Whether it tells how sure the model is of what it writes."""
-        self.prompt_length = PromptLength([float(one) for one in told.get("prompt_seconds") or []])
 
     async def run(
         self,

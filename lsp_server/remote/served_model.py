@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import OnSpans
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
-from lsp_server.engine.prompt_length import PromptLength
 
 Operation = Literal["complete", "edit", "prefill"]
 
@@ -15,20 +15,8 @@ class ServedModel(Protocol):
     """What a server has, by whichever protocol it is asked."""
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-
-    @property
-    def dtype(self) -> str:
-        """Number format of its weights, empty where the server does not tell."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether it reads the text after the cursor."""
-
-    @property
-    def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
+    def status(self) -> EngineStatus:
+        """What is known of the model."""
 
     @property
     def drafts(self) -> bool:

@@ -47,7 +47,7 @@ async def states(server) -> dict[int, int]:
 
     told = await asyncio.gather(*(state() for _ in range(24)), return_exceptions=True)
     # One that has just died does not tell.
-    return {one["pid"]: one["queue_length"] for one in told if isinstance(one, dict)}
+    return {one["status"]["pid"]: one["queue_length"] for one in told if isinstance(one, dict)}
 
 
 async def until(condition, what: str, seconds: float = 60.0) -> None:

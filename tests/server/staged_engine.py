@@ -10,6 +10,7 @@ from typing import Any
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.call import Call
 from lsp_server.engine.jobs import AcceptedText, CompletionJob, JobResult, Span
 from lsp_server.engine.scheduler import COMPLETION, PREFETCH
@@ -47,8 +48,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.requests: list[Written] = []
         self.refused = ""
-        self.message = "loading the model"
-        self.state = "ready"
+        self.status = EngineStatus(state="ready", message="loading the model")
         self.prefills: list[CompletionJob] = []
         self.cancelled_prefills: list[Call] = []
         self.taken: list[AcceptedText] = []

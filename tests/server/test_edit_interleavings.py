@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.documents.document import Document, Position
 from lsp_server.documents.invisible_characters import first_hidden
 from lsp_server.editing.provider import Change, EditProvider, EditRequest
@@ -31,7 +32,7 @@ class Engine:
     """Answers when the test says so."""
 
     def __init__(self) -> None:
-        self.refused = self.model = ""
+        self.refused, self.status = "", EngineStatus()
         self.calls: list[Call] = []
         self.jobs: list[EditJob] = []
 

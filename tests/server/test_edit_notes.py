@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
@@ -28,7 +29,7 @@ class Engine:
     """Puts in what the test says a model answers, and keeps what it was asked."""
 
     def __init__(self, answer: str, model: str) -> None:
-        self.refused, self.model = "", model
+        self.refused, self.status = "", EngineStatus(model=model)
         self.answer = answer
         self.jobs: list[EditJob] = []
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine import scheduler as engine_loop
 from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
 from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFETCH, EngineLoop
@@ -70,8 +71,8 @@ class SlowService:
         self.controls.append(frame["op"])
         return {"done": frame["op"]}
 
-    def status(self) -> dict[str, Any]:
-        return {"model": "fake"}
+    def status(self) -> EngineStatus:
+        return EngineStatus("ready", model="fake")
 
     def interrupt(self) -> None:
         self.interrupted += 1
@@ -133,6 +134,10 @@ class Harness:
             self.seen.append(frame)
             if wanted(frame):
                 return frame
+
+    def status(self, state: str) -> dict[str, Any]:
+        frame = self.until(lambda frame: frame.get("status", {}).get("state") == state)
+        return dict(frame["status"])
 
     def end_of(self, number: int) -> dict[str, Any]:
         ends = ("result", "error")
@@ -282,7 +287,7 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     monkeypatch.setattr(engine_loop, "MEASURE_S", 0.0)
     monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
     harness = Harness(SlowService(forwards=2))
-    harness.until(lambda frame: frame.get("state") == "ready")
+    harness.status("ready")
     deadline = time.monotonic() + WAIT_S
     while "kept" not in harness.service.order:
         assert time.monotonic() < deadline
@@ -290,15 +295,15 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     assert "measured" not in harness.service.order
     harness.ask(1, "x")
     harness.end_of(1)
-    assert harness.until(lambda frame: frame.get("state") == "ready")["model"] == "fake"
+    assert harness.status("ready")["model"] == "fake"
     assert "measured" in harness.service.order
     harness.close()
 
 
 def test_what_changes_by_itself_is_told(harness: Harness) -> None:
-    harness.until(lambda frame: frame.get("state") == "ready")
+    harness.status("ready")
     harness.service.on_change()
-    told = harness.until(lambda frame: frame.get("state") == "ready")
+    told = harness.status("ready")
     assert told["model"] == "fake"
 
 
@@ -363,7 +368,7 @@ def test_a_model_that_cannot_be_loaded_is_told_and_ends_the_process() -> None:
     service = SlowService()
     service.fail_load = True
     harness = Harness(service)
-    failed = harness.until(lambda frame: frame.get("state") == "failed")
+    failed = harness.status("failed")
     assert failed["message"] == "no such model"
     harness.thread.join(WAIT_S)
     assert not harness.thread.is_alive()

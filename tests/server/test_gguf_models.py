@@ -23,9 +23,11 @@ from gguf_models import random_module, save_gguf
 
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.cli.main import main
+from lsp_server.contract.codec import to_json
+from lsp_server.contract.options import EngineOptions
+from lsp_server.contract.prompt_length import PromptLength
 from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
-from lsp_server.engine.prompt_length import PromptLength
 from lsp_server.errors import ModelUnavailable
 from lsp_server.models.choices import choices_file, write_choice
 from lsp_server.protocol.framing import pack_frame, read_frame_blocking
@@ -109,8 +111,16 @@ def test_a_folder_with_the_file_says_which_it_is(model: Path) -> None:
 class EngineProcess:
     """An engine process of its own, and the frames to and from it."""
 
-    def __init__(self, *arguments: str, program: tuple[str, ...] = ENGINE) -> None:
-        command = [sys.executable, *program, "--no-common", *arguments]
+    def __init__(
+        self, path: Path, disk_cache_megabytes: int = 0, program: tuple[str, ...] = ENGINE
+    ) -> None:
+        options = EngineOptions(
+            path=str(path),
+            device="cpu",
+            common=False,
+            disk_cache_megabytes=disk_cache_megabytes,
+        )
+        command = [sys.executable, *program, json.dumps(to_json(options))]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -120,9 +130,9 @@ class EngineProcess:
 
     def state(self) -> dict[str, Any]:
         """What it says once the model is loaded, or cannot be."""
-        while (frame := self._next())["state"] == "loading":
+        while (status := self._next()["status"])["state"] == "loading":
             pass
-        return frame
+        return status
 
     def ask(self, operation: str, job: CompletionJob | EditJob) -> Any:
         """The answer to a job."""
@@ -162,7 +172,7 @@ def test_the_engine_process_of_a_file_never_loads_torch(
     """Hundreds of megabytes are those of torch, which computes nothing of such a model."""
     module = random_module("qwen2", **COMPUTED)
     path = save_gguf(tmp_path / "computed.gguf", module, "Q8_0")
-    process = EngineProcess("--model", str(path), "--disk-cache", "8", "--device", "cpu")
+    process = EngineProcess(path, disk_cache_megabytes=8)
     processes.append(process)
     ready = process.state()
     assert (ready["state"], ready["dtype"]) == ("ready", "Q8_0"), ready
@@ -188,7 +198,7 @@ def test_a_request_does_not_wait_while_llama_cpp_is_compared(
     monkeypatch.setenv("REDRAFT_LLAMA_LIB", str(library))
     path = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **COMPUTED), "Q8_0")
     program = str(BESIDE_SILENT_LIBRARY), str(began)
-    process = EngineProcess("--model", str(path), "--device", "cpu", program=program)
+    process = EngineProcess(path, program=program)
     processes.append(process)
     assert process.state()["state"] == "ready"
     job = CompletionJob("", "a.py", "def total(prices):\n    return ", "\n", max_tokens=4)

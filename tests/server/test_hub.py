@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -185,9 +186,9 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
         engine.last_heard = time.monotonic() - 60
         assert not engine.hung, "it has nothing to do"
         engine.complete(CompletionJob("", "a.py", "x", ""), "c")
-        engine.state = "loading"
+        engine.status = replace(engine.status, state="loading")
         assert not engine.hung, "loading and compiling may take long"
-        engine.state = "ready"
+        engine.status = replace(engine.status, state="ready")
         assert not engine.hung, "the request has only come"
         (call,) = engine._calls.values()
         call.started -= 60

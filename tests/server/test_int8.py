@@ -35,7 +35,7 @@ def test_auto_is_int8_from_a_size_on(
     service = EngineService(replace(options, common=False))
     service.load()
     try:
-        assert (service.status()["dtype"] == "int8") == is_large
+        assert (service.status().dtype == "int8") == is_large
     finally:
         service.close()
 

@@ -58,8 +58,8 @@ with open(os.environ["REDRAFT_TEST_STARTS"], "a") as starts:
 SAYS_WHY = """
 from lsp_server.processes.child import FramePipe
 pipe = FramePipe(os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0))
-pipe.write({"event": "state", "state": "failed", "message": "no memory", "remedy": "buy some",
-            "lasting": False})
+pipe.write({"event": "status", "status": {"state": "failed", "message": "no memory",
+            "remedy": "buy some", "lasting": False}})
 """
 
 
@@ -86,7 +86,7 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
             with pytest.raises(EngineUnavailable) as caught:
                 await asyncio.wait_for(call.future, 60)
             errors.append(str(caught.value))
-        assert engine.state == "failed"
+        assert engine.status.state == "failed"
         assert engine.queue_length == 0
         return errors
 

@@ -36,7 +36,7 @@ ballast = b"x" * 50_000_000
 pipe = FramePipe(os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0))
 while os.path.exists(os.environ["STILL_LOADS"]):
     time.sleep(0.01)
-pipe.write({"event": "state", "state": "ready", "message": ""})
+pipe.write({"event": "status", "status": {"state": "ready"}})
 while (frame := pipe.read()) is not None:
     if frame["op"] == "cancel":
         pipe.write({"event": "result", "id": frame["id"], "result": {}, "forward_s": 0.0})
@@ -82,7 +82,7 @@ def made(hub: Hub, path: str, megabytes: int) -> EngineClient:
 
 async def ready(engine: EngineClient) -> None:
     await engine.start()
-    while engine.state != "ready":
+    while engine.status.state != "ready":
         await asyncio.sleep(0.01)
 
 
@@ -111,8 +111,8 @@ def test_the_engine_that_is_idle_longest_gives_way_and_comes_back(
         process = psutil.Process(first.pid)
         await ready(third)
         assert not process.is_running()
-        assert (first.state, first.memory_bytes) == ("idle", 0)
-        assert first.message.startswith("unloaded to make room for /c")
+        assert (first.status.state, first.memory_bytes) == ("idle", 0)
+        assert first.status.message.startswith("unloaded to make room for /c")
         assert second.pid
         await ready(first)
         assert second.pid is None
@@ -168,7 +168,7 @@ def test_an_engine_that_loads_is_waited_for_until_it_is_ready(
         await first.start()
         starting = asyncio.ensure_future(second.start())
         await asyncio.wait({starting}, timeout=0.5)
-        assert first.state == "loading"
+        assert first.status.state == "loading"
         assert not starting.done(), "a load may take longer than work is waited for"
         loads.unlink()
         await starting

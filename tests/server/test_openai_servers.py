@@ -102,9 +102,9 @@ def test_llama_server_is_asked_by_infill() -> None:
         assert (body["input_prefix"], body["input_suffix"]) == (CODE, "\n\n\nprint(1)\n")
         assert body["input_extra"] == [{"filename": "lib.py", "text": "x = 1\n"}]
         assert body["stream"] is True
-        assert engine.server["drafted"] is False
-        assert "undrafted" in engine.server_note
-        assert engine.model == "qwen2.5-coder:1.5b"
+        assert engine.status.server["drafted"] is False
+        assert "undrafted" in engine.status.server_note
+        assert engine.status.model == "qwen2.5-coder:1.5b"
 
     with_engine(server, scene)
 
@@ -126,7 +126,7 @@ def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
         server.text = ["sum(prices)\n", "more"]
         single = await engine.complete(completion(single_line=True), "c").future
         assert single.text == "sum(prices)"
-        assert engine.fills
+        assert engine.status.fills
 
     with_engine(server, scene, model="other")
 
@@ -142,7 +142,7 @@ def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() 
         assert second == third
         assert second["prompt"].startswith("<|fim_prefix|>def total")
         assert second["prompt"].endswith("print(1)\n<|fim_middle|>")
-        assert engine.fills
+        assert engine.status.fills
 
     with_engine(server, scene)
 
@@ -154,7 +154,7 @@ def test_a_model_of_no_known_form_goes_on_from_the_prefix_and_the_status_says_so
     async def scene(engine: RemoteEngine) -> None:
         assert (await engine.complete(completion(), "c").future).text == "sum(prices)"
         assert server.bodies("/v1/completions")[-1]["prompt"] == CODE
-        assert not engine.fills
+        assert not engine.status.fills
 
     with_engine(server, scene)
 

@@ -468,7 +468,7 @@ NOT_ASKED: dict[str, dict[str, Any]] = {
 def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any]) -> None:
     async def scene(engine: RemoteEngine) -> None:
         await engine.complete(completion(), "c").future
-        assert engine.model == "some-coder"
+        assert engine.status.model == "some-coder"
 
     both = {name: facts, "some-coder": {}}
     with_engine(Stranger(lambda path, body: WHOLE, **both), scene)
@@ -544,7 +544,7 @@ def test_ollama_and_lm_studio_say_more_elsewhere() -> None:
 
         async def scene(engine: RemoteEngine) -> None:
             await engine.complete(completion(), "c").future
-            assert engine.model.startswith("mine")
+            assert engine.status.model.startswith("mine")
 
         with_engine(server, scene)
         assert server.asked_bodies[-1]["prompt"].startswith("<fim_prefix>")

@@ -7,10 +7,10 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from lsp_server.contract.options import EngineOptions
+from lsp_server.contract.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
 from lsp_server.engine.generating import completion_budget, prompt_length
 from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.process import EngineService
-from lsp_server.engine.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
 
 
 def measured(tokens_per_s: float, most: int = 8192) -> PromptLength:
@@ -76,6 +76,6 @@ def test_other_files_have_a_quarter_of_a_short_prompt(service: EngineService) ->
 
 
 def test_the_service_says_how_long_its_prompts_are(service: EngineService) -> None:
-    length = PromptLength(service.status()["prompt_seconds"])
+    length = service.status().prompt_length
     assert length == prompt_length(service.engine)
     assert length.tokens(60.0) >= 1152

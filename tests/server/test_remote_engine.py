@@ -16,6 +16,7 @@ import pytest
 from server_stand_in import KEY, MODEL, Server, event, served
 
 from lsp_server.cli.status import _server
+from lsp_server.contract.status import EngineStatus
 from lsp_server.daemon.hub import Hub
 from lsp_server.engine.call import Call
 from lsp_server.engine.client import EngineClient
@@ -43,9 +44,8 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
-        self.state, self.message, self.model, self.dtype = "ready", "", "small", "int8"
-        self.fills, self.refused, self.failure = True, "", None
-        self.pid, self.hung, self.last_used, self.speedup = 1, False, 0.0, None
+        self.status = EngineStatus("ready", model="small", dtype="int8", pid=1)
+        self.refused, self.failure = "", None
 
     def complete(self, job: Any, client: str, on_spans: Any, urgency: int) -> Call:
         self.asked.append(job)
@@ -109,9 +109,13 @@ def test_a_completion_comes_span_by_span_and_whole() -> None:
             assert result.text == "total += area"
             assert [span.text for span in spans] == server.pieces
             assert (result.tokens, result.forwards, result.stopped_by) == (3, 2, "end")
-            assert (engine.state, engine.model, engine.dtype) == ("ready", "small", "fp32")
-            assert engine.server["answers"] == "server"
-            assert engine.prompt_length.tokens(60.0) == 20 * 64
+            assert (engine.status.state, engine.status.model, engine.status.dtype) == (
+                "ready",
+                "small",
+                "fp32",
+            )
+            assert engine.status.server["answers"] == "server"
+            assert engine.status.prompt_length.tokens(60.0) == 20 * 64
             assert len(engine.latencies_s) == 1
 
     run(scene)
@@ -175,7 +179,7 @@ def test_a_server_that_takes_no_accepted_suggestions_goes_on_being_asked() -> No
             await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
             server.status = 200
             assert (await engine.complete(completion(), "c").future).text == "total += area"
-            assert engine.server["answers"] == "server"
+            assert engine.status.server["answers"] == "server"
 
     run(scene)
 
@@ -282,8 +286,8 @@ def test_what_the_server_refuses_is_told_plainly(status: int, says: str, least_s
             assert began + least_s <= engine._next_try <= time.monotonic() + least_s
             assert says in str(told.value)
             assert KEY not in str(told.value)
-            assert (engine.state, engine.server["answers"]) == ("failed", "nothing")
-            assert 0 <= engine.server["nextTryS"] <= least_s
+            assert (engine.status.state, engine.status.server["answers"]) == ("failed", "nothing")
+            assert 0 <= engine.status.server["nextTryS"] <= least_s
             assert says in engine.refused
 
     run(scene)
@@ -299,13 +303,13 @@ def test_the_local_engine_answers_while_the_server_does_not(
             await engine.start()
             server.status = 503
             assert (await engine.complete(completion(), "c").future).text == "total += local"
-            assert engine.server["answers"] == "local"
-            assert "fails (503)" in engine.server_note
-            assert engine.model == "small"
+            assert engine.status.server["answers"] == "local"
+            assert "fails (503)" in engine.status.server_note
+            assert engine.status.model == "small"
             server.status = 200
-            await until(lambda: engine.server["answers"] == "server")
+            await until(lambda: engine.status.server["answers"] == "server")
             assert (await engine.complete(completion(), "c").future).text == "total += area"
-            assert engine.server_note == ""
+            assert engine.status.server_note == ""
 
     run(scene)
 
@@ -336,7 +340,7 @@ def test_a_server_that_is_not_there_is_asked_again_with_back_off(
             await engine.start()
         port = int(url.rpartition(":")[2])
         async with served(Server(), port):
-            await until(lambda: engine.state == "ready")
+            await until(lambda: engine.status.state == "ready")
             assert (await engine.complete(completion(), "c").future).text
         await engine.close()
 
@@ -397,7 +401,7 @@ def test_a_server_that_nobody_wants_is_not_asked_again(monkeypatch: pytest.Monke
                 await engine.start()
             await until(lambda: len(server.asked) > 1)
             engine.rest()
-            assert engine.state == "idle"
+            assert engine.status.state == "idle"
             count = len(server.asked)
             await asyncio.sleep(0.2)
             assert len(server.asked) <= count + 1
@@ -493,7 +497,7 @@ def test_addresses_that_may_not_be_used_are_refused(url: str, problem: str) -> N
         engine = engine_at(url)
         with pytest.raises(ModelUnavailable, match=problem):
             await engine.start()
-        assert engine.state == "failed"
+        assert engine.status.state == "failed"
         await engine.close()
 
     run(scene)
@@ -529,10 +533,10 @@ def test_the_key_stands_in_no_log_no_status_and_no_representation(
                 with pytest.raises(EngineUnavailable if status > 400 else EngineFailed):
                     await engine.complete(completion(), "c").future
             told = [
-                engine.server,
-                engine.message,
+                engine.status.server,
+                engine.status.message,
                 engine.refused,
-                engine.server_note,
+                engine.status.server_note,
                 engine._settings,
             ]
             assert KEY not in repr(told)

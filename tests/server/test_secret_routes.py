@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -77,7 +77,7 @@ class Editor:
         hub.indexer = Indexer()  # type: ignore[assignment]
         self._settings = {**MODEL, **(settings or {})}
         engine = hub.engine(read_settings(self._settings).settings)
-        engine.state = "ready"
+        engine.status = replace(engine.status, state="ready")
         self.engine = EngineProcess(engine)
         engine._child = self.engine  # type: ignore[assignment]
         self._server = new_server(hub)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lsp_server.cli.status import _page
+from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.jobs import JobResult
 from lsp_server.notices.status import NO_FILLING, Performance, _hint, _state
 
@@ -32,13 +33,10 @@ def test_no_speed_up_is_told_where_the_time_of_plain_decoding_is_not_known() -> 
 
 
 def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
-    sound: Any = SimpleNamespace(server_note="", fills=True, notice="")
-    assert _hint(sound) == ""
-    wrong: Any = SimpleNamespace(server_note="", fills=True, notice="it lacks <|fim_middle|>")
+    assert _hint(EngineStatus()) == ""
+    wrong = EngineStatus(notice="it lacks <|fim_middle|>")
     assert _hint(wrong) == "about the model: it lacks <|fim_middle|>"
-    left: Any = SimpleNamespace(
-        server_note="", fills=False, notice="its template is another model's"
-    )
+    left = EngineStatus(fills=False, notice="its template is another model's")
     assert "text before the cursor" in _hint(left)
     assert "another model's" in _hint(left)
 
@@ -49,9 +47,14 @@ def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
 )
 def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, told: str) -> None:
     workspace = SimpleNamespace(state="indexing", done=done, total=total)
-    engine = SimpleNamespace(state="ready")
+    engine = SimpleNamespace(status=EngineStatus("ready"))
     condition: Any = SimpleNamespace(
-        engine=engine, workspaces=[workspace], enabled=True, paused=False, inactive=""
+        engine=engine,
+        edit_engine=engine,
+        workspaces=[workspace],
+        enabled=True,
+        paused=False,
+        inactive="",
     )
     assert _state(condition) == ("indexing", told)
 

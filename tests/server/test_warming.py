@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from small_model import SMALL_MODEL
 
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import compiled_record
 from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.jobs import CompletionJob
@@ -16,7 +17,9 @@ from lsp_server.engine.process import EngineService
 
 @pytest.fixture
 def service() -> Iterator[EngineService]:
-    made = EngineService(SMALL_MODEL, dtype="fp32", threads=1, common=False)
+    made = EngineService(
+        EngineOptions(path=str(SMALL_MODEL), dtype="fp32", threads=1, common=False)
+    )
     made.load()
     yield made
     made.close()

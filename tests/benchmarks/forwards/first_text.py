@@ -86,7 +86,6 @@ def _measured(
     args: argparse.Namespace, folder: Path
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Seconds of every round by kind, and the lengths of the prompt in tokens."""
-    from lsp_server.engine.prompt_length import PromptLength
 
     def started() -> EngineService:
         from lsp_server.engine.process import EngineService
@@ -101,7 +100,7 @@ def _measured(
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     service = started()
     job = _job(service, args)
-    longest = PromptLength(service.status()["prompt_seconds"]).tokens(args.seconds)
+    longest = service.status().prompt_length.tokens(args.seconds)
     rounds = [replace(job, path=f"{number}.py") for number in range(args.rounds)]
     for one in rounds:
         typed = replace(one, prefix=f"{one.prefix}x")
@@ -140,14 +139,14 @@ async def _ready_s(args: argparse.Namespace) -> float:
 
     over = asyncio.Event()
     client = EngineClient(
-        _options(args), lambda: over.set() if client.state in ("ready", "failed") else None
+        _options(args), lambda: over.set() if client.status.state in ("ready", "failed") else None
     )
     began = time.perf_counter()
     try:
         await client.start()
         await over.wait()
-        if client.state == "failed":
-            raise BenchError(client.message)
+        if client.status.state == "failed":
+            raise BenchError(client.status.message)
         return time.perf_counter() - began
     finally:
         await client.close()

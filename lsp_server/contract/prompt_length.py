@@ -4,7 +4,7 @@ user gives the first suggestion of a file."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -21,7 +21,7 @@ class PromptLength:
     """Seconds that a model takes for the first 64, 128, … tokens of a prompt, as it was measured.
     ``seconds`` has an entry for each length that the model takes."""
 
-    seconds: list[float]
+    seconds: Sequence[float]
 
     @classmethod
     def measured(
@@ -31,7 +31,7 @@ class PromptLength:
         that a prompt is computed in at once; ``most``: tokens that the model takes."""
         steps = range(0, min(most, MOST_TOKENS) - STEP + 1, STEP)
         share = STEP / chunk
-        return cls(list(accumulate(share * seconds_of(chunk, place) for place in steps)))
+        return cls(tuple(accumulate(share * seconds_of(chunk, place) for place in steps)))
 
     def tokens(self, seconds: float) -> int:
         """The longest prompt that is computed in so many seconds, never less than
