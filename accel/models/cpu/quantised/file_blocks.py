@@ -22,6 +22,7 @@ from accel.models.cpu.quantised.forms import (
     SIX,
     Form,
 )
+from accel.native.numba_cache import compiled_with
 
 Bytes = NDArray[np.uint8]
 Halves = NDArray[np.float16]
@@ -29,19 +30,62 @@ Halves = NDArray[np.float16]
 _PARTS = 8
 """Blocks of 32 in one of the K types."""
 
+NIBBLES, NIBBLES_OF_PARTS, BYTES, SIX_BITS = range(4)
+"""How codes stand in a block: four bits in two halves, the same for each two parts of a K type, all
+eight, or Q6_K's."""
+_LOW, _FIFTH, _HIGH = np.uint32(0x0F0F0F0F), np.uint32(0x01010101), np.uint32(0x03030303)
+_SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
+
 
 @dataclass(frozen=True)
 class BlockType:
-    """A type of blocks. size: bytes of one; weights: of one; form: what it becomes.
+    """A type of blocks. size: bytes of one; weights: of one; form: what it becomes; codes: how they
+    stand in it; first: bytes before those with their low bits; fifth: before those with the fifth
+    bits, 0 where there are none.
 
-    apart: writes the codes, uint8 [rows, blocks, weights], of blocks, uint8 [rows, blocks, size],
-    and returns the scales, float16 [rows, in / 32, ..], see ``packing.pack``.
+    scales: float16 [rows, in / 32, ..] of blocks, uint8 [rows, blocks, size], see ``packing.pack``.
     """
 
     size: int
     weights: int
     form: Form
-    apart: Callable[[Bytes, Bytes], Halves]
+    codes: int
+    first: int
+    scales: Callable[[Bytes], Halves]
+    fifth: int = 0
+
+
+@compiled_with(borrows=True, forceinline=True)
+def _word(data: Bytes, place: int) -> np.uint32:
+    """Four bytes, the first of them lowest."""
+    word = np.uint32(data[place]) | np.uint32(data[place + 1]) << np.uint32(8)
+    word |= np.uint32(data[place + 2]) << np.uint32(16)
+    return np.uint32(word | np.uint32(data[place + 3]) << np.uint32(24))
+
+
+@compiled_with(borrows=True, forceinline=True)
+def read_codes(data: Bytes, codes: int, place: int, part: int, fifth: int, word: int) -> np.uint32:
+    """Four codes of a part of a block, from number 4 * ``word`` on, whose low bits begin at a place
+    of data, and whose fifth bits, if any, at another."""
+    if codes == BYTES:
+        return np.uint32(_word(data, place + 4 * word) ^ _SIGNS)
+    if codes == NIBBLES:
+        found = _word(data, place + 4 * (word % 4)) >> np.uint32(4 * (word // 4)) & _LOW
+        if fifth >= 0:
+            four = _word(data, fifth) >> np.uint32(4 * word) & np.uint32(15)
+            found |= (four * _SPREAD & _FIFTH) << np.uint32(4)
+        return np.uint32(found)
+    if codes == NIBBLES_OF_PARTS:
+        packed = _word(data, place + 32 * (part // 2) + 4 * word)
+        found = packed >> np.uint32(4 * (part % 2)) & _LOW
+        if fifth >= 0:
+            bit = _word(data, fifth + 4 * word) >> np.uint32(part) & _FIFTH
+            found |= bit << np.uint32(4)
+        return np.uint32(found)
+    half, quarter = part // 4, part % 4
+    low = _word(data, place + 64 * half + 32 * (quarter % 2) + 4 * word)
+    high = _word(data, place + 128 + 32 * half + 4 * word) >> np.uint32(2 * quarter) & _HIGH
+    return np.uint32(low >> np.uint32(4 * (quarter // 2)) & _LOW | high << np.uint32(4))
 
 
 def _halves(blocks: Bytes, first: int, count: int = 1) -> Halves:
@@ -49,45 +93,17 @@ def _halves(blocks: Bytes, first: int, count: int = 1) -> Halves:
     return np.ascontiguousarray(blocks[..., first : first + 2 * count]).view(np.float16)
 
 
-def _nibbles(packed: Bytes, codes: Bytes) -> None:
-    """Low four bits of all bytes, then the high ones."""
-    half = packed.shape[-1]
-    np.bitwise_and(packed, 15, out=codes[..., :half])
-    np.right_shift(packed, 4, out=codes[..., half:])
-
-
-def _fifth_bits(packed: Bytes, codes: Bytes) -> None:
-    """Add 32 bits, uint8 [.., 4], to the codes of a block."""
-    bits = np.unpackbits(np.ascontiguousarray(packed), axis=-1, bitorder="little")
-    codes |= bits << 4
-
-
-def _q8_0(blocks: Bytes, codes: Bytes) -> Halves:
-    np.bitwise_xor(blocks[..., 2:], 128, out=codes)
+def _scale(blocks: Bytes) -> Halves:
     return _halves(blocks, 0)
 
 
-def _q4_0(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles(blocks[..., 2:], codes)
-    return _halves(blocks, 0)
-
-
-def _q4_1(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles(blocks[..., 4:], codes)
+def _scale_and_minimum(blocks: Bytes) -> Halves:
     return _halves(blocks, 0, 2)
 
 
-def _q5_0(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles(blocks[..., 6:], codes)
-    _fifth_bits(blocks[..., 2:6], codes)
+def _q5_0(blocks: Bytes) -> Halves:
     scales = _halves(blocks, 0)
     return np.concatenate([scales, scales * np.float16(-16)], -1)
-
-
-def _q5_1(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles(blocks[..., 8:], codes)
-    _fifth_bits(blocks[..., 4:8], codes)
-    return _halves(blocks, 0, 2)
 
 
 def _scales_and_minimums(blocks: Bytes) -> Halves:
@@ -101,48 +117,23 @@ def _scales_and_minimums(blocks: Bytes) -> Halves:
     return both.astype(np.float16).reshape(len(blocks), -1, 2)
 
 
-def _nibbles_of_parts(packed: Bytes, codes: Bytes) -> None:
-    """Of the K types: 32 bytes have the four bits of a part, and above them those of the next."""
-    pairs = packed.reshape(*packed.shape[:-1], _PARTS // 2, BLOCK)
-    _nibbles(pairs, codes.reshape(*codes.shape[:-1], _PARTS // 2, 2 * BLOCK))
-
-
-def _q4_k(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles_of_parts(blocks[..., 16:], codes)
-    return _scales_and_minimums(blocks)
-
-
-def _q5_k(blocks: Bytes, codes: Bytes) -> Halves:
-    _nibbles_of_parts(blocks[..., 48:], codes)
-    parts = codes.reshape(*codes.shape[:-1], _PARTS, BLOCK)
-    fifth = blocks[..., 16:48]
-    for part in range(_PARTS):
-        parts[..., part, :] |= (fifth >> part & 1) << 4
-    return _scales_and_minimums(blocks)
-
-
-def _q6_k(blocks: Bytes, codes: Bytes) -> Halves:
-    low = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 2 * BLOCK)
-    high = blocks[..., 128:192].reshape(*blocks.shape[:-1], 2, BLOCK)
-    quarters = codes.reshape(*codes.shape[:-1], 2, 4, BLOCK)
-    _nibbles(low, quarters.reshape(*codes.shape[:-1], 2, 4 * BLOCK))
-    for quarter in range(4):
-        quarters[..., quarter, :] |= (high >> 2 * quarter & 3) << 4
+def _q6_k(blocks: Bytes) -> Halves:
     scales = blocks[..., 192:208].view(np.int8).astype(np.float32) * _halves(blocks, 208)
     return scales.astype(np.float16).reshape(len(blocks), -1, 2)
 
 
+_K = _PARTS * BLOCK
 BLOCK_TYPES = {
-    "Q8_0": BlockType(34, BLOCK, EIGHT, _q8_0),
-    "Q4_0": BlockType(18, BLOCK, FOUR, _q4_0),
-    "Q4_1": BlockType(20, BLOCK, FOUR_MINIMUM, _q4_1),
-    "Q5_0": BlockType(22, BLOCK, FIVE_MINIMUM, _q5_0),
-    "Q5_1": BlockType(24, BLOCK, FIVE_MINIMUM, _q5_1),
-    "Q4_K": BlockType(144, _PARTS * BLOCK, FOUR_MINIMUM, _q4_k),
-    "Q5_K": BlockType(176, _PARTS * BLOCK, FIVE_MINIMUM, _q5_k),
-    "Q6_K": BlockType(210, _PARTS * BLOCK, SIX, _q6_k),
+    "Q8_0": BlockType(34, BLOCK, EIGHT, BYTES, 2, _scale),
+    "Q4_0": BlockType(18, BLOCK, FOUR, NIBBLES, 2, _scale),
+    "Q4_1": BlockType(20, BLOCK, FOUR_MINIMUM, NIBBLES, 4, _scale_and_minimum),
+    "Q5_0": BlockType(22, BLOCK, FIVE_MINIMUM, NIBBLES, 6, _q5_0, fifth=2),
+    "Q5_1": BlockType(24, BLOCK, FIVE_MINIMUM, NIBBLES, 8, _scale_and_minimum, fifth=4),
+    "Q4_K": BlockType(144, _K, FOUR_MINIMUM, NIBBLES_OF_PARTS, 16, _scales_and_minimums),
+    "Q5_K": BlockType(176, _K, FIVE_MINIMUM, NIBBLES_OF_PARTS, 48, _scales_and_minimums, fifth=16),
+    "Q6_K": BlockType(210, _K, SIX, SIX_BITS, 0, _q6_k),
 }
 """By the names that llama.cpp gives them."""
 
 
-__all__ = ["BLOCK_TYPES", "BlockType"]
+__all__ = ["BLOCK_TYPES", "BlockType", "read_codes"]

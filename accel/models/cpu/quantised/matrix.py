@@ -12,33 +12,30 @@ from accel.models.cpu.quantised.activations import RECORD, Records, encode_rows,
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, EIGHT, Form
 from accel.models.cpu.quantised.instruction_sets import chosen
-from accel.models.cpu.quantised.packing import Packed, pack
+from accel.models.cpu.quantised.packing import Packed, pack_blocks, pack_codes, pack_scales
 from accel.models.cpu.quantised.product import address_of_product, call_product
 from accel.native import simd
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 
 Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
 
 Place = NDArray[np.int64]
 """int64 [5], of a matrix: addresses of the compiled product and of the first group, blocks along
 ``in``, groups of columns, number of the form."""
 
-_AT_ONCE = 16 * COLUMNS
+_AT_ONCE = 64 * COLUMNS
 """Columns that are packed at a time, so that little is held twice."""
 
 _MOST = 127
-
-Apart = Callable[[int, int, NDArray[np.uint8]], NDArray[np.float16]]
-"""Writes the codes of columns from one to before another, and returns their scales, see ``pack``.
-"""
 
 
 class QuantisedMatrix:
     """A matrix [out, in] whose products with rows are computed in whole numbers. Build it with
     ``from_file`` or ``from_numbers``."""
 
-    def __init__(self, form: Form, out: int, depth: int, apart: Apart) -> None:
+    def __init__(self, form: Form, out: int, depth: int) -> None:
         assert depth % BLOCK == 0, "whole blocks"
         self.form, self.out, self.depth = form, out, depth
         self.is_finite = True
@@ -46,19 +43,14 @@ class QuantisedMatrix:
         # The forward's threads take columns by two groups.
         groups = -(-out // (2 * COLUMNS)) * 2
         self.packed: Packed = empty((groups, form.group_bytes(depth // BLOCK)), np.uint8)
-        for first in range(0, out, _AT_ONCE):
-            last = min(first + _AT_ONCE, out)
-            self._pack(first, last, apart)
         self.packed[-(-out // COLUMNS) :] = 0
 
-    def _pack(self, first: int, last: int, apart: Apart) -> None:
-        groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
-        codes = np.zeros((len(groups) * COLUMNS, self.depth), np.uint8)
-        scales = apart(first, last, codes[: last - first])
+    def _groups(self, first: int, last: int, scales: Halves) -> Packed:
+        """Those of the columns from one to before another, with their scales."""
         self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
-        missing = len(codes) - (last - first)
-        scales = np.pad(scales, [(0, missing), (0, 0), (0, 0)])
-        pack(self.form, codes, scales, groups)
+        groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
+        pack_scales(self.form, scales, groups)
+        return groups
 
     @classmethod
     def from_file(
@@ -69,16 +61,14 @@ class QuantisedMatrix:
         factor."""
         of_type = BLOCK_TYPES[kind]
         assert depth % of_type.weights == 0, "whole blocks"
-
-        def apart(first: int, last: int, codes: NDArray[np.uint8]) -> NDArray[np.float16]:
-            count = last - first
-            blocks = raw[first:last].reshape(count, -1, of_type.size)
-            scales = of_type.apart(blocks, codes.reshape(count, -1, of_type.weights))
-            if factor == 1:
-                return scales
-            return (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
-
-        return cls(of_type.form, len(raw), depth, apart)
+        found = cls(of_type.form, len(raw), depth)
+        for first in range(0, found.out, _AT_ONCE):
+            rows = raw[first : first + _AT_ONCE]
+            scales = of_type.scales(rows.reshape(len(rows), -1, of_type.size))
+            if factor != 1:
+                scales = (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
+            pack_blocks(of_type, rows, found._groups(first, first + len(rows), scales))
+        return found
 
     @classmethod
     def from_numbers(
@@ -86,17 +76,20 @@ class QuantisedMatrix:
     ) -> QuantisedMatrix:
         """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
         those from one to before another, float32."""
-
-        def apart(first: int, last: int, codes: NDArray[np.uint8]) -> NDArray[np.float16]:
+        found = cls(EIGHT, out, depth)
+        for first in range(0, out, _AT_ONCE):
+            last = min(first + _AT_ONCE, out)
             blocks = rows(first, last).reshape(last - first, -1, BLOCK)
             scales = (np.abs(blocks).max(-1, keepdims=True) / np.float32(_MOST)).astype(np.float16)
             steps = scales.astype(np.float32)
             steps[steps == 0] = np.inf
-            found = np.clip(np.rint(blocks / steps), -_MOST, _MOST).astype(np.int8)
-            np.bitwise_xor(found.view(np.uint8).reshape(codes.shape), EIGHT.offset, out=codes)
-            return scales
-
-        return cls(EIGHT, out, depth, apart)
+            rounded = np.clip(np.rint(blocks / steps), -_MOST, _MOST).astype(np.int8)
+            groups = found._groups(first, last, scales)
+            codes = np.zeros((len(groups) * COLUMNS, depth), np.uint8)
+            written = codes[: last - first]
+            np.bitwise_xor(rounded.view(np.uint8).reshape(written.shape), EIGHT.offset, out=written)
+            pack_codes(EIGHT, codes, groups)
+        return found
 
     def place(self, instructions: str | None = None) -> Place:
         """What ``multiply`` takes, valid as long as the matrix is held. instructions: the name of

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised import forms
+from accel.models.cpu.quantised import file_blocks, forms
+from accel.models.cpu.quantised.file_blocks import (
+    BYTES,
+    NIBBLES,
+    NIBBLES_OF_PARTS,
+    SIX_BITS,
+    BlockType,
+    read_codes,
+)
 from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, PLANE, WORDS, Form
 from accel.native.numba_cache import compiled_with
 
@@ -16,19 +24,111 @@ _LOW, _FIFTH, _HIGH = np.uint32(0x0F0F0F0F), np.uint32(0x01010101), np.uint32(0x
 _PLANE_WORDS = PLANE // 4
 
 
-def pack(form: Form, codes: NDArray[np.uint8], scales: NDArray[np.float16], groups: Packed) -> None:
-    """Write whole groups of columns.
+def pack_scales(form: Form, scales: NDArray[np.float16], groups: Packed) -> None:
+    """Write the scales of whole groups of columns.
 
-    codes: uint8 [columns, in]; scales: float16 [columns, blocks, ..], of all parts and then the
-    minimum where the form has one.
+    scales: float16 [columns, blocks, ..], of all parts and then the minimum where the form has one.
     """
-    blocks = codes.shape[1] // BLOCK
+    blocks, missing = scales.shape[1], len(groups) * COLUMNS - len(scales)
+    scales = np.pad(scales, [(0, missing), (0, 0), (0, 0)]) if missing else scales
     by_group = scales.reshape(len(groups), COLUMNS, blocks, -1).transpose(0, 2, 3, 1)
     first, count = form.scales_bytes(blocks), blocks * form.scale_bytes
     assert by_group[0].size * 2 == count, "a scale for every part, and a minimum where there is one"
     groups[:, :count] = np.ascontiguousarray(by_group).view(np.uint8).reshape(len(groups), -1)
     groups[:, count:first] = 0
+
+
+def pack_codes(form: Form, codes: NDArray[np.uint8], groups: Packed) -> None:
+    """Write the codes of whole groups of columns, uint8 [columns, in]."""
+    first = form.scales_bytes(codes.shape[1] // BLOCK)
     _pack_codes(codes.view(np.uint32), form.bits, groups.view(np.uint32), first // 4)
+
+
+def pack_blocks(of_type: BlockType, rows: NDArray[np.uint8], groups: Packed) -> None:
+    """Write the codes of columns as a file has them, uint8 [columns, ..], a row of blocks each, and
+    zeros for the columns that are missing to whole groups."""
+    parts = of_type.weights // BLOCK
+    first = of_type.form.scales_bytes(rows.shape[1] // of_type.size * parts)
+    if missing := len(groups) * COLUMNS - len(rows):
+        words = groups[-1, first:].view(np.uint32).reshape(-1, COLUMNS)
+        words[:, COLUMNS - missing :] = 0
+    _pack_blocks(
+        *(rows, of_type.codes, of_type.size, of_type.first, of_type.fifth or -1),
+        *(of_type.form.bits, groups.view(np.uint32), first // 4),
+    )
+
+
+@compiled_with(file_blocks, forms, borrows=True, error_model="numpy")
+def _pack_blocks(
+    rows: NDArray[np.uint8],
+    codes: int,
+    size: int,
+    low: int,
+    fifth: int,
+    bits: int,
+    groups: NDArray[np.uint32],
+    first: int,
+) -> None:
+    """``low``, ``fifth``: see ``BlockType``. The kinds are told apart outside of all loops over
+    blocks, so that each has a loop of its own."""
+    for column in range(len(rows)):
+        row, group, at = rows[column], groups[column // COLUMNS], first + column % COLUMNS
+        if codes == BYTES:
+            _pack_column(row, BYTES, size, low, -1, 1, 8, group, at)
+        elif codes == NIBBLES and bits == 4:
+            _pack_column(row, NIBBLES, size, low, -1, 1, 4, group, at)
+        elif codes == NIBBLES:
+            _pack_column(row, NIBBLES, size, low, fifth, 1, 5, group, at)
+        elif codes == NIBBLES_OF_PARTS and bits == 4:
+            _pack_column(row, NIBBLES_OF_PARTS, size, low, -1, 8, 4, group, at)
+        elif codes == NIBBLES_OF_PARTS:
+            _pack_column(row, NIBBLES_OF_PARTS, size, low, fifth, 8, 5, group, at)
+        else:
+            _pack_column(row, SIX_BITS, size, low, -1, 8, 6, group, at)
+
+
+@compiled_with(file_blocks, forms, borrows=True, forceinline=True)
+def _pack_column(
+    row: NDArray[np.uint8],
+    codes: int,
+    size: int,
+    low: int,
+    fifth: int,
+    parts: int,
+    bits: int,
+    group: NDArray[np.uint32],
+    place: int,
+) -> None:
+    for block in range(row.shape[0] // size):
+        start = block * size
+        more = start + fifth if fifth >= 0 else -1
+        for part in range(parts):
+            at = place + (block * parts + part) * bits * _PLANE_WORDS
+            if bits == 8:
+                for word in range(WORDS):
+                    found = read_codes(row, codes, start + low, part, more, word)
+                    group[at + word * _PLANE_WORDS] = found
+                continue
+            high, higher = np.uint32(0), np.uint32(0)
+            for plane in range(WORDS // 2):
+                first = read_codes(row, codes, start + low, part, more, 2 * plane)
+                second = read_codes(row, codes, start + low, part, more, 2 * plane + 1)
+                packed = first & _LOW | (second & _LOW) << np.uint32(4)
+                group[at + plane * _PLANE_WORDS] = packed
+                mask = _FIFTH if bits == 5 else _HIGH
+                first, second = first >> np.uint32(4) & mask, second >> np.uint32(4) & mask
+                if bits == 5:
+                    high |= first << np.uint32(2 * plane) | second << np.uint32(2 * plane + 1)
+                elif bits == 6:
+                    both = first | second << np.uint32(2)
+                    if plane < WORDS // 4:
+                        high |= both << np.uint32(4 * plane)
+                    else:
+                        higher |= both << np.uint32(4 * (plane - WORDS // 4))
+            if bits > 4:
+                group[at + 4 * _PLANE_WORDS] = high
+            if bits > 5:
+                group[at + 5 * _PLANE_WORDS] = higher
 
 
 @compiled_with(forms, borrows=True, error_model="numpy")
@@ -67,4 +167,4 @@ def _pack_block(
         group[at + (WORDS // 2 + plane) * _PLANE_WORDS] = bits_of_all
 
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "pack_blocks", "pack_codes", "pack_scales"]
