@@ -14,14 +14,19 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/redraft demo
 
-# Every core compiles what models and drafters run before the tests need it, each on one core.
+# Every core compiles what models and drafters run before the tests need it. Then two workers take
+# files in turn; what measures time runs alone.
+WORKERS ?= 2
+BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+USUAL := not long and not editors and not model
 test: $(READY)
 	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
-	$(BIN)/python -m pytest --ignore tests/benchmarks -m "not long and not editors and not model"
+	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks -m "$(USUAL) and not alone"
+	$(BIN)/python -m pytest --ignore tests/benchmarks -m "$(USUAL) and alone"
 
 # The laboratory: peers, replays, tables.
 test-bench: $(READY)
-	$(BIN)/python -m pytest tests/benchmarks -m "not long"
+	$(BIN)/python -m pytest $(BESIDE) tests/benchmarks -m "not long"
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -m "long" --timeout 1800

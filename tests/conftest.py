@@ -18,6 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 _HOME = tempfile.TemporaryDirectory(prefix="redraft-home-")
 for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
     os.environ[f"XDG_{kind}_HOME"] = str(Path(_HOME.name, kind.lower()))
+os.environ.pop("XDG_RUNTIME_DIR", None)
+# Workers share the cores: torch's threads would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from small_model import choose_small_model  # noqa: E402
 

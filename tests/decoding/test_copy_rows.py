@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.kernels import best_rows
@@ -27,7 +28,7 @@ def slow_match(text: list[int], row: int, context: list[int]) -> int:
     return length
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each_seed(range(20))
 def test_matches_kept_current_equal_matches_measured(seed):
     random = np.random.default_rng(seed)
     text = random.integers(0, 4, 50).astype(np.int32)
@@ -199,7 +200,7 @@ def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0)
     return [array[:count] for array in tree[:3]], rows, kinds
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(12))
 def test_expansion_equals_the_slow_form(seed):
     text, places, slips, leading = random_text(seed)
     pool, match, offsets, _, stop, *state, classes, weights = text
@@ -213,7 +214,7 @@ def test_expansion_equals_the_slow_form(seed):
     ], f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(30))
 def test_a_tree_has_the_nodes_that_bring_more_than_their_time(seed):
     random = np.random.default_rng(seed)
     text, *rest = random_text(seed)
@@ -231,7 +232,7 @@ def test_a_tree_has_the_nodes_that_bring_more_than_their_time(seed):
     assert chosen.tolist() == every[: len(chosen)].tolist(), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(30))
 def test_the_best_rows_equal_those_that_are_sorted(seed):
     text, *_ = random_text(seed)
     weights = text[-1]

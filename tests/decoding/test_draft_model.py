@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from seeds import for_each_seed
 from tiny_models import open_engine, save
 
 from accel.decoding import Generation
@@ -75,7 +76,7 @@ def test_drafts_are_the_small_models_own_greedy_text(target: Engine, other_folde
         context = np.concatenate([context, taken])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_each_seed(range(3))
 def test_edits_are_lossless_whatever_drafts(target: Engine, other_folder: Path, seed: int) -> None:
     other = open_engine(other_folder)
     plain = edit(target, seed, None).tokens.tolist()

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from edit_words import END, WordCodec, edit_request, replay_edit
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.published.efficientedit import EfficientEditDrafter
@@ -36,7 +37,7 @@ def published_forwards(original: list[int], reference: list[int], gamma: int) ->
     return count
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each_seed(range(60))
 def test_efficientedit_takes_the_published_number_of_forwards(seed):
     rng = random.Random(seed)
     words = [f" w{number}" for number in range(12)]

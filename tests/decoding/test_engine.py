@@ -31,9 +31,9 @@ END = 299
 
 
 def test_greedy_equals_transformers_with_and_without_drafts(engine: Engine, reference: Any) -> None:
-    """220 prompts; the drafts hold the answer, parts of it, mistakes and noise."""
+    """55 prompts; the drafts hold the answer, parts of it, mistakes and noise."""
     accepted = trees = 0
-    for seed in range(20):
+    for seed in range(5):
         prompts = np.stack([random_prompt(100 * seed + row, 1 + 3 * seed) for row in range(11)])
         for row, answer in enumerate(reference_batch(reference, prompts, 24)):
             expected = until_end(answer)
@@ -44,14 +44,15 @@ def test_greedy_equals_transformers_with_and_without_drafts(engine: Engine, refe
             assert drafted.tokens.tolist() == expected, f"seed {seed}, row {row}"
             accepted += sum(drafted.statistics.accepted)
             trees += drafted.statistics.forwards
-    assert trees > 600
-    assert accepted > 1500
+    assert trees > 150
+    assert accepted > 375
 
 
-def test_greedy_is_the_same_on_thousands_of_random_trees(engine: Engine) -> None:
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(20), marks=pytest.mark.long)])
+def test_greedy_is_the_same_on_random_trees(engine: Engine, seeds: range) -> None:
     """Trees of random shape and order; each is checked by what plain decoding says next."""
     trees = accepted = 0
-    for seed in range(20):
+    for seed in seeds:
         prompt = random_prompt(1000 + seed, 24)
         plain = run(engine, prompt, max_tokens=160, ignore_end=True)
         for variant in range(3):
@@ -60,8 +61,8 @@ def test_greedy_is_the_same_on_thousands_of_random_trees(engine: Engine) -> None
             assert drafted.tokens.tolist() == plain.tokens.tolist(), f"seed {seed} {variant}"
             trees += drafted.statistics.forwards
             accepted += sum(drafted.statistics.accepted)
-    assert trees > 2000
-    assert accepted > 2500
+    assert trees > 100 * len(seeds)
+    assert accepted > 125 * len(seeds)
 
 
 def test_cancel_stops_prefill_between_chunks(engine: Engine) -> None:
@@ -153,7 +154,7 @@ def test_stop_rule_cuts_inside_an_accepted_run(engine: Engine) -> None:
 
 def test_repetition_penalty_counts_each_nodes_own_history(engine: Engine, reference: Any) -> None:
     sampling = Sampling(repetition_penalty=1.7)
-    for seed in range(12):
+    for seed in range(5):
         prompt = random_prompt(3000 + seed, 12)
         expected = reference_tokens(reference, prompt, 24, repetition_penalty=1.7)
         for drafter in (None, Oracle(np.array(expected, np.int32), seed)):
@@ -173,14 +174,14 @@ def test_a_seed_gives_the_same_text_with_and_without_drafts(
     engine: Engine, sampling: Sampling
 ) -> None:
     accepted = 0
-    for seed in range(20):
+    for seed in range(6):
         prompt = random_prompt(4000 + seed, 15)
         plain = run(engine, prompt, sampling=sampling, ignore_end=True)
         oracle = Oracle(plain.tokens, seed)
         drafted = run(engine, prompt, sampling=sampling, drafter=oracle, ignore_end=True)
         assert drafted.tokens.tolist() == plain.tokens.tolist(), f"seed {seed}"
         accepted += sum(drafted.statistics.accepted)
-    assert accepted > 200
+    assert accepted > 60
 
 
 def test_another_seed_gives_another_text(engine: Engine) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brute_index import BruteIndex
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import DraftRequest
@@ -61,7 +62,7 @@ def slow_tree(rows: list[list[int]], weights: list[float], choices: int) -> set[
     return {path[:end] for path in kept for end in range(1, len(path) + 1)}
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(range(200))
 def test_cache_search_equals_nested_loops(seed: int) -> None:
     chance = random.Random(seed)
     cache = SequenceCache(activation_size=1)
@@ -89,7 +90,7 @@ def test_cache_grows_and_becomes_active() -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(range(200))
 def test_trie_and_cut_equal_a_counter(seed: int) -> None:
     chance = random.Random(seed)
     rows = [
@@ -256,7 +257,7 @@ def repetitive_text(chance: random.Random, length: int) -> list[int]:
     return text[:length]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(8))
 @pytest.mark.parametrize("components", ["all", "no cache", "no strategy", "no repository"])
 def test_the_whole_rule_equals_its_slow_form(seed: int, components: str) -> None:
     chance = random.Random(seed)

@@ -137,6 +137,7 @@ def test_a_file_that_shrinks_after_it_was_opened_is_refused(tmp_path: Path) -> N
             file.read("cube")
 
 
+@pytest.mark.alone
 def test_a_long_vocabulary_is_read_almost_as_fast_as_it_is_made(tmp_path: Path) -> None:
     started = time.thread_time()
     tokens = [f"token{n}" for n in range(151_936)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
@@ -46,6 +47,7 @@ def test_control_tokens_never_agree() -> None:
     assert not set(INDEX.agreeing(b"<|fim").tolist()) & EMBEDDED.special_tokens
 
 
+@pytest.mark.alone
 def test_a_mask_is_made_in_less_than_a_millisecond() -> None:
     least = np.inf
     for _ in range(20):

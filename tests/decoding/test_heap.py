@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from seeds import for_each_seed
 
 from accel.drafting.retrieval.heap import sift_down, sift_up
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each_seed(range(20))
 def test_the_most_probable_comes_first_and_of_equals_the_older(seed: int) -> None:
     random = np.random.default_rng(seed)
     items = int(random.integers(1, 200))

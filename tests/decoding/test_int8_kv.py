@@ -12,6 +12,7 @@ import torch
 from bit_by_bit import check_nodes, computed
 from gguf_models import random_module, save_gguf
 from numpy.typing import NDArray
+from seeds import for_each_seed
 from tiny_models import FLAT, Oracle, numbers, save
 
 from accel.batch import BLOCKED, chain_batch
@@ -227,7 +228,7 @@ def check_random_tree(model: CompiledLlama, seed: int) -> None:
     check_nodes(model, text, tree, 8, seed)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each_seed(range(6))
 def test_nodes_have_the_logits_of_text_to_the_last_bit(model: CompiledLlama, seed: int) -> None:
     check_random_tree(model, seed)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from gguf_writer import write_gguf
 from quantised_by_llama_cpp import saved
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
@@ -54,7 +55,7 @@ CHECKS = ("chains", "trees", "likeliest", "trims", "rejected_rows", "memory")
 
 @installed
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("seed", range(3))
+@for_each_seed(range(3))
 def test_it_passes_the_checks_of_every_backend(model: LlamaCppModel, check: str, seed: int) -> None:
     getattr(conformance, f"check_{check}")(model, seed)
 

@@ -6,7 +6,7 @@ import heapq
 from itertools import islice
 
 import numpy as np
-import pytest
+from seeds import for_each_seed
 from small_mixture import WEIGHTS, IndexOfText, drafter, paths_of, request_of
 
 from accel.draft_tree import DraftTree, Source
@@ -51,7 +51,7 @@ def slow_probabilities(counts, totals, state, shapes, last_shape):
     return (chances / chances.sum())[:-1]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each_seed(range(10))
 def test_probabilities_equal_the_dense_form(seed):
     random = np.random.default_rng(seed)
     count = 12
@@ -151,7 +151,7 @@ def slow_tree(view, weights, max_nodes):
     return tree
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_each_seed(range(8))
 def test_tree_equals_the_slow_form(seed):
     drafting = drafter()
     drafting.begin(request_of(np.random.default_rng(seed), index=seed % 4 > 0))
@@ -175,7 +175,7 @@ def test_order_is_parents_first_and_decreasing_and_a_prefix_is_a_smaller_tree():
     assert paths_of(tree)[:10] == paths_of(cut)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_each_seed(range(8))
 def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed, monkeypatch):
     monkeypatch.setattr(mixture, "FEW_ROWS", mixture.ROWS_PER_SOURCE)
     monkeypatch.setattr(mixture, "FEW_DEPTH", mixture.ROW_DEPTH)

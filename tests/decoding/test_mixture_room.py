@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 from small_mixture import IndexOfText, drafter, paths_of, request_of
 
 from accel.drafting.history import History
@@ -52,7 +53,7 @@ def array_at(address, kind, count):
     return np.ctypeslib.as_array((kind * count).from_address(int(address)))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each_seed(range(4))
 def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
     random = np.random.default_rng(seed)
     request, text = request_of(random), random.integers(1, 40, 60).astype(np.int32)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 
 from accel.output import OutputBuffer
 from accel.request import GenerationRequest
@@ -53,7 +54,7 @@ def cut_up(data: bytes, random: np.random.Generator) -> list[list[int]]:
     return [list(data[a:b]) for a, b in zip([0, *places], [*places, len(data)], strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each_seed(range(20))
 def test_text_asked_for_after_any_step_is_that_of_all_bytes(
     seed: int, tokenizer: Tokenizer
 ) -> None:
@@ -74,7 +75,7 @@ def test_text_asked_for_after_any_step_is_that_of_all_bytes(
     assert (transcript.rest, transcript.is_finished) == (b"", False)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each_seed(range(20))
 def test_tokens_taken_at_once_end_as_those_taken_one_by_one(
     seed: int, tokenizer: Tokenizer
 ) -> None:

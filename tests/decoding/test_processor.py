@@ -31,7 +31,6 @@ LEVELS = {
 """Processors by LLVM's names, and the features that kernels ask for: haswell is what laptops have
 had since 2013, many of today among them. Without F16C, which those before ivybridge lack, numbers
 of 16 bits are not computed."""
-OF_THE_SUITE = "haswell"
 TESTS = ("test_matmul.py", "test_lanes.py", "test_quantised_products.py",
          "test_quantised_tiles.py", "test_tiles.py", "test_sums.py")  # fmt: skip
 
@@ -76,13 +75,8 @@ def run_held_to(level: str, cache: Path, *tests: str) -> str:
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
-@pytest.mark.parametrize(
-    "level",
-    [
-        pytest.param(level, marks=[] if level == OF_THE_SUITE else [pytest.mark.long])
-        for level in LEVELS
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("level", LEVELS)
 def test_kernels_of_every_level_that_this_processor_can_be_held_to(
     level: str, tmp_path: Path
 ) -> None:

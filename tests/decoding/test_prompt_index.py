@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from seeds import for_each_seed
 
 from accel.draft_tree import Source
 from accel.drafting.retrieval.prompt_index import PromptIndex
@@ -29,7 +29,7 @@ def slow_lookup(parts, context, max_match, depth):
     return [(-length, row) for length, _, row in sorted(found)]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(30))
 def test_lookup_equals_a_scan(seed):
     random = np.random.default_rng(seed)
     vocabulary = int(random.integers(2, 12))

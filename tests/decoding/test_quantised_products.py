@@ -51,10 +51,10 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
     print("seed", seed)
     generator = np.random.default_rng(seed)
     depth = 512
-    raw, x = random_blocks(kind, 21, depth, generator), rows_of(5, depth, generator)
+    raw, x = random_blocks(kind, 21, depth, generator), rows_of(3, depth, generator)
     found = QuantisedMatrix.from_file(kind, raw, depth).products(x, instructions)
     values = [values_of(row) for row in x]
-    for column in range(0, 21, 4):
+    for column in (0, 11, 20):
         weights = weights_of(kind, raw[column], depth)
         expected = [product(kind, weights, each) for each in values]
         assert found[:, column].tolist() == [float(each) for each in expected]

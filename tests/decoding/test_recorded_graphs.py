@@ -32,6 +32,14 @@ def one_thread() -> Iterator[None]:
     assert gc.isenabled()
 
 
+@pytest.fixture(autouse=True)
+def garbage_of_the_test() -> Iterator[None]:
+    """The collector looks at what a test makes alone: all else that is imported takes it long."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> CudaStandIn:
     stand_in = CudaStandIn()

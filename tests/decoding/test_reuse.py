@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 from edit_words import END, WordCodec, edit_request, replay_edit
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import Continuations, DraftRequest
@@ -127,7 +127,7 @@ def random_edit(rng: random.Random, words: list[str]) -> tuple[str, str]:
     return "".join(before), "".join(after)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each_seed(range(40))
 def test_trees_are_sound_on_random_edits(seed):
     rng = random.Random(seed)
     words = ["a", " b", "foo", " bar", "\n", "\n    ", "\n        ", "(", ")", " =", "ü", "1"]

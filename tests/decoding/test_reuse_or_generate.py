@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 from tiny_models import open_engine, save
 
 from accel.draft_tree import DraftTree, Source
@@ -42,7 +43,7 @@ def paths(tree: DraftTree) -> set[tuple[int, ...]]:
     return set(found)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each_seed(range(40))
 def test_a_merged_tree_has_the_paths_of_both(seed: int) -> None:
     random = np.random.default_rng(seed)
     tree = random_tree(random, int(random.integers(0, 12)), Source.ORIGINAL)

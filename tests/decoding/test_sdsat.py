@@ -49,10 +49,10 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=["greedy", "0.2", "1"])
 def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling) -> None:
-    for seed in range(3):
+    for seed in range(2):
         prompt = random_prompt(seed)
         plain = run(engine, prompt, sampling=sampling)
-        for k in (0, 1, 5):
+        for k in (0, 1, 5)[seed:]:
             drafter = SdsatDrafter(engine, k, sampling)
             found = run(engine, prompt, sampling=sampling, drafter=drafter, plan=False)
             assert found.tokens.tolist() == plain.tokens.tolist(), (seed, k)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from edit_words import END, WordCodec, edit_request
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree
 from accel.drafting.copy.alignment import AT, OFF_TRACK
@@ -23,7 +23,7 @@ from accel.drafting.copy.deviation_rate import (
 from accel.drafting.copy.drafter import CopyDrafter
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each_seed(range(30))
 def test_places_after_repeated_tokens_that_go_on_differently(seed):
     random = np.random.default_rng(seed)
     text = random.integers(0, 2 + seed % 4, random.integers(0, 60)).tolist()

@@ -18,10 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 DRAFT_MODEL = SMALL_MODEL
 """Its drafts are what the model itself writes: some are taken, however much is drafted here."""
-INSTRUCTIONS = (
-    "log the arguments at the start with debug",
-    "wrap the body in try/except ValueError and log it",
-)
+INSTRUCTION = "log the arguments at the start with debug"
 FUNCTION = """\
 def parse_config(path):
     config = configparser.ConfigParser()
@@ -32,23 +29,20 @@ LINES = "1:4"
 Connect = Callable[..., Driver]
 
 
-def edited(
-    environment: dict[str, str], file: Path, model: Path, *options: str
-) -> list[dict[str, Any]]:
-    """The answers to all instructions."""
-    answers: list[dict[str, Any]] = []
-    for instruction in INSTRUCTIONS:
-        words = ("edit", str(file), "--lines", LINES, "--instruction", instruction)
-        more = ("--model", str(model), "--no-index", "--json", "-", *options)
-        done = command(environment, *words, *more)
-        assert done.returncode == 0, done.stderr
-        answers.append(json.loads(done.stdout))
-    return answers
+def edited(environment: dict[str, str], file: Path, model: Path, *options: str) -> dict[str, Any]:
+    """What the command answers."""
+    words = ("edit", str(file), "--lines", LINES, "--instruction", INSTRUCTION)
+    more = ("--model", str(model), "--no-index", "--json", "-", *options)
+    done = command(environment, *words, *more)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
-def drafted(answers: list[dict[str, Any]]) -> int:
+def drafted(answer: dict[str, Any]) -> int:
     """Accepted tokens of the draft model."""
-    return sum(answer["sources"].get("draft_model", 0) for answer in answers)
+    count: int = answer["sources"].get("draft_model", 0)
+    return count
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +78,7 @@ def test_a_draft_model_changes_nothing_but_the_speed(
 ) -> None:
     alone = edited(environment, file, model)
     helped = edited(environment, file, model, "--draft-model", str(DRAFT_MODEL))
-    assert [answer["text"] for answer in helped] == [answer["text"] for answer in alone]
+    assert helped["text"] == alone["text"]
     assert drafted(helped) > drafted(alone) == 0
 
 
@@ -96,41 +90,38 @@ def test_entropy_takes_tokens_of_the_draft_model_that_are_likely(
 
 
 def test_entropy_without_a_draft_model_is_refused(environment: dict[str, str], file: Path) -> None:
-    words = ("edit", str(file), "--lines", LINES, "--instruction", INSTRUCTIONS[0])
+    words = ("edit", str(file), "--lines", LINES, "--instruction", INSTRUCTION)
     done = command(environment, *words, "--verification", "entropy")
     assert done.returncode == 1
     assert "give --draft-model PATH" in done.stderr
 
 
-def edits(driver: Driver, uri: str) -> list[dict[str, Any]]:
-    """The server's answers to all instructions."""
+def edit(driver: Driver, uri: str) -> dict[str, Any]:
+    """The server's answer."""
     where = {
         "start": {"line": 0, "character": 0},
         "end": {"line": 3, "character": len("    return config")},
     }
     document = {"uri": uri, "version": 1}
-    answers = []
-    for instruction in INSTRUCTIONS:
-        params = {"textDocument": document, "range": where, "instruction": instruction}
-        answers.append(driver.answer(driver.start("redraft/edit", params), timeout=240))
-    return answers
+    params = {"textDocument": document, "range": where, "instruction": INSTRUCTION}
+    answer: dict[str, Any] = driver.answer(driver.start("redraft/edit", params), timeout=240)
+    return answer
 
 
 @pytest.mark.parametrize("verification", ["exact", "entropy"])
 def test_settings_name_the_draft_model_and_what_is_taken_of_it(
     connect: Connect, workspace: Path, settings: dict[str, Any], verification: str
 ) -> None:
-    edit = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
-    driver = connect(initializationOptions={"settings": settings | {"edit": edit}})
+    drafts = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
+    driver = connect(initializationOptions={"settings": settings | {"edit": drafts}})
     uri = (workspace / "drafted.py").as_uri()
     driver.open(uri, FUNCTION)
-    results = [answer["result"] for answer in edits(driver, uri)]
-    assert drafted([one["statistics"] for one in results]) > 0
+    result = edit(driver, uri)["result"]
+    assert drafted(result["statistics"]) > 0
     if verification == "exact":
         plain = connect(initializationOptions={"settings": settings})
         plain.open(uri, FUNCTION)
-        texts = [answer["result"]["text"] for answer in edits(plain, uri)]
-        assert [one["text"] for one in results] == texts
+        assert edit(plain, uri)["result"]["text"] == result["text"]
 
 
 def test_a_draft_model_with_another_tokenizer_is_refused_with_the_reason(
@@ -153,6 +144,6 @@ def test_a_draft_model_with_another_tokenizer_is_refused_with_the_reason(
     )
     uri = (workspace / "other.py").as_uri()
     driver.open(uri, FUNCTION)
-    message = edits(driver, uri)[0]["error"]["message"]
+    message = edit(driver, uri)["error"]["message"]
     assert "another tokenizer" in message
     assert "same family" in message

@@ -41,6 +41,7 @@ print(json.dumps({"names": names, "told": told}))
 
 @pytest.mark.skipif(cores() < 2, reason="one core compiles where code is called")
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_all_that_takes_long_is_compiled_at_once(tmp_path: Path) -> None:
     """What other processes compile is what the engine calls, in the form in which it does. Then a
     second start compiles nothing at all."""

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 
 from repo_index.edited_text import EditedText
 from repo_index.tokens import TextTokenizer
@@ -39,9 +40,9 @@ def random_edit(generator: random.Random, text: str) -> tuple[int, int, str]:
     return start, min(len(text), start + length), inserted
 
 
-@pytest.mark.parametrize("seed", range(2))
+@for_each_seed(range(2))
 def test_edits_equal_a_fresh_encoding(any_tokenizer: TextTokenizer, seed: int) -> None:
-    check_edits(any_tokenizer, seed, rounds=150)
+    check_edits(any_tokenizer, seed, rounds=50)
 
 
 @pytest.mark.long

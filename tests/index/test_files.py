@@ -318,6 +318,7 @@ def test_names_that_differ_in_case_alone_are_one_file_where_the_disk_says_so(
     indexer.close()
 
 
+@pytest.mark.alone
 def test_a_large_tree_is_scanned_quickly(tmp_path: Path) -> None:
     lines = "".join(f"ignored{i}/\n*.x{i}\n" for i in range(60))
     make(tmp_path, {".gitignore": lines, "sub/.gitignore": lines})

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from seeds import for_each_seed
 
 from repo_index import lookup, ordering, residence
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, IndexSnapshot
@@ -60,13 +61,13 @@ def rows_of(
 
 
 @pytest.mark.parametrize("vocabulary", [2, 5, 40, 70_000])
-@pytest.mark.parametrize("seed", range(3))
+@for_each_seed(range(3))
 def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     repository = random_files(rng, 12, vocabulary, 60)
     common = random_files(rng, 5, vocabulary, 60)
     snapshot = Datastore.from_token_files(repository, common).snapshot()
-    for _ in range(30):
+    for _ in range(10):
         own = list(repository.values())[rng.integers(len(repository))]
         context = np.concatenate([rng.integers(0, vocabulary, 20), own[:9]]).astype(np.int32)
         for layer, files in ((REPOSITORY, repository), (COMMON, common)):
@@ -257,7 +258,7 @@ def test_a_sample_over_segments_favours_nothing_and_leaves_out_the_dead() -> Non
     assert sum(deviations) < len(living) + 5 * np.sqrt(2 * len(living))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each_seed(range(4))
 def test_a_sample_stands_for_all_places_of_every_match_length(seed: int) -> None:
     """Of random files in several segments: each row another place, counts that add up."""
     rng = np.random.default_rng(seed)

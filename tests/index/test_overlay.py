@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 
 from repo_index.datastore import Datastore, Matches
 from repo_index.ordering import DEPTH, sort_positions
@@ -30,7 +31,7 @@ def check_equal_to_fresh(overlay: Overlay, texts: dict[str, str], tokenizer: Tex
     assert np.array_equal(segment.order, sort_positions(tokens))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@for_each_seed(range(2))
 def test_buffers_equal_a_fresh_index(tokenizer: TextTokenizer, seed: int) -> None:
     generator = random.Random(seed)
     source = source_text()
@@ -103,6 +104,7 @@ def test_what_is_not_open_or_not_new_changes_nothing(tokenizer: TextTokenizer) -
     assert overlay.version == version
 
 
+@pytest.mark.alone
 def test_an_edit_of_a_long_buffer_is_quick(tokenizer: TextTokenizer) -> None:
     text = (source_text() * 2)[:200_000]
     overlay = Overlay(tokenizer)

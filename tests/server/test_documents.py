@@ -140,6 +140,7 @@ def test_a_snapshot_does_not_change() -> None:
     assert (snapshot.text, document.text) == ("a", "ab")
 
 
+@pytest.mark.alone
 def test_an_edit_of_a_long_document_costs_little() -> None:
     document = Document("u", "python", 0, "some code = here\n" * 50_000)
     times = []

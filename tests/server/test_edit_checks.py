@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from seeds import for_each_seed
 
 from lsp_server.editing.checks import checked_text, new_problem
 from lsp_server.engine import generating
@@ -152,7 +153,7 @@ def test_a_text_without_places_to_cut_stays_whole():
     assert split_at_definitions(text, lines_fit(5)) == [text]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(range(100))
 def test_pieces_make_up_the_text(seed):
     rng = random.Random(seed)
     lines = ["def f():", "class A:", "    def g(self):", "        pass", "", "@x", "# y", "z = 1"]

@@ -320,6 +320,7 @@ def _times_of_typing(keys: int) -> list[float]:
     return sorted(times)
 
 
+@pytest.mark.alone
 def test_the_filter_is_quick_in_a_long_document() -> None:
     times = _times_of_typing(100)
     assert times[94] <= 30, "ten times what a quiet machine takes"

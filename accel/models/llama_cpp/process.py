@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -149,6 +150,8 @@ class WorkerProcess:
         self.generation += 1
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                # What is left to write is lost with a process that has died.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         process.kill()
         process.wait()

@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from seeds import for_each_seed
 from small_model import SMALL_MODEL
 
 from accel.drafting.copy import candidates as rows_of
@@ -86,7 +87,7 @@ def test_votes_are_those_of_the_tree(tokenizer):
         assert tree.probabilities[node] == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each_seed(range(10))
 def test_the_longest_suffix_is_found(seed):
     draw = np.random.default_rng(seed)
     files = [draw.integers(0, 4, 40).astype(np.int32) for _ in range(5)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
@@ -173,7 +174,7 @@ def slow_distance(one: str, two: str) -> int:
     return table[-1][-1]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@for_each_seed(range(50))
 def test_similarity_is_levenshteins(seed: int) -> None:
     chance = random.Random(seed)
     one, two = (

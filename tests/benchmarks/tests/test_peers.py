@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from brute_index import BruteIndex
+from seeds import for_each_seed
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
 from accel.draft_tree import DraftTree, TokenArray
@@ -36,7 +37,7 @@ def peer(folder: Path) -> HfGenerate:
     return HfGenerate(folder, dtype="fp32", draft_folder=folder)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(range(100))
 def test_prompt_lookup_drafts_as_transformers_does(seed: int) -> None:
     chance = random.Random(seed)
     context = [chance.randrange(5) for _ in range(chance.randint(1, 40))]
@@ -52,7 +53,7 @@ def test_prompt_lookup_drafts_as_transformers_does(seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["plain", "prompt-lookup", "assisted"])
-@pytest.mark.parametrize("seed", range(4))
+@for_each_seed(range(4))
 def test_generate_gives_the_text_of_our_engine(
     engine: Engine, peer: HfGenerate, mode: Mode, seed: int
 ) -> None:
