@@ -94,6 +94,7 @@ def commands(level: dict[str, Any] = COMMANDS) -> list[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_no_command_loads_a_module_of_the_folder_it_is_started_in(play: Play) -> None:
     for words in commands():
@@ -211,7 +212,16 @@ def loaded_at_start() -> set[str]:
     return {*ran.stdout.split(), "sitecustomize", "usercustomize", "nt", "_winapi"}
 
 
-@pytest.mark.parametrize("where", ["{folder}", "", ".", ":{folder}", "{folder}/sub:{folder}:"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "{folder}/sub:{folder}:",
+        *(
+            pytest.param(where, marks=pytest.mark.long)
+            for where in ("{folder}", "", ".", ":{folder}")
+        ),
+    ],
+)
 def test_a_folder_on_pythonpath_gives_no_module(play: Play, where: str) -> None:
     for name in loaded_at_start() | {"lsp_server", "accel"}:
         (play.folder / f"{name}.py").unlink(missing_ok=True)
@@ -232,7 +242,7 @@ def packages() -> list[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", ["user site", "PYTHONPATH"])
+@pytest.mark.parametrize("how", [pytest.param("user site", marks=pytest.mark.long), "PYTHONPATH"])
 def test_an_installation_outside_of_pythons_own_folders_is_found(
     how: str, play: Play, tmp_path: Path
 ) -> None:
