@@ -20,7 +20,7 @@ from lsp_server.editing.lsp import (
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError
-from lsp_server.models.choices import PURPOSES, write_choice
+from lsp_server.models.choices import PURPOSES, field_of, write_choice
 from lsp_server.next_edits.lsp import run_next_edit_command
 from lsp_server.notices.status import status_message
 from lsp_server.protocol.capabilities import (
@@ -87,7 +87,8 @@ async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict
 
 def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
     """``redraft.useModel``: the model for all editors that name none; ``path`` is empty for
-    none, ``for`` may be ``edits`` or ``drafts``. Tells which one this editor uses now."""
+    none, ``for`` may be ``edits``, ``next-edits`` or ``drafts``. Tells which one this
+    editor uses now."""
     path = chosen.get("path")
     if not isinstance(path, str):
         raise RedraftError("redraft.useModel needs the path of a model, empty for none")
@@ -98,7 +99,7 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
         check_model(path)
     write_choice(purpose, path)
     ls.hub.choices_changed()
-    return {"path": getattr(ls.used, purpose).path}
+    return {"path": getattr(ls.used, field_of(purpose)).path}
 
 
 def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:

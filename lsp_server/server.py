@@ -21,12 +21,14 @@ from lsp_server.documents.ignored_paths import IgnoredPaths
 from lsp_server.documents.secret_documents import HeldBack
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.editing.provider import EditProvider
+from lsp_server.engine.client import EngineClient
 from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.choices import Choices, read_choices
 from lsp_server.models.used import NOTHING, used_models
+from lsp_server.next_edits.asking import WindowAsker
 from lsp_server.next_edits.provider import NextEditProvider
 from lsp_server.notices.first_start import offer_models, tell_once
 from lsp_server.notices.indexing_progress import IndexingProgress
@@ -91,7 +93,13 @@ class RedraftServer(LanguageServer):
             lambda: self.settings,
             self.edit_engine,
         )
-        self.next_edits = NextEditProvider(self.documents, self.folders, self.counts_elsewhere)
+        self.next_edits = NextEditProvider(
+            self.documents,
+            self.folders,
+            self.counts_elsewhere,
+            WindowAsker(self.client_name, lambda: self.settings.next_edits, self.next_edit_engine),
+            self._tell_next_edits,
+        )
         self.indexing = IndexingProgress(
             self.protocol,
             self._indexed_folders,
@@ -124,6 +132,9 @@ class RedraftServer(LanguageServer):
     async def _load_engine(self) -> None:
         try:
             await self.engine().start()
+            next_edits = self.next_edit_engine()
+            if next_edits is not None and self.settings.next_edits.enabled:
+                await next_edits.start()
         except ModelUnavailable:
             self.status.changed()
         except OSError:
@@ -200,9 +211,19 @@ class RedraftServer(LanguageServer):
         """The engine of edits; that of suggestions where both have one model."""
         return self.hub.engine(self.settings, "edits")
 
+    def next_edit_engine(self) -> EngineClient | None:
+        """The engine of next edits, on this machine; None where no model makes them."""
+        return self.hub.next_edit_engine(self.settings)
+
     def engines(self) -> set[EngineInterface]:
-        """Both, or the one."""
-        return {self.engine(), self.edit_engine()}
+        """All of them; often they are one."""
+        found: set[EngineInterface] = {self.engine(), self.edit_engine()}
+        next_edits = self.next_edit_engine() if self.settings.next_edits.enabled else None
+        return found if next_edits is None else found | {next_edits}
+
+    def _tell_next_edits(self, uri: str) -> None:
+        """More next edits are known of a document than the last answer had."""
+        self.protocol.tell("redraft/nextEditsChanged", {"uri": uri})
 
     def _snippets(self, ask: CompletionRequest) -> list[ContextSnippet]:
         return self._open_files.snippets(ask, self.settings.context)
@@ -263,6 +284,7 @@ class RedraftServer(LanguageServer):
             inactive=inactive,
             held_back=self.held_back_documents(),
             document=document,
+            next_edits=self.next_edits.condition(self.settings.next_edits),
         )
 
     # Open documents, as the index sees them

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 from accel.model_options import option
 from lsp_server.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.contract.options import EngineSettings
+from lsp_server.engine.next_edits.formats import FORMATS
 
 EMBEDDED = "embedded"
 """What settings called a model that earlier versions brought along. It reads as none."""
@@ -154,6 +155,24 @@ class NextEditSettings:
         "until it is asked for (sign).",
         choices=("full", "sign"),
     )
+    model: str = option(
+        "",
+        "The model of next edits, where another one makes suggestions; empty: the model of "
+        "suggestions, where it was trained for next edits. What edits settle needs no model.",
+    )
+    format: str = option(
+        "auto",
+        "In which format the model is asked for next edits: as its name and its vocabulary say "
+        "(auto), in this one, or not at all (none).",
+        choices=("auto", "none", *FORMATS),
+    )
+    gate: str = option(
+        "balanced",
+        "How sure the model has to be of a next edit that is shown: of more of them (eager), of "
+        "those that are mostly right (balanced), or of few that are nearly always right (quiet); "
+        "`off` shows all.",
+        choices=("eager", "balanced", "quiet", "off"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +249,11 @@ class Settings:
     def completion_model(self) -> str:
         """The path of the model of suggestions; empty: none."""
         return self.completion.model or self.model.path
+
+    @property
+    def next_edit_model(self) -> str:
+        """The path of the model of next edits; empty: none."""
+        return self.next_edits.model or self.completion_model
 
     @property
     def edit_model(self) -> str:

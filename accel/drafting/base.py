@@ -106,6 +106,9 @@ class DraftRequest:
     closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
     """What is expected behind the edited code before the answer ends, such as a closing fence."""
     index: ContinuationIndex | None = None
+    rewrites: tuple[tuple[str, str], ...] | None = None
+    """Words and phrases that the original is likely to have replaced, old and new; None: what the
+    prompt before the original says in words."""
     workspace: str = ""
     """Key under which accepted history is kept between requests."""
     given: TokenArray | None = None

@@ -181,6 +181,10 @@ class Tokenizer:
                 found.append(np.array([controls[number]["id"]], np.int32))
         return np.concatenate(found)
 
+    def names_control(self, text: str) -> bool:
+        """Whether the name of a control token stands in a text."""
+        return self._control_names.search(text) is not None
+
     def encode_prompt(self, text: str) -> TokenArray:
         """Token ids of a prompt as its author wrote it: the names of control tokens stand for
         them, and the tokens stand first that the model expects before any text. int32 [n]."""

@@ -184,6 +184,8 @@ def _chosen() -> Finding:
 
     used = used_models(Settings(), read_choices())
     purposes = {"suggestions": used.completion, "edits": used.edits}
+    if used.next_edits != used.completion:
+        purposes["next edits"] = used.next_edits
     if not any(model.path for model in purposes.values()):
         return Finding("chosen model", "none", HOW_TO_CHOOSE)
     names = {str(path): f"{one.name}, {path}" for one in known_models() for path in one.paths}

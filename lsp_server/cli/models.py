@@ -27,7 +27,14 @@ from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.catalogue import KnownModel, find_model, known_models, model_at
-from lsp_server.models.choices import PURPOSES, Choices, choices_file, read_choices, write_choice
+from lsp_server.models.choices import (
+    PURPOSES,
+    Choices,
+    choices_file,
+    field_of,
+    read_choices,
+    write_choice,
+)
 from lsp_server.models.document import WORDS, chosen_models, models_document
 from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
 from lsp_server.models.fetching import fetch, file_here
@@ -36,7 +43,12 @@ from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, rea
 from lsp_server.models.sha256 import sha256_of
 
 NONE = "none"
-_WITHOUT = {"completion": "none", "edits": "as for completion", "drafts": "none"}
+_WITHOUT = {
+    "completion": "none",
+    "edits": "as for completion",
+    "next-edits": "as for completion",
+    "drafts": "none",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=PURPOSES,
         default=PURPOSES[0],
         help="completion: suggestions, and edits where no other model is chosen for those; "
+        "next-edits: what follows from edits, by a model that was trained for it; "
         "drafts: proposes the new text of edits",
     )
     use.add_argument(
@@ -265,7 +278,7 @@ def _remove(name: str) -> int:
     files = remove_fetched(name)
     chosen = asdict(read_choices())
     for purpose in PURPOSES:
-        if chosen[purpose] in map(str, files):
+        if chosen[field_of(purpose)] in map(str, files):
             write_choice(purpose, "")
     for file in files:
         Console().print(f"removed {file}", soft_wrap=True)

@@ -44,6 +44,10 @@ class EngineStatus:
     """What computes it on this machine and how, in words; empty where it is not told."""
     compiling: str = ""
     """What is still compiled on this machine, and not used until then; empty for nothing."""
+    next_edit_format: str = ""
+    """In which format it is asked for next edits; empty where it was not trained for them."""
+    next_edit_formats: tuple[str, ...] = ()
+    """Those whose tokens its vocabulary has."""
     kv_bytes: int = 0
     """Of the KV caches."""
     tokenizer: str = ""

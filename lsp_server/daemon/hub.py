@@ -85,6 +85,16 @@ class Hub:
         self._allow_memory(key.options, settings.model.memory_megabytes)
         return self._engine(key)
 
+    def next_edit_engine(self, settings: Settings) -> EngineClient | None:
+        """The engine of next edits; None without a model, and where a server answers and no model
+        was chosen for next edits alone."""
+        model = settings.next_edit_model
+        if not model or (settings.server.url and model == settings.completion_model):
+            return None
+        engine = self.engine(settings, "next edits")
+        assert isinstance(engine, EngineClient)
+        return engine
+
     def _allow_memory(self, options: EngineOptions, megabytes: int) -> None:
         before = self._memory_megabytes.get(options)
         self._memory_megabytes[options] = megabytes

@@ -223,6 +223,11 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
             tokens = conversation_tokens(
                 tokenizer, [(role, sound(text)) for role, text in job.messages]
             )
+        elif job.pieces is not None:
+            pieces = [(sound(text), is_users) for text, is_users in job.pieces]
+            if any(is_users and tokenizer.names_control(text) for text, is_users in pieces):
+                raise InvalidRequest("the text holds names of the model's control tokens")
+            tokens = tokenizer.opened(tokenizer.encode_with_controls(pieces))
         elif job.tokens is not None:
             if not all(0 <= token < engine.model.vocabulary_size for token in job.tokens):
                 raise InvalidRequest("a token of the prompt is none of the model's; send text")

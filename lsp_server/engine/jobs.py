@@ -96,7 +96,8 @@ class EditJob(_WritingJob):
 class GenerateJob(_WritingJob):
     """Go on from a text, from token ids, from a conversation, or from both sides of a hole.
 
-    One of ``text``, ``tokens`` and ``messages`` is given; ``suffix`` goes with ``text``.
+    One of ``text``, ``tokens``, ``messages`` and ``pieces`` is given; ``suffix`` goes with
+    ``text``.
     """
 
     workspace: str = ""
@@ -106,6 +107,9 @@ class GenerateJob(_WritingJob):
     tokens: list[int] | None = None
     messages: list[tuple[str, str]] | None = None
     """Roles and texts."""
+    pieces: list[tuple[str, bool]] | None = None
+    """Texts one behind another, each with whether it is of the user: in the others the names of
+    control tokens stand for them."""
     suffix: str | None = None
     """The text behind the hole, for models that fill in the middle."""
     snippets: list[ContextSnippet] = field(default_factory=list)
@@ -114,6 +118,8 @@ class GenerateJob(_WritingJob):
     """With ``suffix``: the prompt is as long as is computed in so long; 0: as long as fits."""
     prediction: str = ""
     """What the answer is expected to be like, for drafts. It changes no text."""
+    rewrites: list[tuple[str, str]] | None = None
+    """Words and phrases that the prediction is likely to have replaced, old and new."""
     _: KW_ONLY
     max_tokens: int = 256
     """0: compute the prompt alone."""
@@ -141,6 +147,8 @@ class GenerateJob(_WritingJob):
     logprobs: int | None = None
     """Tell how likely each token was by the model alone, before biases, penalties and temperature,
     and so many of the likeliest; None: do not."""
+    likely: bool = False
+    """Spans are single tokens and say how likely they were (``LikelySpan``)."""
 
 
 AnyJob = CompletionJob | EditJob | GenerateJob

@@ -9,7 +9,7 @@ from accel.model_options import part_of
 from lsp_server.contract.options import EngineOptions, EngineSettings
 from lsp_server.settings import ServerSettings, Settings
 
-Purpose = Literal["completion", "edits"]
+Purpose = Literal["completion", "edits", "next edits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,13 @@ class EngineKey:
 
     @classmethod
     def of(cls, settings: Settings, purpose: Purpose = "completion") -> EngineKey:
-        """The engine that these settings ask for. Two purposes with one model share one engine."""
-        path = settings.completion_model if purpose == "completion" else settings.edit_model
+        """The engine that these settings ask for. Two purposes with one model share one engine.
+        Next edits are made on this machine, whatever server answers."""
+        path = {
+            "completion": settings.completion_model,
+            "edits": settings.edit_model,
+            "next edits": settings.next_edit_model,
+        }[purpose]
         completes = path == settings.completion_model
         of_model = replace(
             part_of(settings.model, EngineSettings),
@@ -35,7 +40,8 @@ class EngineKey:
             draft_model=settings.edit.draft_model if path == settings.edit_model else "",
             common=settings.index.common != "none",
         )
-        return cls(options, settings.server if settings.server.url else ServerSettings())
+        has_server = bool(settings.server.url) and purpose != "next edits"
+        return cls(options, settings.server if has_server else ServerSettings())
 
     @property
     def local(self) -> EngineKey | None:

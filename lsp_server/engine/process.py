@@ -65,6 +65,8 @@ from lsp_server.engine.jobs import (
 )
 from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
+from lsp_server.engine.next_edits.formats import FORMATS, fits, format_for
+from lsp_server.engine.next_edits.model_names import model_names
 from lsp_server.engine.pool import Spares
 from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
@@ -87,6 +89,8 @@ Cancelled = Callable[[], bool]
 
 COMPLETION_NODES = 64
 EDIT_NODES = 128
+WINDOW_NODES = 256
+"""A window of a file that is rewritten as a whole is verified in one forward, where that pays."""
 PIECE_SHARE = 4
 """A selection that takes more than this part of the model's positions is edited piece by piece."""
 TYPICAL_CONTEXT = 512
@@ -426,12 +430,16 @@ class EngineService:
             prompt.original_tokens = None
             prompt.suffix_tokens = np.concatenate([predicted, prompt.suffix_tokens])
         nodes = EDIT_NODES if drafts_edits else COMPLETION_NODES
+        if drafts_edits and job.rewrites is not None:
+            nodes = WINDOW_NODES
         request = self._request(job, prompt, nodes, cancelled)
         room = self.engine.max_positions - len(prompt.tokens) - 1
         request.max_tokens = max(min(job.max_tokens, room), 1)
         request.stop_tokens |= frozenset(job.stop_tokens)
         request.stop_rule = generation_end(job)
-        request.logprobs = job.logprobs
+        request.logprobs, request.confidences = job.logprobs, job.likely
+        if job.rewrites is not None and request.draft_request is not None:
+            request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)
         key = generate_key(job, drafts_edits=drafts_edits)
         if not job.max_tokens:
             result = self._read_prompt(key, request)
@@ -647,11 +655,27 @@ class EngineService:
             fills=engine.fim_order is not None,
             max_tokens=engine.max_positions,
             notice=self._notice(engine),
+            **self._next_edits(engine),
             compiling="" if self._edits_behind.is_over else "what drafts edits",
             computed_by=engine.model.computed_by,
             prompt_seconds=tuple(self._prompt_length.seconds),
             workspaces=tuple(self.indexes.folders),
         )
+
+    def _next_edits(self, engine: Engine) -> dict[str, Any]:
+        """In which format the model is asked for next edits, empty for none, and those whose tokens
+        its vocabulary has."""
+
+        def has_token(name: str) -> bool:
+            return engine.tokenizer.special(name) is not None
+
+        known = format_for(model_names(self._options.path), has_token)
+        return {
+            "next_edit_format": known.name if known is not None else "",
+            "next_edit_formats": tuple(
+                one.name for one in FORMATS.values() if fits(one, has_token)
+            ),
+        }
 
     def _notice(self, engine: Engine) -> str:
         """What is wrong with the model's prompt formats, and what to know of how it is computed;

@@ -12,16 +12,23 @@ from lsp_server.errors import RedraftError
 from lsp_server.settings import EMBEDDED
 from lsp_server.user_files.private_files import write_private
 
-PURPOSES = ("completion", "edits", "drafts")
+PURPOSES = ("completion", "edits", "next-edits", "drafts")
+
+
+def field_of(purpose: str) -> str:
+    """The name of a purpose in ``Choices`` and in its file."""
+    return purpose.replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """Paths of models; empty where none is chosen. completion: for suggestions, and for edits where
-    ``edits`` is empty; drafts: a small one that proposes the new text of edits."""
+    ``edits`` is empty, and for next edits likewise; drafts: a small one that proposes the new text
+    of edits."""
 
     completion: str = ""
     edits: str = ""
+    next_edits: str = ""
     drafts: str = ""
 
 
@@ -34,7 +41,8 @@ def read_choices() -> Choices:
     """What the user chose; a damaged file counts as none."""
     try:
         values = json.loads(choices_file().read_text("utf-8"))
-        found = {purpose: values.get(purpose, "") for purpose in PURPOSES}
+        names = map(field_of, PURPOSES)
+        found = {name: values.get(name, "") for name in names}
     except (OSError, ValueError, AttributeError):
         return Choices()
     known = {name: path for name, path in found.items() if isinstance(path, str)}
@@ -45,7 +53,7 @@ def write_choice(purpose: str, path: str) -> None:
     """Choose a model; an empty path takes a choice back. Raises RedraftError."""
     assert purpose in PURPOSES, purpose
     file = choices_file()
-    chosen = replace(read_choices(), **{purpose: path})
+    chosen = replace(read_choices(), **{field_of(purpose): path})
     try:
         write_private(file, json.dumps(asdict(chosen), indent=2) + "\n")
     except OSError as error:

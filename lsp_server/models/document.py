@@ -52,6 +52,7 @@ def chosen_models(chosen: Choices) -> dict[str, str]:
     return {
         "completion": used.completion.path,
         "edits": used.edits.path,
+        "next-edits": chosen.next_edits,
         "drafts": chosen.drafts,
     }
 

@@ -43,24 +43,32 @@ class UsedModels:
 
     completion: UsedModel
     edits: UsedModel
+    next_edits: UsedModel
     drafts: UsedModel
 
     @property
     def notes(self) -> list[str]:
         """Where an editor's setting goes before a choice of the user."""
-        both = self.completion.note("suggestions"), self.edits.note("edits")
-        return [note for note in (*both, self.drafts.note("drafts")) if note]
+        notes = (
+            self.completion.note("suggestions"),
+            self.edits.note("edits"),
+            self.next_edits.note("next edits") if self.next_edits != self.completion else "",
+            self.drafts.note("drafts"),
+        )
+        return [note for note in notes if note]
 
     def put_into(self, settings: Settings) -> Settings:
         """Settings that name these models."""
         completion = replace(settings.completion, model=self.completion.path)
         edit = replace(settings.edit, model=self.edits.path, draft_model=self.drafts.path)
-        return replace(settings, completion=completion, edit=edit)
+        next_edits = replace(settings.next_edits, model=self.next_edits.path)
+        return replace(settings, completion=completion, edit=edit, next_edits=next_edits)
 
 
 def used_models(settings: Settings, choices: Choices) -> UsedModels:
     """An editor's setting for a purpose comes first, then its ``redraft.model.path``, then what the
-    user chose for the purpose; edits are made by the model of suggestions otherwise."""
+    user chose for the purpose; edits and next edits are made by the model of suggestions
+    otherwise."""
     whole = ("redraft.model.path", settings.model.path)
     completion = _used(
         [("redraft.completion.model", settings.completion.model), whole], choices.completion
@@ -68,10 +76,14 @@ def used_models(settings: Settings, choices: Choices) -> UsedModels:
     edits = _used(
         [("redraft.edit.model", settings.edit.model), whole], choices.edits or choices.completion
     )
+    own = [("redraft.nextEdits.model", settings.next_edits.model)]
+    # Few models know next edits: a choice for them goes before a model that is named for all.
+    is_own = settings.next_edits.model or choices.next_edits
+    next_edits = _used(own, choices.next_edits) if is_own else completion
     drafts = [("redraft.edit.draftModel", settings.edit.draft_model)]
     # A draft model shares the tokenizer of the model that it was chosen with.
     chosen = choices.drafts if edits.because == CHOICE else ""
-    return UsedModels(completion, edits, _used(drafts, chosen))
+    return UsedModels(completion, edits, next_edits, _used(drafts, chosen))
 
 
 def command_model(written: str | None) -> str:

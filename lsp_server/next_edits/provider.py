@@ -1,24 +1,37 @@
 """Next edits of one editor: what is proposed, followed while the user types, until it is taken.
 
-A proposal is made from the history when the user pauses. It moves with what is typed elsewhere, and
-ends when its own text changes, when the edit that it follows from is undone, or when the user
-dismisses it.
+A proposal is made when the user pauses: by the history, and where that settles nothing by the
+model, which is asked for the window at the cursor, then for windows around names that the last edit
+touched. It moves with what is typed elsewhere, and ends when its own text changes, when the edit
+that it follows from is undone, or when the user dismisses it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
-from lsp_server.next_edits.finding import Elsewhere, next_edits
+from lsp_server.engine.next_edits.formats import NextEditFormat
+from lsp_server.engine.scheduler import PREFETCH
+from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
+from lsp_server.next_edits.finding import LARGEST_TEXT, Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit
+from lsp_server.next_edits.places import places_touched
 from lsp_server.next_edits.proposal import Proposal
+from lsp_server.next_edits.window_hunks import DocumentChange
+from lsp_server.next_edits.windows import window_at
+
+if TYPE_CHECKING:
+    from lsp_server.settings import NextEditSettings
 
 PAUSE_S = 0.25
 """A name is finished when nothing was typed for so long, or when the cursor has left it."""
@@ -40,11 +53,29 @@ class PendingNextEdit:
     title: str
     source: RecordedEdit
     number: int
+    is_of_model: bool = False
+    likely: float = 1.0
+    """The model's joint probability."""
+    is_typed: bool = False
+    """The last change was its beginning."""
 
     @property
     def uri(self) -> str:
         """Of its document."""
         return self.document.uri
+
+    def is_typed_along(self, edit: Edit) -> bool:
+        """Whether an edit types the beginning of what it inserts, of which the rest is left."""
+        new = self.new_text or ""
+        is_here = edit.start == edit.end == self.region.start == self.region.end
+        if not is_here or not edit.text or not new.startswith(edit.text) or "\n" in edit.text:
+            return False
+        if len(new) == len(edit.text) or "\r" in edit.text:
+            return False
+        place = Position(edit.start.line, edit.start.column + len(edit.text))
+        self.region = TrackedRegion(place, place)
+        self.new_text, self.is_typed = new[len(edit.text) :], True
+        return True
 
     def is_valid(self) -> bool:
         """Whether its text is still what it was made for."""
@@ -64,8 +95,12 @@ class NextEditProvider:
         documents: Documents,
         folders: Folders,
         may_be_read: Callable[[Document], bool],
+        asker: WindowAsker | None = None,
+        tell_more: Callable[[str], None] = lambda uri: None,
     ) -> None:
-        """``may_be_read``: whether a document counts for others, see ``EditHistory``."""
+        """``may_be_read``: whether a document counts for others, see ``EditHistory``; ``asker``:
+        asks the model, where there is one; ``tell_more``: told the URI of a document of which more
+        is known than the last answer had."""
         self._documents = documents
         self._folders = folders
         self._may_be_read = may_be_read
@@ -74,6 +109,13 @@ class NextEditProvider:
         self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
         self._dismissed: set[tuple[str, str, str | None]] = set()
         self._search: asyncio.Task[None] | None = None
+        self.asker = asker
+        self._tell_more = tell_more
+        self._asking: _Asking | None = None
+        self._answered: list[AskedWindow] = []
+        """Windows at the cursor that the model was asked for since the last edit."""
+        self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
+        """What was taken of the model's: document, old and new text."""
         self._asked = 0
         self.shown = 0
         self.accepted = 0
@@ -90,17 +132,27 @@ class NextEditProvider:
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
+        self._stop_asking()
         taken = self._taken(document, edits)
-        if taken:
-            self._pending = [one for one in self._pending if one not in taken]
+        self._pending = [one for one in self._pending if one not in taken]
+        self._taken_texts += [
+            (one.uri, one.old_text, one.new_text or "") for one in taken if one.is_of_model
+        ]
+        if taken and not any(one.is_of_model for one in taken):
             self.history.accepted(document, edits)
         else:
+            # What a model wrote and the user took is an edit like his own.
             self.history.changed(document, edits)
         for one in self._pending:
-            if one.document is document:
+            if one.document is document and not (len(edits) == 1 and one.is_typed_along(edits[0])):
                 for edit in edits:
                     one.region.follow(edit)
+        if not taken:
+            # The model has not seen what was typed, unless that is what it proposed.
+            self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
         self._pending = [one for one in self._pending if not one.region.touched]
+        for one in self._pending:
+            one.is_typed = False
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -124,6 +176,25 @@ class NextEditProvider:
                 self._dismissed.add((one.title, one.uri, one.new_text))
                 self._pending.remove(one)
                 return
+
+    def condition(self, settings: NextEditSettings) -> dict[str, Any]:
+        """For the status: the format that the model is asked in (empty without one), the gate by
+        its name and as a joint probability, how many were shown, accepted and rejected, why the
+        model's last answer brought nothing, and what is wrong."""
+        asker = self.asker
+        form = asker.form if asker is not None else None
+        return {
+            "enabled": settings.enabled,
+            "model": settings.model,
+            "format": form.name if form is not None else "",
+            "gate": settings.gate,
+            "threshold": asker.threshold if asker is not None else None,
+            "shown": self.shown,
+            "accepted": self.accepted,
+            "rejected": self.rejected,
+            "reason": asker.reason if asker is not None else "",
+            "trouble": asker.trouble if asker is not None else "",
+        }
 
     def _taken(self, document: Document, edits: list[Edit]) -> list[PendingNextEdit]:
         """The proposals whose change this is, so that it begins nothing of its own.
@@ -157,6 +228,7 @@ class NextEditProvider:
         asked = self._asked
         last = self.history.last
         if last is not None and last.document is document and _is_inside(last, cursor):
+            self._prepare(document, cursor)
             while (left := PAUSE_S - self.history.quiet_s()) > 0:
                 await asyncio.sleep(left)
                 if asked != self._asked:
@@ -167,9 +239,139 @@ class NextEditProvider:
             await asyncio.shield(self._search)
         if asked != self._asked:
             return None
+        self._drop_invalid()
+        if not any(one.document is document for one in self._pending):
+            await self._ask_model(document, cursor)
+            if asked != self._asked:
+                return None
+            self._drop_invalid()
+        return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+
+    def _drop_invalid(self) -> None:
         known = set(self.history)
         self._pending = [one for one in self._pending if one.is_valid() and one.source in known]
-        return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+
+    # What the model proposes
+
+    async def _ask_model(self, document: Document, cursor: Position) -> None:
+        """Ask for the window at the cursor, unless that was done since the last edit. Returns with
+        the first change, or when there is none."""
+        form = self.asker.form if self.asker is not None else None
+        if form is None or not self.history or not self._may_be_shown(document):
+            return
+        if not any(one.holds(document, cursor) for one in self._answered):
+            asked = self._window(document, cursor, form)
+            if asked is None:
+                return
+            self._stop_asking()
+            self._answered.append(asked)
+            self._asking = _Asking(asyncio.Event())
+            self._asking.task = asyncio.create_task(self._ask(asked, self._asking))
+        if self._asking is not None:
+            await self._asking.found.wait()
+
+    def _prepare(self, document: Document, cursor: Position) -> None:
+        """The model reads the window while it is seen whether the user goes on."""
+        form = self.asker.form if self.asker is not None else None
+        if form is None or self._asking is not None or not self._may_be_shown(document):
+            return
+        if any(one.holds(document, cursor) for one in self._answered):
+            return
+        asked = self._window(document, cursor, form)
+        if asked is not None:
+            assert self.asker is not None
+            self.asker.prefill(asked)
+
+    def _may_be_shown(self, document: Document) -> bool:
+        return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
+
+    def _stop_asking(self) -> None:
+        """Something was typed: nobody waits for an answer any more."""
+        if self._asking is not None and self._asking.task is not None:
+            self._asking.task.cancel()
+            self._asking.found.set()
+        if self.asker is not None:
+            self.asker.cancel()
+        self._asking = None
+
+    async def _ask(self, asked: AskedWindow, asking: _Asking) -> None:
+        """The window at the cursor, and where it brings nothing those around names that the last
+        edit touched."""
+        assert self.asker is not None
+        try:
+            await self.asker.ask(asked, partial(self._found, asked, asking))
+            asking.found.set()
+            for place in places_touched(self.history.last, asked.document, asked.window):
+                if any(one.is_of_model for one in self._pending):
+                    break
+                further = self._window(asked.document, place, asked.form, is_elsewhere=True)
+                if further is None:
+                    continue
+                await self.asker.ask(further, partial(self._found, further, asking), PREFETCH)
+        finally:
+            asking.found.set()
+
+    def _window(
+        self,
+        document: Document,
+        cursor: Position,
+        form: NextEditFormat,
+        *,
+        is_elsewhere: bool = False,
+    ) -> AskedWindow | None:
+        """The window around a place of a document."""
+        recent = [one for one in self.history if self._may_be_read(one.document)]
+        paths = {one.document.uri: self._path(one.document) for one in recent}
+        last = recent[0] if recent else None
+        is_typing = (
+            not is_elsewhere
+            and last is not None
+            and last.document is document
+            and _is_unfinished(last, cursor)
+        )
+        window = window_at(
+            *(document, cursor, form, self._path(document), recent, paths), is_typing=is_typing
+        )
+        if window is None:
+            return None
+        place = self._folders.place(document.uri)
+        own = [one for one in recent if one.document is document]
+        return AskedWindow(*(window, form, document, own, place.folder), is_elsewhere=is_elsewhere)
+
+    def _path(self, document: Document) -> str:
+        place = self._folders.place(document.uri)
+        return place.path if place.folder else PurePosixPath(place.path).name
+
+    def _found(self, asked: AskedWindow, asking: _Asking, sure: Sure) -> None:
+        """Changes of a window: those that overlap nothing that is proposed already."""
+        last = self.history.last
+        if last is None or self._asking is not asking:
+            return
+        made = []
+        for change, likely in sure.changes:
+            one = PendingNextEdit(
+                document=asked.document,
+                is_open=True,
+                region=TrackedRegion(change.start, change.end),
+                old_text=change.old,
+                new_text=change.new,
+                title=_title(change),
+                source=last,
+                number=next(_numbers),
+                is_of_model=True,
+                likely=likely,
+            )
+            is_again = (one.uri, one.old_text, change.new) in self._taken_texts
+            if not is_again and not any(_overlap(one, other) for other in self._pending):
+                made.append(one)
+        before = len(self._pending)
+        self._add(made)
+        if len(self._pending) > before:
+            if asking.found.is_set():
+                self._tell_more(asked.document.uri)
+            asking.found.set()
+
+    # What the history settles
 
     def _renew(self) -> None:
         """Proposals of the last edit, where it is not what was looked at before."""
@@ -177,6 +379,7 @@ class NextEditProvider:
         state = (last, last.changed_s if last is not None else 0.0)
         if state == self._made_for:
             return
+        self._answered.clear()
         if last is not self._made_for[0]:
             self._dismissed.clear()
         self._made_for = state
@@ -250,6 +453,38 @@ class NextEditProvider:
             source=source,
             number=next(_numbers),
         )
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """What the model is asked just now. ``found`` is set with the first change, and at the end."""
+
+    found: asyncio.Event
+    task: asyncio.Task[None] | None = None
+
+
+def _title(change: DocumentChange) -> str:
+    old, new = (" ".join(text.split())[:60] for text in (change.old, change.new))
+    if not old:
+        return f"insert {new}"
+    return f"change {old} to {new}" if new else f"delete {old}"
+
+
+def _overlap(one: PendingNextEdit, other: PendingNextEdit) -> bool:
+    """Whether two changes of a document touch the same text."""
+    if one.document is not other.document:
+        return False
+    return one.region.start <= other.region.end and other.region.start <= one.region.end
+
+
+def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
+    """Whether an edit goes on: the cursor stands in a line of it that was begun anew."""
+    if not _is_inside(edit, cursor):
+        return False
+    line = edit.new[cursor.line - edit.line]
+    was_there = any(line.strip() and one.startswith(line.rstrip("\r\n")) for one in edit.old)
+    is_new = len(edit.new) > len(edit.old)
+    return (is_new or was_there) and cursor.column >= len(line.rstrip())
 
 
 def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:

@@ -82,6 +82,8 @@ class Condition:
     """Open documents that hold secrets: URI and reason."""
     document: str = ""
     """URI of the document asked about."""
+    next_edits: dict[str, Any] = field(default_factory=dict)
+    """What the user is told of next edits."""
 
 
 def status_message(condition: Condition) -> dict[str, Any]:
@@ -112,6 +114,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
             name: sum(getattr(state, name) for state in condition.workspaces)
             for name in ("files", "tokens", "done", "total")
         },
+        "nextEdits": condition.next_edits,
         "promptTokens": completes.prompt_length.tokens(condition.prompt_seconds) or None,
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,

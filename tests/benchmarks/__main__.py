@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
         ("first-text", "forwards.first_text", "the first text of a suggestion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
         ("gate", "completion.gate", "what is shown while one types, by gate"),
+        ("next-edit", "next_edits.command", "next edits of real commits"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )

@@ -267,6 +267,9 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     path = placed(weights, home / ".cache" / "llama.cpp" / "small.gguf")
     assert main(["models", "use", "small"]) == 0
     assert read_choices() == Choices(completion=str(path))
+    assert main(["models", "use", "small", "--for", "next-edits"]) == 0
+    assert read_choices() == Choices(completion=str(path), next_edits=str(path))
+    assert main(["models", "use", "none", "--for", "next-edits"]) == 0
     assert main(["models", "use", "small", "--for", "drafts"]) == 0
     assert read_choices() == Choices(completion=str(path), drafts=str(path))
     assert main(["models", "use", "none"]) == 0
@@ -366,7 +369,12 @@ def test_json_has_what_tools_read(
     write_choice("completion", str(path))
     assert main(["models", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["chosen"] == {"completion": str(path), "edits": str(path), "drafts": ""}
+    assert printed["chosen"] == {
+        "completion": str(path),
+        "edits": str(path),
+        "next-edits": "",
+        "drafts": "",
+    }
     (model,) = printed["models"]
     speeds = model.pop("first_text_s"), model.pop("tokens_per_s")
     assert all(number > 0 for number in speeds)

@@ -95,3 +95,15 @@ def test_a_command_is_for_what_was_chosen_unless_it_names_a_model(
         command_model("embedded")
     choices_file().write_text('{"completion": "embedded"}')
     assert command_model(None) == ""
+
+
+def test_next_edits_have_a_model_of_their_own_where_one_was_chosen() -> None:
+    without = used_models(read_settings(None).settings, Choices("a"))
+    assert without.next_edits == without.completion
+    values = {"model": {"path": "mine"}}
+    chosen = used_models(read_settings(values).settings, Choices("a", next_edits="sweep"))
+    assert (chosen.completion.path, chosen.next_edits.path) == ("mine", "sweep")
+    values = {"nextEdits": {"model": "own"}}
+    own = used_models(read_settings(values).settings, Choices("a", next_edits="sweep"))
+    assert own.next_edits == UsedModel("own", "redraft.nextEdits.model", "sweep")
+    assert own.put_into(read_settings(values).settings).next_edit_model == "own"

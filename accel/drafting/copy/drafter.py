@@ -108,16 +108,21 @@ class CopyDrafter:
         prompt = np.asarray(request.prompt, np.int32)
         shown = shown_at(prompt, self._original)
         instruction = self._text(prompt[: shown[0]]) if len(self._original) else ""
+        if request.rewrites is not None:
+            instruction = repr(request.rewrites)
         text = self._text(self._original)
         ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
-        phrases = self._spell(spoken_phrases(instruction, text))
+        told = spoken_phrases(instruction, text) if request.rewrites is None else []
+        phrases = self._spell(told)
         self._pool = CopyPool(self._original, ending, phrases, prompt, shown, self._classes)
         self._classes = self._pool.classes
         self._room: CopyRoom | None = None
         self._laid, self._nodes = self._pool.spans, 0
-        self._write_expected((request.workspace, instruction), text)
+        self._write_expected((request.workspace, instruction), text, request.rewrites)
 
-    def _write_expected(self, asked: tuple[str, str], text: str) -> None:
+    def _write_expected(
+        self, asked: tuple[str, str], text: str, rewrites: tuple[tuple[str, str], ...] | None
+    ) -> None:
         """Versions of the original that are likely before anything is written."""
         # The same wish for another piece of code: names change as they did there.
         again = asked == self._asked and len(self._original) > 0
@@ -126,7 +131,10 @@ class CopyDrafter:
         if self._renames:
             self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
         _, instruction = asked
-        if spoken := spoken_renames(instruction, text):
+        spoken = spoken_renames(instruction, text)
+        if rewrites is not None:
+            spoken = still_due(list(rewrites), text)
+        if spoken:
             self._rewrite(rows_of.INSTRUCTED, 0, spoken, 0)
         first, last = self._pool.version_at(rows_of.INSTRUCTED)
         if first < last:

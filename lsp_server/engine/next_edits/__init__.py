@@ -1,0 +1,1 @@
+"""What the engine process knows of next edits: in which format a model is asked for them."""

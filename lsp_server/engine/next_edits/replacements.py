@@ -1,0 +1,25 @@
+"""What an edit replaced: short stretches that are likely to change elsewhere, too."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+_WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
+_MOST_WORDS = 1_000
+
+
+def changed_stretches(old: str, new: str) -> list[tuple[str, str]]:
+    """Short stretches of a line that became others, old and new text, each with a word in it."""
+    before, after = _WORDS.findall(old), _WORDS.findall(new)
+    if max(len(before), len(after)) > _MOST_WORDS:
+        return []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    found = []
+    for kind, first, end, new_first, new_end in matcher.get_opcodes():
+        one, other = "".join(before[first:end]), "".join(after[new_first:new_end])
+        if kind != "replace" or "\n" in one + other or "\r" in one + other:
+            continue
+        if one.strip() == one and other.strip() == other and re.search(r"\w", one):
+            found.append((one, other))
+    return found

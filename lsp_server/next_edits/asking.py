@@ -1,0 +1,285 @@
+"""Windows that a model of next edits is asked to rewrite: one request at a time, and what of the
+answers is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lsp_server.documents.document import Document, Position
+from lsp_server.editing.hunks import Hunk
+from lsp_server.editing.region import TrackedRegion
+from lsp_server.engine.jobs import GenerateJob, JobResult, Span
+from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
+from lsp_server.engine.scheduler import EDIT, PREFILL
+from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
+from lsp_server.next_edits.answers import AnsweredWindow, NoWindow, read_answer
+from lsp_server.next_edits.history import RecordedEdit
+from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
+from lsp_server.next_edits.rules import does_not_parse, refusal
+from lsp_server.next_edits.window_hunks import (
+    DocumentChange,
+    WindowHunk,
+    all_hunks,
+    first_hunks,
+    in_document,
+    logprob_of,
+)
+from lsp_server.next_edits.windows import Window, shown_line
+
+if TYPE_CHECKING:
+    from lsp_server.engine.call import Call
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.settings import NextEditSettings
+
+THRESHOLDS = {"eager": 0.3, "balanced": 0.6, "quiet": 0.85, "off": 0.0}
+"""Joint probabilities by the value of ``redraft.nextEdits.gate``."""
+MOST_MISREAD = 3
+"""So many answers one after another that are no windows: the model is not asked so again."""
+_MARGIN = 3
+"""Lines at the borders of a window around which another one is asked for."""
+ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
+"""An answer is at most so many times as long as its window, estimated, and so many tokens more."""
+
+
+@dataclass(slots=True, eq=False)
+class AskedWindow:
+    """A window that the model is asked for, and the document that it is of."""
+
+    window: Window
+    form: NextEditFormat
+    document: Document
+    recent: Sequence[RecordedEdit]
+    """Edits of the document, the latest first."""
+    workspace: str
+    is_secret: bool = False
+    is_elsewhere: bool = False
+    """The cursor is not in it."""
+    region: TrackedRegion = field(init=False)
+    version_text: str = field(init=False)
+    """The document as it was asked for, its lines ending in line feeds."""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        first, end = self.window.first, self.window.first + len(self.window.lines)
+        last = min(end, len(self.document.lines)) - 1
+        column = len(self.document.lines[last].rstrip("\r\n"))
+        self.region = TrackedRegion(Position(first, 0), Position(last, column))
+        self.version_text = "".join(f"{shown_line(line)}\n" for line in self.document.lines)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the document still has the window, wherever that has moved."""
+        if self.region.touched or not self.document.is_open:
+            return False
+        first = self.region.start.line
+        lines = self.document.lines[first : first + len(self.window.lines)]
+        return tuple(map(shown_line, lines)) == self.window.lines
+
+    def holds(self, document: Document, place: Position) -> bool:
+        """Whether it shows the model what stands around a place, as it is now."""
+        first, count = self.window.first, len(self.window.lines)
+        is_near = first + _MARGIN <= place.line < first + count - _MARGIN
+        is_near = is_near or self.window.cursor == (place.line - first, place.column)
+        return self.document is document and is_near and self.is_current
+
+    def job(self) -> GenerateJob:
+        """What the engine is asked."""
+        return GenerateJob(
+            self.workspace,
+            self.window.path,
+            pieces=prompt_pieces(self.window, self.form),
+            prediction=expected_answer(self.window, self.form),
+            rewrites=list(self.window.changes),
+            likely=True,
+            stop=list(self.form.stops),
+            secret=self.is_secret,
+            max_tokens=ANSWER_FACTOR * len(self.window.text.encode()) // 3 + ANSWER_TOKENS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sure:
+    """Changes that are shown, and the joint probability of each."""
+
+    changes: list[tuple[DocumentChange, float]]
+
+
+class WindowAsker:
+    """Asks the model of next edits of one client. ``engine`` gives it, None where there is none."""
+
+    def __init__(
+        self,
+        client: str,
+        settings: Callable[[], NextEditSettings],
+        engine: Callable[[], EngineClient | None],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._engine = engine
+        self._call: Call | None = None
+        self._misread: dict[tuple[str, str], int] = {}
+        """Answers one after another that were no windows, by model and format."""
+        self.reason = ""
+        """Why the last answer brought nothing."""
+        self.results: list[JobResult] = []
+        """Of answers; for measurements, which empty it."""
+
+    @property
+    def form(self) -> NextEditFormat | None:
+        """The format that the model is asked in; None where it is not asked."""
+        engine = self._engine()
+        wanted = self._settings().format
+        if engine is None or wanted == "none" or engine.status.state == "failed":
+            return None
+        if wanted == "auto":
+            name = engine.status.next_edit_format
+        else:
+            name = wanted if wanted in engine.status.next_edit_formats else ""
+        if not name or self._is_misread(engine.status.model, name):
+            return None
+        return FORMATS[name]
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the model or the format; empty for nothing."""
+        engine, wanted = self._engine(), self._settings().format
+        if engine is None or engine.status.state != "ready" or wanted == "none":
+            return ""
+        if wanted != "auto" and wanted not in engine.status.next_edit_formats:
+            return f"the model's vocabulary lacks the tokens of the format {wanted}"
+        name = engine.status.next_edit_format if wanted == "auto" else wanted
+        if name and self._is_misread(engine.status.model, name):
+            return (
+                f"the model does not answer in the format {name}; choose another with "
+                "redraft.nextEdits.format"
+            )
+        return ""
+
+    def _is_misread(self, model: str, form: str) -> bool:
+        return self._misread.get((model, form), 0) >= MOST_MISREAD
+
+    @property
+    def threshold(self) -> float:
+        """The joint probability below which nothing is shown."""
+        return THRESHOLDS[self._settings().gate]
+
+    def prefill(self, asked: AskedWindow) -> None:
+        """Have the prompt of a window computed, which will be asked for if nothing is typed."""
+        engine = self._engine()
+        self.cancel()
+        if engine is not None and not holds_marks(asked.window, asked.form):
+            self._call = engine.prefill(asked.job(), self._client, PREFILL)
+
+    def cancel(self) -> None:
+        """Stop what is asked."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    async def ask(
+        self, asked: AskedWindow, found: Callable[[Sure], None], urgency: int = EDIT
+    ) -> None:
+        """Ask for a window; ``found`` is told the first change once the answer is back in the
+        window, and all of them at its end. An earlier request is cancelled."""
+        engine = self._engine()
+        self.cancel()
+        if engine is None:
+            return
+        if holds_marks(asked.window, asked.form):
+            self.reason = "the text holds marks of the model's format"
+            return
+        spans: list[Span] = []
+        is_told = False
+
+        def on_spans(new: list[Span]) -> None:
+            nonlocal is_told
+            spans.extend(new)
+            if not is_told and (sure := self._first(asked, spans)) is not None:
+                is_told = True
+                found(sure)
+
+        call = engine.generate(asked.job(), self._client, on_spans, urgency)
+        self._call = call
+        try:
+            result: JobResult = await call.future
+        except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:
+            self.reason = str(error)
+            return
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        finally:
+            if self._call is call:
+                self._call = None
+        self.results.append(result)
+        found(self._all(asked, spans, result, engine.status.model))
+
+    def _first(self, asked: AskedWindow, spans: Sequence[Span]) -> Sure | None:
+        """The changes up to where the answer is back in the window; None until it is."""
+        text = "".join(span.text for span in spans)
+        try:
+            made = read_answer(text, asked.window, asked.form, is_whole=False)
+        except NoWindow:
+            return None
+        hunks = first_hunks(asked.window, made)
+        return self._sure(asked, hunks, made, spans) if hunks else None
+
+    def _all(
+        self, asked: AskedWindow, spans: Sequence[Span], result: JobResult, model: str
+    ) -> Sure:
+        if result.stopped_by not in ("end", "stop"):
+            self.reason = f"the answer was not finished ({result.stopped_by})"
+            return Sure([])
+        place = model, asked.form.name
+        try:
+            made = read_answer(result.text, asked.window, asked.form, is_whole=True)
+        except NoWindow as error:
+            self._misread[place] = self._misread.get(place, 0) + 1
+            self.reason = str(error)
+            return Sure([])
+        self._misread[place] = 0
+        hunks = all_hunks(asked.window, made)
+        if not hunks:
+            self.reason = "the model leaves the text as it is"
+        return self._sure(asked, hunks, made, spans)
+
+    def _sure(
+        self,
+        asked: AskedWindow,
+        hunks: Sequence[WindowHunk],
+        made: AnsweredWindow,
+        spans: Sequence[Span],
+    ) -> Sure:
+        """Those of the changes that are shown."""
+        if not asked.is_current:
+            self.reason = "the text has changed"
+            return Sure([])
+        left: list[tuple[Hunk, float]] = []
+        for one in hunks:
+            reason = refusal(asked.window, one.hunk, asked.recent, is_elsewhere=asked.is_elsewhere)
+            likely = math.exp(logprob_of(one, made, spans))
+            if not reason and likely < self.threshold:
+                reason = f"the model is not sure of it ({likely:.2f} of {self.threshold:g})"
+            if reason:
+                self.reason = reason
+            else:
+                left.append((one.hunk, likely))
+        if left and (problem := self._problem(asked, [hunk for hunk, _ in left])):
+            self.reason = f"the text would not parse ({problem})"
+            return Sure([])
+        first = asked.region.start.line
+        return Sure(
+            [
+                (in_document(asked.window, hunk, asked.document, first), likely)
+                for hunk, likely in left
+            ]
+        )
+
+    def _problem(self, asked: AskedWindow, hunks: list[Hunk]) -> str:
+        text = asked.version_text
+        start = sum(map(len, text.split("\n")[: asked.window.first])) + asked.window.first
+        return does_not_parse(asked.window, hunks, text, start)
