@@ -17,7 +17,7 @@ from lsp_server.version import VERSION
 
 
 class Command(NamedTuple):
-    """A command or, when ``module`` is empty, a group of them."""
+    """A command, a group of them where ``module`` is empty, or both."""
 
     module: str
     summary: str
@@ -46,6 +46,15 @@ COMMANDS: dict[str, Command] = {
         "the common datastore, shared between workspaces",
         {"build": Command("lsp_server.cli.corpus", "build it from folders or libraries")},
     ),
+    "bench": Command(
+        "lsp_server.bench.page",
+        "how fast your model is on your machine",
+        {
+            "forward": Command("lsp_server.bench.forward", "time of one forward by rows"),
+            "first-text": Command("lsp_server.bench.first_text", "the first text of a suggestion"),
+            "typing": Command("lsp_server.bench.typing", "a person typing through the server"),
+        },
+    ),
     "train": Command(
         "",
         "train models",
@@ -55,8 +64,8 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 MOVED = {
-    "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity first-text forward "
-    "gate http index load projection quality typing",
+    "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity gate http index load "
+    "projection quality",
     "train": "acceptance adaptive copy-weights edit-draft",
 }
 """What stands beside the project's source, in its laboratory: not what a user runs."""
@@ -65,15 +74,14 @@ MOVED = {
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
     """The words that name a command at the start of ``argv``, and the command if they are whole."""
     words: list[str] = []
+    command = None
     for word in argv:
-        command = level.get(word)
-        if command is None:
-            return words, None
+        if word not in level:
+            break
+        command = level[word]
         words.append(word)
-        if command.module:
-            return words, command
         level = command.children
-    return words, None
+    return words, command if command and command.module else None
 
 
 def _overview(words: list[str], level: dict[str, Command], program: str) -> argparse.ArgumentParser:
@@ -128,10 +136,10 @@ def run_command(
 
     ``commands``: all that there are; ``program``: what their usage begins with.
     """
-    words, command = _choose(arguments, commands)
-    if command is None and commands is COMMANDS and (moved := _moved(arguments)):
+    if commands is COMMANDS and (moved := _moved(arguments)):
         print(f"redraft: {moved}", file=sys.stderr)
         return 2
+    words, command = _choose(arguments, commands)
     if command is None:
         _overview(words, commands, program).parse_args(arguments[len(words) :])
         raise AssertionError("an unfinished command was accepted")

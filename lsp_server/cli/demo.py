@@ -7,15 +7,14 @@ import json
 import shutil
 import tempfile
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 
 from lsp_server.cli.fetch_progress import shown_progress
-from lsp_server.demo import show
+from lsp_server.demo import answers, show
 from lsp_server.demo.places import bakery_copy, bakery_places, places_in
-from lsp_server.demo.session import DemoSession, ShownAnswer
+from lsp_server.demo.session import EditorSession
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetching import fetch_default
 from lsp_server.models.manifest import DEFAULT
@@ -55,22 +54,22 @@ def run(args: argparse.Namespace) -> int:
             typing, edits = places_in(root, args.places, args.edits)
         if not typing and not edits:
             raise RedraftError(f"{args.folder} has no Python function to show; name another folder")
-        session = DemoSession(Path(scratch), root, model)
+        session = EditorSession(Path(scratch), root, model)
         try:
             with console.status("starting") as status:
                 session.wait(status.update)
             console.print(show.legend())
-            answers: list[ShownAnswer] = []
-            for answer in chain(map(session.complete, typing), map(session.edit, edits)):
-                show.answer(console, answer)
-                answers.append(answer)
+            shown: list[answers.ShownAnswer] = []
+            for one in (*typing, *edits):
+                shown.append(answers.answer_at(session, one))
+                show.answer(console, shown[-1])
         finally:
             session.close()
     console.print()
     name = args.folder.resolve().name if args.folder else "the bakery"
-    console.print(show.summary(name, answers))
+    console.print(show.summary(name, shown))
     if args.json:
-        args.json.write_text(json.dumps([asdict(one) for one in answers], indent=2), "utf-8")
+        args.json.write_text(json.dumps([asdict(one) for one in shown], indent=2), "utf-8")
     return 0
 
 

@@ -1,35 +1,27 @@
-"""A session with the real server, as an editor has one: it types, asks, and edits."""
+"""A session with the real server, as an editor has one: it opens, types, asks and edits."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
-from lsp_server.demo.places import EditPlace, TypingPlace
-from lsp_server.editing.checks import new_problem
+from lsp_server.demo.client import DemoClient, private_environment, serve_command
 from lsp_server.errors import RedraftError
 
 READY_S = 900.0
 """The first time the model is compiled and measured: a minute or two on two cores."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """An answer with drafts, and the same one without."""
-
-    title: str
-    drafted: dict[str, Any]
-    plain: dict[str, Any]
-    text: str
-    """The document with the answer in it."""
-    diff: str = ""
-    typed: str = ""
-    refusal: str = ""
+STOP_S = 60.0
+CAPABILITIES = {
+    "general": {"positionEncodings": ["utf-32"]},
+    "window": {"workDoneProgress": True},
+    "workspace": {"workspaceFolders": True},
+    "textDocument": {"inlineCompletion": {}, "synchronization": {}},
+}
 
 
 class Readiness:
@@ -76,101 +68,111 @@ class Readiness:
                 self._changed.wait(max(0.0, ends - time.monotonic()))
 
 
-class DemoSession:
-    """One editor with one workspace; everything that the server writes stays below ``folder``."""
+class EditorSession:
+    """One editor with one workspace and a daemon of its own; everything that the server writes
+    stays below ``folder``."""
 
     def __init__(self, folder: Path, root: Path, model: str) -> None:
         self._readiness = Readiness()
-        self._client = DemoClient(
-            serve_command(),
-            private_environment(folder),
-            self._readiness.hear,
-            folder / "server.log",
+        self._environment = private_environment(folder)
+        self.client = DemoClient(
+            serve_command(), self._environment, self._readiness.hear, folder / "server.log"
         )
-        self._client.request(
+        uri = root.as_uri()
+        self.client.request(
             "initialize",
             {
                 "processId": None,
                 "clientInfo": {"name": "redraft demo"},
                 "initializationOptions": {"settings": {"model": {"path": model}}},
-                "rootUri": root.as_uri(),
-                "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}],
-                "capabilities": {
-                    "window": {"workDoneProgress": True},
-                    "workspace": {"workspaceFolders": True},
-                    "textDocument": {"inlineCompletion": {}, "synchronization": {}},
-                },
+                "rootUri": uri,
+                "workspaceFolders": [{"uri": uri, "name": root.name}],
+                "capabilities": CAPABILITIES,
             },
         )
-        self._client.notify("initialized", {})
+        self.client.notify("initialized", {})
 
     def wait(self, told: Callable[[str], None]) -> None:
         """Until the server is ready. Raises RedraftError."""
         self._readiness.wait(told)
 
-    def complete(self, place: TypingPlace) -> ShownAnswer:
-        """Type key by key as a person does, ask as an editor does, then where it is from."""
-        document = self._open(place.path, place.before + "\n" + place.after)
-        position = {"line": place.before.count("\n"), "character": 0}
-        for version, character in enumerate(place.typed, start=2):
-            change = {"range": {"start": position, "end": position}, "text": character}
-            self._client.notify(
-                "textDocument/didChange",
-                {"textDocument": {**document, "version": version}, "contentChanges": [change]},
-            )
-            position = {**position, "character": position["character"] + 1}
-        question = {"textDocument": document, "position": position}
-        asked = {**question, "context": {"triggerKind": 1}}
-        items = (self._client.request("textDocument/inlineCompletion", asked) or {}).get("items")
-        drafted = self._client.request("redraft/explain", question)
-        plain = self._client.request("redraft/explain", {**question, "plain": True})
-        self._close(document)
-        ghost = items[0]["insertText"] if items else ""
-        text = place.before + place.typed + ghost + "\n" + place.after
-        return ShownAnswer(
-            f"{place.path.name}:{position['line'] + 1}",
-            drafted,
-            plain,
-            text,
-            typed=place.typed,
-            refusal="" if items else "nothing is suggested here",
-        )
-
-    def edit(self, place: EditPlace) -> ShownAnswer:
-        """Edit lines by an instruction. What the server refuses comes with its reason."""
-        document = self._open(place.path, place.text)
-        lines = place.first_line, place.end_line
-        start, end = ({"line": line, "character": 0} for line in lines)
-        question = {
-            "textDocument": {**document, "version": 1},
-            "range": {"start": start, "end": end},
-            "instruction": place.instruction,
-        }
-        title = f"{place.path.name}:{place.first_line + 1}, {place.instruction}"
-        try:
-            answer = self._client.request("redraft/edit", question)
-            plain = self._client.request("redraft/edit", {**question, "plain": True})
-        except ServerFailed as refusal:
-            return ShownAnswer(title, {}, {}, place.text, refusal=str(refusal))
-        finally:
-            self._close(document)
-        every = place.text.splitlines(keepends=True)
-        selection = "".join(every[slice(*lines)])
-        if problem := new_problem(selection, answer["text"] + "\n", "python"):
-            why = f"the model's answer does not parse ({problem})"
-            return ShownAnswer(title, {}, {}, place.text, refusal=why)
-        above, below = "".join(every[: lines[0]]), "".join(every[lines[1] :])
-        text = f"{above}{answer['text']}\n{below}"
-        return ShownAnswer(title, answer["statistics"], plain["statistics"], text, answer["diff"])
-
-    def _open(self, path: Path, text: str) -> dict[str, str]:
-        document = {"uri": path.as_uri(), "languageId": "python", "version": 1, "text": text}
-        self._client.notify("textDocument/didOpen", {"textDocument": document})
-        return {"uri": path.as_uri()}
-
-    def _close(self, document: dict[str, str]) -> None:
-        self._client.notify("textDocument/didClose", {"textDocument": document})
+    def open(self, path: Path, text: str) -> OpenDocument:
+        """Open a document; nothing is written to disk."""
+        return OpenDocument(self.client, path.as_uri(), text)
 
     def close(self) -> None:
-        """Shut the server down."""
-        self._client.close()
+        """Shut front and daemon down."""
+        self.client.close()
+        stop = [*serve_command()[:-1], "stop"]
+        subprocess.run(
+            stop, env=self._environment, capture_output=True, timeout=STOP_S, check=False
+        )
+
+
+class OpenDocument:
+    """A document that is open in an editor. Offsets count code points."""
+
+    def __init__(self, client: DemoClient, uri: str, text: str) -> None:
+        self.text, self._client, self._version = text, client, 1
+        self._document = {"uri": uri}
+        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        client.notify("textDocument/didOpen", {"textDocument": item})
+
+    def insert(self, offset: int, text: str) -> None:
+        """Type text."""
+        place = self._place(offset)
+        self.text = self.text[:offset] + text + self.text[offset:]
+        self._change({"range": {"start": place, "end": place}, "text": text})
+
+    def replace(self, text: str) -> None:
+        """Another text altogether."""
+        self.text = text
+        self._change({"text": text})
+
+    def ask(self, offset: int, kind: int = 2) -> tuple[int, Future[Any]]:
+        """Ask for a suggestion, unasked (2) or by a key (1); its id and its answer."""
+        asked = {**self._at(offset), "context": {"triggerKind": kind}}
+        return self._client.start("textDocument/inlineCompletion", asked)
+
+    def explain(self, offset: int, *, plain: bool = False) -> dict[str, Any]:
+        """A completion by the model alone, and where its text came from."""
+        asked = {**self._at(offset), "plain": plain}
+        explained: dict[str, Any] = self._client.request("redraft/explain", asked)
+        return explained
+
+    def edited(
+        self,
+        lines: tuple[int, int],
+        instruction: str,
+        *,
+        plain: bool = False,
+        limit_s: float = 120.0,
+    ) -> dict[str, Any]:
+        """What becomes of lines by an instruction: ``text``, ``diff`` and ``statistics``. Lines
+        count from 0, the second one excluded. Raises ServerFailed where the server refuses."""
+        start, end = ({"line": line, "character": 0} for line in lines)
+        asked = {
+            "textDocument": {**self._document, "version": self._version},
+            "range": {"start": start, "end": end},
+            "instruction": instruction,
+            "plain": plain,
+        }
+        answer: dict[str, Any] = self._client.request("redraft/edit", asked, limit_s)
+        return answer
+
+    def close(self) -> None:
+        """Close the document."""
+        self._client.notify("textDocument/didClose", {"textDocument": self._document})
+
+    def _change(self, change: dict[str, Any]) -> None:
+        self._version += 1
+        document = {**self._document, "version": self._version}
+        params = {"textDocument": document, "contentChanges": [change]}
+        self._client.notify("textDocument/didChange", params)
+
+    def _at(self, offset: int) -> dict[str, Any]:
+        return {"textDocument": self._document, "position": self._place(offset)}
+
+    def _place(self, offset: int) -> dict[str, int]:
+        line = self.text.count("\n", 0, offset)
+        return {"line": line, "character": offset - (self.text.rfind("\n", 0, offset) + 1)}

@@ -10,7 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from lsp_server.demo.session import ShownAnswer
+from lsp_server.demo.answers import ShownAnswer
 
 SOURCE_STYLES = {
     "model": "bold white",

@@ -22,7 +22,6 @@ COMMANDS: dict[str, Command] = {
         ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
         ("http", "team.http_overhead", "what HTTP adds to a completion"),
-        ("first-text", "forwards.first_text", "the first text of a suggestion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
         ("gate", "completion.gate", "what is shown while one types, by gate"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
@@ -30,6 +29,7 @@ COMMANDS: dict[str, Command] = {
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )
 }
+COMMANDS["first-text"] = Command("lsp_server.bench.first_text", "the first text of a suggestion")
 COMMANDS["train"] = Command(
     "",
     "train what drafts",

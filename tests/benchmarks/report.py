@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import os
-import platform
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from lsp_server.version import VERSION
+from lsp_server.bench.report import machine, publish, table, versions
 from tests.benchmarks.measurement import Measurement, hardly_repeats, pair_ratio, summarise
 from tests.benchmarks.methods import ORACLE, OURS, PLAIN, PLAIN_DECODING
 
-STANDARD_OUTPUT = "-"
-PLAIN_WIDTH = 200
-"""Columns of a table that goes to a file or a pipe."""
-LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
+__all__ = [
+    "add_best_peer",
+    "add_hardly_repeated",
+    "add_pairs",
+    "add_speedups",
+    "add_whole_times",
+    "circumstances",
+    "machine",
+    "progress",
+    "publish",
+    "results",
+    "table",
+    "versions",
+]
 
 
 def results(measurements: Sequence[Measurement], unavailable: dict[str, str]) -> dict[str, Any]:
@@ -146,46 +150,6 @@ def circumstances(*, model: str, dtype: str, seed: int, cases: Path) -> dict[str
     }
 
 
-def machine() -> dict[str, Any]:
-    """The machine in words and numbers."""
-    memory = psutil.virtual_memory().total
-    return {
-        "system": platform.system(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(memory / 1e9, 1),
-        "load_average": round(os.getloadavg()[0], 2),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of ourselves, Python and the libraries that do the arithmetic."""
-    found = {"redraft": VERSION, "python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
-
-
-def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
-    """Write the document where ``--json`` says and show the tables.
-
-    With ``-`` standard output holds the document alone and the tables go to standard error.
-    """
-    text = json.dumps(document, indent=2, allow_nan=False)
-    if target == STANDARD_OUTPUT:
-        print(text)
-    elif target is not None:
-        Path(target).write_text(text + "\n", "utf-8")
-    console = Console(stderr=target == STANDARD_OUTPUT)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    for table in tables:
-        console.print(table)
-
-
 def progress() -> Progress:
     """A progress bar on standard error."""
     return Progress(
@@ -198,45 +162,8 @@ def progress() -> Progress:
     )
 
 
-def table(title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str]) -> Table:
-    """One row for each method; ``columns``: field of the document to heading."""
-    made = Table(title=title, title_justify="left")
-    made.add_column("method")
-    for heading in columns.values():
-        made.add_column(heading, justify="right")
-    for name, fields in figures.items():
-        if "unavailable" not in fields:
-            made.add_row(name, *(_shown(fields.get(key)) for key in columns))
-    absent = [
-        f"{name} is unavailable: {fields['unavailable']}"
-        for name, fields in figures.items()
-        if "unavailable" in fields
-    ]
-    if absent:
-        made.caption, made.caption_justify = "\n".join(absent), "left"
-    return made
-
-
 def _of(measurements: Sequence[Measurement], method: str) -> list[Measurement]:
     return [each for each in measurements if each.method == method]
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
-    return str(value)
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _commit() -> str:

@@ -19,7 +19,9 @@ from tests.benchmarks.__main__ import COMMANDS as LABORATORY
 def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for name, command in level.items():
         words = (*above, name)
-        yield from leaves(command.children, words) if not command.module else [words]
+        yield from leaves(command.children, words)
+        if command.module:
+            yield words
 
 
 @pytest.mark.parametrize("words", list(leaves(COMMANDS)), ids=" ".join)
@@ -32,7 +34,9 @@ def test_every_command_explains_itself(
     assert capsys.readouterr().out.startswith(f"usage: redraft {' '.join(words)}")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["corpus", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["bench", "--help"], ["train", "--help"], ["corpus", "--help"]]
+)
 def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)

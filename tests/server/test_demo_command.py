@@ -14,9 +14,10 @@ from rich.console import Console
 
 from lsp_server.cli.main import main
 from lsp_server.demo import show
+from lsp_server.demo.answers import ShownAnswer
 from lsp_server.demo.client import DemoClient, ServerFailed
 from lsp_server.demo.places import BAKERY, bakery_copy, bakery_places, places_in
-from lsp_server.demo.session import Readiness, ShownAnswer
+from lsp_server.demo.session import Readiness
 from lsp_server.errors import RedraftError
 
 INDEXED = "$/progress", {"value": {"kind": "end", "message": "14 files"}}

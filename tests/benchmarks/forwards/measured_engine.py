@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from accel.batch import chain_batch, tree_batch
-from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.batch import chain_batch
+from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.model_options import BackendName, DType, KvType
 from accel.models.base import Cache
 from accel.session import Session
+from lsp_server.bench.forward import behind, forward_s
 from tests.benchmarks.peers.judged import Judged, judge
 
 JUDGED_ROWS = 128
@@ -53,20 +54,10 @@ class MeasuredEngine:
         """Seconds of forwards of a chain of ``rows`` behind ``context`` tokens, on the wall's
         clock. As in decoding, logits are made for the rows that a walk from the first may come to.
         """
-        model, rng = self._engine.model, np.random.default_rng(0)
+        model = self._engine.model
         if self._behind is None or self._behind[0] != context:
-            cache = model.new_cache(context + 1)
-            model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
-            cache.pretend(context)
-            self._behind = context, cache
-        seconds = []
-        for _ in range(times):
-            tokens = rng.integers(0, model.vocabulary_size, rows, np.int32)
-            batch = tree_batch(tokens[:1], DraftTree.chain(tokens[1:], Source.MODEL))
-            started = time.perf_counter()
-            assert model.forward(batch, [self._behind[1]]).argmax()[0] >= 0
-            seconds.append(time.perf_counter() - started)
-        return seconds
+            self._behind = context, behind(model, context)
+        return forward_s(model, self._behind[1], rows, times)
 
     def prefill_s(self, tokens: int) -> float:
         """Seconds of a prompt of so many tokens from nothing."""

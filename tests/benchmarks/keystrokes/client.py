@@ -6,11 +6,11 @@ import json
 import subprocess
 import threading
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
+from lsp_server.demo.session import OpenDocument
 
 READY_S = 600.0
 CAPABILITIES = {
@@ -27,12 +27,12 @@ class PrivateDaemon:
         self.workspace = workspace
         self.model = model
         self._logs = folder
-        self._clients = 0
+        self.clients = 0
 
     def connect(self, wait: bool = True) -> TypingClient:
         """One more editor; it is waited for until model and index are there."""
-        self._clients += 1
-        client = TypingClient(self, self._logs / f"front-{self._clients}.log")
+        self.clients += 1
+        client = TypingClient(self, self._logs / f"front-{self.clients}.log")
         if wait:
             client.wait_until_ready()
         return client
@@ -67,9 +67,9 @@ class TypingClient:
         self._ready = threading.Event()
         self._failed = ""
         started = time.monotonic()
-        self._client = DemoClient(serve_command(), daemon.environment, self._notified, log)
+        self.client = DemoClient(serve_command(), daemon.environment, self._notified, log)
         uri = daemon.workspace.as_uri()
-        self._client.request(
+        self.client.request(
             "initialize",
             {
                 "processId": None,
@@ -81,12 +81,12 @@ class TypingClient:
         )
         self.initialized_s = time.monotonic() - started
         """From the start of the front to the answer of ``initialize``."""
-        self._client.notify("initialized", {})
+        self.client.notify("initialized", {})
 
     @property
     def pid(self) -> int:
         """Process id of the front."""
-        return self._client.pid
+        return self.client.pid
 
     def _notified(self, method: str, params: Any) -> None:
         if method == "redraft/status" and params["state"] in ("ready", "error"):
@@ -101,11 +101,9 @@ class TypingClient:
             raise ServerFailed(self._failed)
         self.measurements()
 
-    def open(self, uri: str, text: str) -> TypedDocument:
+    def open(self, uri: str, text: str) -> OpenDocument:
         """Open a document; nothing is written to disk."""
-        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
-        self._client.notify("textDocument/didOpen", {"textDocument": item})
-        return TypedDocument(self._client, uri, text)
+        return OpenDocument(self.client, uri, text)
 
     def edited(self, uri: str, text: str, lines: tuple[int, int], instruction: str) -> str:
         """What becomes of lines of a document by an instruction, without the end of the last one.
@@ -113,82 +111,20 @@ class TypingClient:
         Lines from 0, the second one excluded. Raises ServerFailed where the server refuses.
         """
         document = self.open(uri, text)
-        asked = {
-            "textDocument": {"uri": uri, "version": 1},
-            "range": {
-                "start": {"line": lines[0], "character": 0},
-                "end": {"line": lines[1], "character": 0},
-            },
-            "instruction": instruction,
-        }
         try:
-            return str(self._client.request("redraft/edit", asked, READY_S)["text"])
+            return str(document.edited(lines, instruction, limit_s=READY_S)["text"])
         finally:
             document.close()
 
-    def cancel(self, msg_id: int) -> None:
-        """Cancel a request."""
-        self._client.notify("$/cancelRequest", {"id": msg_id})
-
     def measurements(self) -> dict[str, Any]:
         """Times that the daemon took; the first call begins to watch its event loop."""
-        measured: dict[str, Any] = self._client.request("redraft/measurements", {})
+        measured: dict[str, Any] = self.client.request("redraft/measurements", {})
         return measured
 
     def watch_no_more(self) -> None:
         """Watching the event loop costs processor time itself."""
-        self._client.request("redraft/measurements", {"watch": False})
+        self.client.request("redraft/measurements", {"watch": False})
 
     def close(self) -> None:
         """End the front."""
-        self._client.close()
-
-
-class TypedDocument:
-    """A document that is being typed into."""
-
-    def __init__(self, client: DemoClient, uri: str, text: str) -> None:
-        self.text = text
-        self._client = client
-        self._uri = uri
-        self._version = 1
-
-    def insert(self, offset: int, text: str) -> None:
-        """Type text."""
-        place = self._place(offset)
-        self.text = self.text[:offset] + text + self.text[offset:]
-        self._change({"range": {"start": place, "end": place}, "text": text})
-
-    def replace(self, text: str) -> None:
-        """Another text altogether."""
-        self.text = text
-        self._change({"text": text})
-
-    def ask(self, offset: int) -> tuple[int, Future[Any]]:
-        """Ask for a suggestion; its id and its answer."""
-        return self._client.start(
-            "textDocument/inlineCompletion",
-            {**self._at(offset), "context": {"triggerKind": 2}},
-        )
-
-    def explain(self, offset: int) -> dict[str, Any]:
-        """A completion by the model alone, and where its text came from."""
-        explained: dict[str, Any] = self._client.request("redraft/explain", self._at(offset))
-        return explained
-
-    def close(self) -> None:
-        """Close the document."""
-        self._client.notify("textDocument/didClose", {"textDocument": {"uri": self._uri}})
-
-    def _change(self, change: dict[str, Any]) -> None:
-        self._version += 1
-        document = {"uri": self._uri, "version": self._version}
-        params = {"textDocument": document, "contentChanges": [change]}
-        self._client.notify("textDocument/didChange", params)
-
-    def _at(self, offset: int) -> dict[str, Any]:
-        return {"textDocument": {"uri": self._uri}, "position": self._place(offset)}
-
-    def _place(self, offset: int) -> dict[str, int]:
-        line = self.text.count("\n", 0, offset)
-        return {"line": line, "character": offset - (self.text.rfind("\n", 0, offset) + 1)}
+        self.client.close()

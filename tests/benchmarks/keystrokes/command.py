@@ -16,21 +16,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lsp_server.bench.typing import (
+    TypedPassage,
+    add_typing_arguments,
+    percentile,
+    typing_figures,
+    typing_places,
+)
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.errors import RedraftError
 from tests.benchmarks.keystrokes.client import PrivateDaemon
-from tests.benchmarks.keystrokes.person import (
-    Asked,
-    TypedPassage,
-    TypingTally,
-    Typist,
-    matches,
-    typing_places,
-)
+from tests.benchmarks.keystrokes.person import MeasuredTypist
 from tests.benchmarks.keystrokes.processes import long_file_figures, process_figures, soak
 
 CANCELS = 60
-WAITED = 80
 WORDS = 40
 
 GOALS = {
@@ -58,12 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the bench."""
     parser.add_argument("--file", type=Path, required=True, help="Python file to type")
     parser.add_argument("--model", help="folder, GGUF file or id; else the chosen model")
-    parser.add_argument("--keys", type=int, default=400, help="keys to type (default 400)")
-    parser.add_argument("--places", type=int, default=8, help="places to type at (default 8)")
-    parser.add_argument("--words", default="40:120", metavar="A:B", help="words a minute")
+    add_typing_arguments(parser)
     parser.add_argument("--clients", type=int, default=1, help="type with so many at the end")
     parser.add_argument("--minutes", type=float, default=10.0, help="for so long (default 10)")
-    parser.add_argument("--seed", type=int, default=0, help="of pauses and speeds")
     add_json_argument(parser)
 
 
@@ -90,20 +86,17 @@ def run(args: argparse.Namespace) -> int:
 def _figures(
     daemon: PrivateDaemon, text: str, places: list[TypedPassage], args: argparse.Namespace
 ) -> dict[str, Any]:
-    slow, fast = (float(one) for one in args.words.split(":"))
     client = daemon.connect()
     uri = args.file.resolve().as_uri()
-    typist = Typist(client, uri, random.Random(args.seed), (slow, fast))
-    for place in places:
-        typist.type_at(place, args.keys // len(places))
-    for place in places:
-        typist.wait_at(place, WAITED // len(places))
+    typist = MeasuredTypist(client.client, uri, random.Random(args.seed), args.words)
+    typist.type_file(places, args.keys)
     typist.cancel_at(places, CANCELS)
     words = typist.explain_words(text, WORDS)
     measured = client.measurements()
     client.watch_no_more()
     result = {
         **typing_figures(typist.tally, measured),
+        **cancel_figures(measured),
         **word_figures(words),
         **long_file_figures(daemon, text, args.seed),
         **process_figures(daemon),
@@ -120,46 +113,15 @@ def _figures(
     }
 
 
-def typing_figures(tally: TypingTally, measured: dict[str, Any]) -> dict[str, Any]:
-    """Figures of one person's typing. Shares are of 1, times in milliseconds."""
-    server_ms = {one["id"]: 1000 * one["seconds"] for one in measured["answers"]}
-    known = {one["id"] for one in measured["answers"] if one["withoutModel"]}
-    without_model = [one for one in tally.typed if one.msg_id in known and one.text]
-    right = [one for one in without_model if one.along and matches(one.text, one.next_text)]
-    fresh = [one for one in tally.waited if one.msg_id not in known]
-    cancels = measured["cancels"]
-    beyond = [
-        whole - forward for whole, forward in zip(cancels, measured["cancelForwards"], strict=True)
-    ]
-    late, busy = measured["loopLate"], measured["loopBusy"]
+def cancel_figures(measured: dict[str, Any]) -> dict[str, Any]:
+    """How long cancelled requests took, in all and beyond the forward that they met."""
+    cancels, forwards = measured["cancels"], measured["cancelForwards"]
+    beyond = [whole - forward for whole, forward in zip(cancels, forwards, strict=True)]
     return {
-        "requests": tally.requests,
-        "along": tally.along,
-        "answered_without_model": round(len(right) / tally.along, 3) if tally.along else 0.0,
-        "without_model": len(without_model),
-        "without_model_ms_p50": _took(without_model, 50),
-        "without_model_ms_p95": _took(without_model, 95),
-        "without_model_server_ms_p95": percentile(
-            [server_ms[one.msg_id] for one in without_model], 95
-        ),
-        "fresh": len(fresh),
-        "fresh_ms_p50": _took(fresh, 50),
-        "fresh_ms_p95": _took(fresh, 95),
-        "cold": len(tally.cold),
-        "cold_ms_p50": _took(tally.cold, 50),
-        "cold_ms_p95": _took(tally.cold, 95),
-        "too_late_for_the_next_key": tally.late,
         "cancels": len(cancels),
         "cancel_ms_p95": percentile([1000 * one for one in cancels], 95),
-        "cancel_forward_ms_p95": percentile([1000 * one for one in measured["cancelForwards"]], 95),
+        "cancel_forward_ms_p95": percentile([1000 * one for one in forwards], 95),
         "cancel_beyond_forward_ms_p95": percentile([1000 * one for one in beyond], 95),
-        "did_change_ms_p95": round(1000 * measured["didChange"]["p95"], 2),
-        "loop_blocked_ms_p999": round(1000 * late["p999"], 2),
-        "loop_blocked_ms_max": round(1000 * late["max"], 2),
-        "loop_busy_ms_p999": round(1000 * busy["p999"], 2),
-        "loop_busy_ms_max": round(1000 * busy["max"], 2),
-        "errors": len(tally.errors),
-        "first_errors": tally.errors[:3],
     }
 
 
@@ -185,15 +147,3 @@ def _share_drafted(answers: list[dict[str, Any]]) -> float:
 def _per_forward(answers: list[dict[str, Any]]) -> float:
     forwards = sum(one["forwards"] for one in answers)
     return round(sum(one["tokens"] for one in answers) / max(1, forwards), 2)
-
-
-def _took(asked: list[Asked], percent: float) -> float | None:
-    return percentile([one.took_ms for one in asked], percent)
-
-
-def percentile(values: list[float], percent: float) -> float | None:
-    """The value that so many percent do not exceed; None of nothing."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return round(ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))], 3)

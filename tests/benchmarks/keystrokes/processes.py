@@ -8,9 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from lsp_server.bench.typing import TypedPassage, Typist
 from lsp_server.errors import BenchError
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
-from tests.benchmarks.keystrokes.person import TypedPassage, Typist
 
 STARTS = 7
 IDLE_S = 10.0
@@ -107,7 +107,7 @@ def _type_until(
 ) -> Typist:
     rng = random.Random(seed)
     uri = (daemon.workspace / f"soak_{seed}.py").as_uri()
-    typist = Typist(client, uri, rng, (40, 120))
+    typist = Typist(client.client, uri, rng, "40:120")
     while time.monotonic() < until:
         typist.type_at(rng.choice(places), 60)
     return typist

@@ -1,0 +1,1 @@
+"""``redraft bench``: what a user asks about his own machine and model."""

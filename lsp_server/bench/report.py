@@ -1,0 +1,101 @@
+"""What benches print and write: one JSON document and tables for people."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from lsp_server.version import VERSION
+
+STANDARD_OUTPUT = "-"
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe."""
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
+
+
+def machine() -> dict[str, Any]:
+    """The machine in words and numbers."""
+    memory = psutil.virtual_memory().total
+    return {
+        "system": platform.system(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1e9, 1),
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of ourselves, Python and the libraries that do the arithmetic."""
+    found = {"redraft": VERSION, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
+    """Write the document where ``--json`` says and show the tables.
+
+    With ``-`` standard output holds the document alone and the tables go to standard error.
+    """
+    text = json.dumps(document, indent=2, allow_nan=False)
+    if target == STANDARD_OUTPUT:
+        print(text)
+    elif target is not None:
+        Path(target).write_text(text + "\n", "utf-8")
+    console = Console(stderr=target == STANDARD_OUTPUT)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    for table in tables:
+        console.print(table)
+
+
+def table(
+    title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str], first: str = "method"
+) -> Table:
+    """One row for each name; ``columns``: field of the document to heading."""
+    made = Table(title=title, title_justify="left")
+    made.add_column(first)
+    for heading in columns.values():
+        made.add_column(heading, justify="right")
+    for name, fields in figures.items():
+        if "unavailable" not in fields:
+            made.add_row(name, *(_shown(fields.get(key)) for key in columns))
+    absent = [
+        f"{name} is unavailable: {fields['unavailable']}"
+        for name, fields in figures.items()
+        if "unavailable" in fields
+    ]
+    if absent:
+        made.caption, made.caption_justify = "\n".join(absent), "left"
+    return made
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value)
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
