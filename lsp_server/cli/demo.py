@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lsp_server.cli.fetch_progress import shown_progress
 from lsp_server.demo import answers, show
-from lsp_server.demo.places import bakery_copy, bakery_places, places_in
+from lsp_server.demo.places import EditPlace, TypingPlace, bakery_copy, bakery_places, places_in
 from lsp_server.demo.session import EditorSession
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetching import fetch_default
@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
                 session.wait(status.update)
             console.print(show.legend())
             shown: list[answers.ShownAnswer] = []
-            for one in (*typing, *edits):
+            places: list[TypingPlace | EditPlace] = [*typing, *edits]
+            for one in places:
                 shown.append(answers.answer_at(session, one))
                 show.answer(console, shown[-1])
         finally:
