@@ -5,30 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-from small_model import SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
-
 from accel.verification import gumbel_sampling, sampling
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import process as engine_process
 from lsp_server.engine.jobs import EditJob, JobResult, Span
-from lsp_server.engine.process import EngineService
 
 FIRST = "def area(width, height):\n    return width * height\n"
 SECOND = "def volume(width, height, depth):\n    return area(width, height) * depth\n"
 SELECTION = f"{FIRST}\n\n{SECOND}"
 JOB = EditJob("", "shapes.py", "rename width to w", SELECTION, language="python", max_tokens=200)
-
-
-@pytest.fixture(scope="module")
-def service():
-    keep_costs()
-    made = EngineService(
-        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
-    )
-    yield made
-    made.close()
 
 
 def test_drafts_change_nothing_but_the_number_of_forwards(service):

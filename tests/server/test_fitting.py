@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from small_model import SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.infilling import Line
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.completion import missing_line as fitting
 from lsp_server.engine.jobs import CompletionJob
-from lsp_server.engine.process import EngineService
 
 BEFORE = '''def mean(values):
     """The mean of the values."""
@@ -23,17 +19,6 @@ AFTER = """
     return total / len(values)
 """
 JOB = CompletionJob("", "mean.py", BEFORE, AFTER, language="python")
-
-
-@pytest.fixture(scope="module")
-def service():
-    keep_costs()
-    made = EngineService(
-        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
-    )
-    made.load()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -36,21 +36,10 @@ from lsp_server.models.choices import (
 )
 from lsp_server.models.fetched import note_fetched
 
-VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
-
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with no stores yet."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / f".{name.lower()}"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    return folder
+def home(bare_home: Path) -> Path:
+    return bare_home
 
 
 @pytest.fixture(scope="module")

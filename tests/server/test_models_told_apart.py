@@ -27,20 +27,10 @@ from lsp_server.models import catalogue
 from lsp_server.models.catalogue import find_model, known_models
 from lsp_server.models.same_bytes import Comparison
 
-VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "LLAMA_CACHE", "OLLAMA_MODELS", "REDRAFT_MODELS")
-
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with no stores yet."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / f".{name.lower()}"))
-    for name in (*VARIABLES, "HUGGINGFACE_HUB_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    return folder
+def home(bare_home: Path) -> Path:
+    return bare_home
 
 
 @pytest.fixture(scope="module")

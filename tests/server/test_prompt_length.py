@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_model import SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
 
-from lsp_server.contract.options import EngineOptions
 from lsp_server.contract.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
 from lsp_server.engine.generating import completion_budget, prompt_length
 from lsp_server.engine.jobs import CompletionJob
@@ -42,16 +39,6 @@ def test_no_prompt_is_too_short_and_none_longer_than_the_model_takes(
 
 def test_without_a_model_there_is_no_length() -> None:
     assert PromptLength([]).tokens(1.5) == 0
-
-
-@pytest.fixture(scope="module")
-def service() -> EngineService:
-    keep_costs()
-    loaded = EngineService(
-        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
-    )
-    loaded.load()
-    return loaded
 
 
 def test_the_prompt_of_a_long_file_has_the_length_that_was_set(

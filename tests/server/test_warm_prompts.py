@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from small_model import SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.text.families import Order
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.process import EngineService
 
@@ -18,16 +15,6 @@ BEFORE = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
 AFTER = ContextSnippet("prices.py", "def price_of(shape, discount):\n    return 2\n")
 JOB = CompletionJob("", "a.py", TEXT, "", snippets=[BEFORE], context_tokens=128, max_tokens=4)
 CHANGED = replace(JOB, snippets=[AFTER])
-
-
-@pytest.fixture(scope="module")
-def loaded() -> EngineService:
-    keep_costs()
-    service = EngineService(
-        EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
-    )
-    service.load()
-    return service
 
 
 class Watched:
@@ -63,8 +50,8 @@ class Watched:
 
 
 @pytest.fixture
-def watched(loaded: EngineService, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    return Watched(loaded, monkeypatch)
+def watched(service: EngineService, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(service, monkeypatch)
 
 
 def test_after_an_edit_in_another_file_nothing_is_computed_again(watched: Watched) -> None:
