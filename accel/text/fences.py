@@ -35,17 +35,3 @@ def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | N
         elif end or is_whole:
             return found.start()
     return None
-
-
-def code_in(answer: str, fence: str) -> str:
-    """The code of a whole answer whose opening fence stood in the prompt.
-
-    A model may close a long fence by a short one: a last line that no other opens is no code.
-    """
-    place = closing_place(answer, fence, is_whole=True)
-    if place is None:
-        fences = [found for found in _LINE.finditer(answer.rstrip()) if not found[2].strip()]
-        opened = sum(1 for found in _LINE.finditer(answer) if found[2].strip())
-        is_last = bool(fences) and fences[-1].end() == len(answer.rstrip())
-        place = fences[-1].start() if is_last and (len(fences) - opened) % 2 else None
-    return answer if place is None else answer[:place]

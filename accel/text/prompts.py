@@ -42,7 +42,7 @@ class Prompt:
     stop_texts: tuple[str, ...] = ()
     """Text that begins another file, where the vocabulary has no token for that."""
     fence: str = ""
-    """When set, the answer is code up to the line of this fence, see ``fences.code_in``."""
+    """When set, the answer is code up to the line of this fence, see ``fences.closing_place``."""
 
     def __post_init__(self) -> None:
         if not len(self.text):

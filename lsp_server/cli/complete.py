@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import Document
 from lsp_server.documents.secret_documents import file_reason
-from lsp_server.engine.generating import CONTEXT_TOKENS
 from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
@@ -22,8 +20,6 @@ from lsp_server.notices.status import NO_FILLING
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from lsp_server.engine.process import EngineService
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,14 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workspace", type=Path, help="folder to index, else the file's repository"
     )
     parser.add_argument("--plain", action="store_true", help="decode without drafts")
-    parser.add_argument(
-        "--retrieve",
-        type=int,
-        default=0,
-        metavar="ROUNDS",
-        help="put similar code of the workspace into the prompt, retrieved anew with what was "
-        "generated in each further round (RepoCoder)",
-    )
     add_json_argument(parser)
 
 
@@ -61,8 +49,6 @@ def run(args: argparse.Namespace) -> int:
 
     from lsp_server.engine.process import EngineService
 
-    if args.retrieve < 0:
-        raise RedraftError(f"--retrieve is {args.retrieve}; give 0 or more rounds")
     args.model = command_model(args.model)
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
@@ -73,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
             service.index_workspace(str(workspace))
-        result = complete_retrieving(service, job, args.retrieve)
+        result = service.complete(job)
         known = service.status()
     finally:
         service.close()
@@ -83,35 +69,6 @@ def run(args: argparse.Namespace) -> int:
         _show(console, result)
         show_notes(console, ["" if known.fills else NO_FILLING, known.notice])
     return 0
-
-
-def complete_retrieving(service: EngineService, job: CompletionJob, rounds: int) -> JobResult:
-    """A completion behind RepoCoder's prompt of so many rounds; 0 is the file's text alone."""
-    from lsp_server.completion.repocoder import iterated
-    from lsp_server.completion.similar_windows import SimilarWindows
-
-    if not rounds:
-        return service.complete(job)
-    tokenizer = service.engine.tokenizer
-    windows = SimilarWindows(tokenizer.encode, tokenizer.decode, tokenizer.byte_table)
-    snapshot = service.indexes.snapshot(job.workspace)
-    assert snapshot is not None, "the job is of a workspace"
-    results: list[JobResult] = []
-
-    def generate(prefix: str) -> str:
-        results.append(service.complete(replace(job, prefix=prefix)))
-        return results[-1].text
-
-    iterated(
-        lambda query: windows.most_similar(snapshot, query, without=(job.path,)),
-        generate,
-        job.prefix,
-        encode=tokenizer.encode,
-        decode=tokenizer.decode,
-        budget=3 * CONTEXT_TOKENS // 4,
-        rounds=rounds,
-    )
-    return results[-1]
 
 
 def report(result: JobResult) -> dict[str, Any]:

@@ -12,11 +12,6 @@ from accel.model_options import ModelOptions, option
 class EngineSettings(ModelOptions):
     """What the section ``redraft.model`` says of an engine."""
 
-    adaptive_tokens: bool = option(
-        False,
-        "Draft completions by the model's own adaptive tokens (SDSAT), where it learnt such with "
-        "`redraft train adaptive`, instead of by what the workspace holds.",
-    )
     disk_cache_megabytes: int = option(
         512,
         "What the model computed of documents of late is kept on disk, in at most so many "

@@ -29,12 +29,7 @@ class EngineKey:
             "edits": settings.edit_model,
             "next edits": settings.next_edit_model,
         }[purpose]
-        completes = path == settings.completion_model
-        of_model = replace(
-            part_of(settings.model, EngineSettings),
-            path=path,
-            adaptive_tokens=settings.model.adaptive_tokens and completes,
-        )
+        of_model = replace(part_of(settings.model, EngineSettings), path=path)
         options = EngineOptions(
             **asdict(of_model),
             draft_model=settings.edit.draft_model if path == settings.edit_model else "",

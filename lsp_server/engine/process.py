@@ -597,10 +597,6 @@ class EngineService:
     def _mixture(self) -> Drafter:
         from accel.drafting import default_drafter
 
-        if self._options.adaptive_tokens and self.engine.model.adaptive_tokens:
-            from accel.drafting.published.sdsat import SdsatDrafter
-
-            return SdsatDrafter(self.engine)
         learnt = self._learnt.calibration if self._learnt is not None else None
         return default_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
 

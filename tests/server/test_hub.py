@@ -70,16 +70,15 @@ def test_windows_share_an_engine_only_when_they_want_the_same() -> None:
 
 def test_two_purposes_share_an_engine_when_they_have_one_model() -> None:
     hub, _ = made()
-    same = settings(model={"path": "/one", "adaptiveTokens": True}, edit={"draftModel": "/small"})
+    same = settings(model={"path": "/one"}, edit={"draftModel": "/small"})
     assert hub.engine(same) is hub.engine(same, "edits")
     other = settings(
-        model={"path": "/one", "adaptiveTokens": True},
+        model={"path": "/one"},
         edit={"draftModel": "/small", "model": "/other"},
     )
     completion, edits = hub.engine(other), hub.engine(other, "edits")
     assert completion is not edits
     assert (completion.options.models, edits.options.models) == (["/one"], ["/other", "/small"])
-    assert (completion.options.adaptive_tokens, edits.options.adaptive_tokens) == (True, False)
 
 
 def test_a_workspace_is_indexed_for_both_models() -> None:

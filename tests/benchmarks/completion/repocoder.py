@@ -8,8 +8,6 @@ from dataclasses import fields, replace
 
 from accel.engine import Engine
 from accel.statistics import Statistics
-from lsp_server.completion.repocoder import iterated
-from lsp_server.completion.similar_windows import SimilarWindows
 from lsp_server.engine.jobs import ContextSnippet
 from tests.benchmarks.completion.model import (
     CompletionMethod,
@@ -18,6 +16,8 @@ from tests.benchmarks.completion.model import (
     prompt_budget,
     spelt_after,
 )
+from tests.benchmarks.completion.repocoder_prompt import iterated
+from tests.benchmarks.completion.similar_windows import SimilarWindows
 from tests.benchmarks.datastores import CaseDatastores, own_paths
 
 

@@ -301,7 +301,7 @@ def _iterated(
 
 
 def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
-    from accel.models.random_weights import planner_of_shape
+    from tests.benchmarks.random_weights import planner_of_shape
 
     if args.dtype not in DTYPES:
         raise BenchError(f"--shape has weights in {' or '.join(DTYPES)}; give --dtype one of them")

@@ -1,7 +1,7 @@
 """``edit-kinds``: edits of eight kinds with one right answer each, made by a script.
 
-Each is answered twice: by the model's plain prompt (the whole selection in its chat template, the
-fenced code as it comes), and by the real server, as an editor asks it. Exact is the answer whose
+Each is answered twice: by the model's plain prompt (the whole selection in its chat template), and
+by the real server, as an editor asks it; both answers are read as the server reads them. Exact is the answer whose
 text is the right one, character by character.
 """
 
@@ -22,7 +22,9 @@ from rich.table import Table
 
 from lsp_server.demo.client import ServerFailed
 from lsp_server.editing.checks import new_problem
-from lsp_server.errors import BenchError
+from lsp_server.engine.jobs import EditJob
+from lsp_server.errors import BenchError, EditRefused
+from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 
 KINDS = (
@@ -134,7 +136,6 @@ def plain_answers(model: str, cases: list[KindCase], threads: int | None) -> Ite
     from accel.drafting.copy.drafter import CopyDrafter
     from accel.engine import Engine
     from accel.request import GenerationRequest
-    from accel.text.fences import code_in
     from accel.text.prompts import edit_prompt
 
     engine = Engine.load(model, threads=threads)
@@ -159,7 +160,11 @@ def plain_answers(model: str, cases: list[KindCase], threads: int | None) -> Ite
             stop_tokens=prompt.stop_tokens,
         )
         text = engine.generate(request).finish().text
-        yield KindAnswer(code_in(text, prompt.fence) if prompt.fence else text)
+        job = EditJob("", case.path, case.instruction, case.selection, language=LANGUAGE)
+        try:
+            yield KindAnswer(served_text(text, prompt, job))
+        except EditRefused as refusal:
+            yield KindAnswer("", str(refusal))
 
 
 def served_answers(model: str, cases: list[KindCase]) -> Iterator[KindAnswer]:

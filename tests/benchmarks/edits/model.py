@@ -13,12 +13,14 @@ from accel.drafting.base import ContinuationIndex, DraftRequest
 from accel.engine import Engine
 from accel.request import GenerationRequest
 from accel.statistics import Statistics
-from accel.text.fences import code_in
 from accel.text.prompts import Prompt, edit_prompt
 from accel.verification.sampling import Sampling
 from lsp_server.engine.garbage import settle
+from lsp_server.engine.jobs import EditJob
+from lsp_server.errors import EditRefused
 from tests.benchmarks.cases import EditCase
 from tests.benchmarks.completion.model import same_text
+from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.edits.cases import reuse_bin, reuse_rate
 from tests.benchmarks.edits.methods import EditMethod
 from tests.benchmarks.fixed_widths import held
@@ -191,6 +193,15 @@ def make_task(
     return EditTask(prompt, index, max_tokens)
 
 
+def _text_of(result: Edited, task: EditTask, case: EditCase) -> str:
+    """What the server would offer; nothing where it would refuse."""
+    job = EditJob("", case.id, case.instruction, case.before)
+    try:
+        return served_text(result.text, task.prompt, job)
+    except EditRefused:
+        return ""
+
+
 def _measured(
     case: EditCase,
     task: EditTask,
@@ -200,7 +211,7 @@ def _measured(
     assert task.prompt.original_tokens is not None
     rate = reuse_rate(task.prompt.original_tokens, edited[PLAIN][0].tokens)
     for name, (result, wall_s) in edited.items():
-        text = code_in(result.text, task.prompt.fence) if task.prompt.fence else result.text
+        text = _text_of(result, task, case)
         measurement = Measurement(
             method=name,
             group=group_of(case) if group_of else reuse_bin(rate),

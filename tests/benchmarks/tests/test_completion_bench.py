@@ -14,7 +14,6 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import save
 
-from accel.models.random_weights import SHAPES
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.planner import Planner
 from accel.statistics import Statistics
@@ -26,6 +25,7 @@ from tests.benchmarks.completion import command as completion
 from tests.benchmarks.completion import fastcoder
 from tests.benchmarks.completion.replay import in_tokens, project
 from tests.benchmarks.datastores import CaseDatastores, common_token_files
+from tests.benchmarks.random_weights import SHAPES
 
 METHOD_FIELDS = {
     "cases": int,

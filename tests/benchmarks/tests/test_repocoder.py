@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 from small_model import SMALL_MODEL
 
 from accel.text.tokenizer import Tokenizer
-from lsp_server.cli.complete import complete_retrieving
-from lsp_server.completion.repocoder import iterated, with_fragments
-from lsp_server.completion.similar_windows import STEP_LINES, WINDOW_LINES, SimilarWindows
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, JobResult
+from lsp_server.engine.jobs import ContextSnippet
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
+from tests.benchmarks.completion.repocoder_prompt import iterated, with_fragments
+from tests.benchmarks.completion.similar_windows import STEP_LINES, WINDOW_LINES, SimilarWindows
 
 TOKENIZER = Tokenizer.from_folder(SMALL_MODEL)
 NAMES = ("load", "save", "parse", "table", "index", "token", "cache", "draft", "tree", "value")
@@ -130,34 +126,3 @@ def test_the_second_round_asks_with_what_was_written() -> None:
     assert queries[1].count("\n") == 1 + STEP_LINES
     assert ["# found_1" in prompts[0], "# found_2" in prompts[1]] == [True, True]
     assert all(prompt.endswith("before\n") for prompt in prompts)
-
-
-@dataclass
-class Service:
-    """As much of the engine's service as a completion with retrieval asks for."""
-
-    files: dict[str, str]
-    jobs: list[CompletionJob] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.engine = SimpleNamespace(tokenizer=TOKENIZER)
-        self.indexes = SimpleNamespace(snapshot=lambda workspace: snapshot_of(self.files))
-
-    def complete(self, job: CompletionJob) -> JobResult:
-        self.jobs.append(job)
-        return JobResult(f"answer {len(self.jobs)}", [], 1, 1, 0.0, 0.0, {}, "end")
-
-
-def test_a_completion_with_retrieval() -> None:
-    text = written(random.Random(4), 12)
-    service: Any = Service({"own.py": text, "like_it.py": text})
-    job = CompletionJob("/workspace", "own.py", text, "after")
-    assert complete_retrieving(service, job, 0).text == "answer 1"
-    assert complete_retrieving(service, job, 2).text == "answer 3"
-    plain, first, second = service.jobs
-    assert plain == job
-    for retrieved in (first, second):
-        assert "# The below code fragment can be found in:\n# like_it.py\n" in retrieved.prefix
-        assert retrieved.prefix.endswith(text)
-        assert "# own.py\n" not in retrieved.prefix
-        assert retrieved.suffix == "after"

@@ -1,0 +1,12 @@
+"""What becomes of lines by a model's answer, as the server reads it."""
+
+from __future__ import annotations
+
+from accel.text.prompts import Prompt
+from lsp_server.engine.generating import answer
+from lsp_server.engine.jobs import EditJob, kept
+
+
+def served_text(text: str, prompt: Prompt, job: EditJob) -> str:
+    """The code of a whole answer. Raises EditRefused where that is not clear."""
+    return answer(kept(text), prompt, job, job.selection).text
