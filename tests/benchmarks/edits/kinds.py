@@ -1,8 +1,8 @@
 """``edit-kinds``: edits of eight kinds with one right answer each, made by a script.
 
-Each is answered twice: by the model's plain prompt (the whole selection in its chat template), and
-by the real server, as an editor asks it; both answers are read as the server reads them. Exact is the answer whose
-text is the right one, character by character.
+Each is answered twice: by the model's plain prompt, which is the whole selection in its chat
+template, and by the real server, as an editor asks it. Both answers are read as the server reads
+them. Exact is the answer whose text is the right one, character by character.
 """
 
 from __future__ import annotations
