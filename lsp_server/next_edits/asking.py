@@ -210,7 +210,8 @@ class WindowAsker:
             self.reason = str(error)
             return
         except asyncio.CancelledError:
-            call.cancel()
+            if self._call is call:
+                call.cancel()
             raise
         finally:
             if self._call is call:

@@ -152,7 +152,8 @@ class NextEditProvider:
             self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
         self._pending = [one for one in self._pending if not one.region.touched]
         for one in self._pending:
-            one.is_typed = False
+            if one.is_typed and self.history.last is not None:
+                one.source, one.is_typed = self.history.last, False
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -228,7 +229,8 @@ class NextEditProvider:
         asked = self._asked
         last = self.history.last
         if last is not None and last.document is document and _is_inside(last, cursor):
-            self._prepare(document, cursor)
+            if self.history.quiet_s() < PAUSE_S:
+                self._prepare(document, cursor)
             while (left := PAUSE_S - self.history.quiet_s()) > 0:
                 await asyncio.sleep(left)
                 if asked != self._asked:
@@ -387,8 +389,8 @@ class NextEditProvider:
             return
         found = next_edits(self.history)
         made = [self._placed(one, last, last.document) for one in found.proposals]
-        # What an edit proposed when it was not finished goes; what others propose stays.
-        self._pending = [one for one in self._pending if one.source is not last]
+        # What an edit settled when it was not finished goes; what others propose stays.
+        self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
         if made:
             self._pending = []
         self._add(made)

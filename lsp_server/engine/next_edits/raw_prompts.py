@@ -18,56 +18,85 @@ class RawWindow(NamedTuple):
     rewrites: list[tuple[str, str]]
 
 
-_SEPARATOR = r"(?P<mark><\|file_sep\|>|<file_sep>)"
-_SWEEP = re.compile(
-    _SEPARATOR + r"current/(?P<path>[^\n]*)\n(?P<window>.*?)\n?(?P=mark)updated/[^\n]*"
-    r"(?P<prefill>\n.*)?\Z",
-    re.DOTALL,
-)
-_SWEEP_EDIT = re.compile(
-    r"original:\n(?P<old>.*?)\n?updated:\n(?P<new>.*?)(?=<\|file_sep\|>|<file_sep>|\Z)", re.DOTALL
-)
-_ZETA_1 = re.compile(
-    r"(?P<window><\|editable_region_start\|>\n.*?<\|editable_region_end\|>).*### Response:\s*\Z",
-    re.DOTALL,
-)
-_ZETA_2 = re.compile(r"<<<<<<< CURRENT\n(?P<window>.*?)=======\n<\[fim-middle\]>\Z", re.DOTALL)
-_ZETA_2_1 = re.compile(
-    r"(?P<window><\|marker_1\|>.*<\|marker_\d+\|>)\n?<\[fim-middle\]>\Z", re.DOTALL
-)
+_MARKS = "<|file_sep|>", "<file_sep>"
+_REGION_START, _REGION_END = "<|editable_region_start|>\n", "<|editable_region_end|>"
+_CONFLICT, _CONFLICT_END = "<<<<<<< CURRENT\n", "=======\n<[fim-middle]>"
+_FIRST_MARKER, _MIDDLE = "<|marker_1|>", "<[fim-middle]>"
 _CURSORS = re.compile(r"<\|cursor\|>|<\|user_cursor\|>|<\|user_cursor_is_here\|>")
-_MOST_REWRITES = 8
+_MOST_EDITS, _MOST_REWRITES = 16, 8
 
 
 def raw_window(prompt: str) -> RawWindow | None:
     """The window of a prompt in one of the formats; None where it is in none."""
-    if found := _SWEEP.search(prompt):
-        window = f"{_CURSORS.sub('', found['window'])}\n"
-        ahead = (found["prefill"] or "").removeprefix("\n")
-        diffs = [(one["old"], one["new"]) for one in _SWEEP_EDIT.finditer(prompt)]
-        return RawWindow(window.removeprefix(ahead), _rewrites(diffs))
-    edits = _of_diffs(prompt)
-    if found := _ZETA_1.search(prompt):
-        return RawWindow(_CURSORS.sub("", found["window"]), _rewrites(edits))
-    if found := _ZETA_2.search(prompt):
-        text = f"{_CURSORS.sub('', found['window'])}>>>>>>> UPDATED"
-        return RawWindow(text, _rewrites(edits))
-    if found := _ZETA_2_1.search(prompt):
-        return RawWindow(_CURSORS.sub("", found["window"]), _rewrites(edits))
-    return None
+    for mark in _MARKS:
+        if (found := _sweep(prompt, mark)) is not None:
+            return found
+    expected = _zeta_1(prompt) or _zeta_2(prompt) or _zeta_2_1(prompt)
+    if not expected:
+        return None
+    return RawWindow(_CURSORS.sub("", expected), _rewrites(_of_diffs(prompt)))
 
 
-def _of_diffs(prompt: str) -> Iterable[tuple[str, str]]:
+def _sweep(prompt: str, mark: str) -> RawWindow | None:
+    """Blocks with a header each, of which ``updated/…`` is the last and has little or no text."""
+    *blocks, last = prompt.split(mark)
+    if len(blocks) < 2 or not last.startswith("updated/") or not blocks[-1].startswith("current/"):
+        return None
+    ahead = last.partition("\n")[2]
+    window = blocks[-1].partition("\n")[2]
+    window = _CURSORS.sub("", window if window.endswith("\n") else f"{window}\n")
+    return RawWindow(window.removeprefix(ahead), _rewrites(map(_of_block, blocks)))
+
+
+def _of_block(block: str) -> tuple[str, str]:
+    """What a recent change was, and what it became; empty texts for other blocks."""
+    _, header, text = block.partition("\noriginal:\n")
+    old, middle, new = text.partition("\nupdated:\n")
+    return (f"{old}\n", new) if header and middle else ("", "")
+
+
+def _zeta_1(prompt: str) -> str:
+    if not prompt.rstrip().endswith("### Response:"):
+        return ""
+    start = prompt.rfind(_REGION_START)
+    end = prompt.find(_REGION_END, start) if start >= 0 else -1
+    return prompt[start : end + len(_REGION_END)] if end >= 0 else ""
+
+
+def _zeta_2(prompt: str) -> str:
+    start = prompt.rfind(_CONFLICT)
+    if start < 0 or not prompt.endswith(_CONFLICT_END):
+        return ""
+    return f"{prompt[start + len(_CONFLICT) : -len(_CONFLICT_END)]}>>>>>>> UPDATED"
+
+
+def _zeta_2_1(prompt: str) -> str:
+    start = prompt.rfind(_FIRST_MARKER)
+    if start < 0 or not prompt.endswith(_MIDDLE):
+        return ""
+    return prompt[start : -len(_MIDDLE)].removesuffix("\n")
+
+
+def _of_diffs(prompt: str) -> list[tuple[str, str]]:
     """Lines that unified diffs took away, with those that came in their place."""
-    for found in re.finditer(r"((?:^-(?!--).*\n)+)((?:^\+(?!\+\+).*\n)+)", prompt, re.MULTILINE):
-        old, new = (re.sub(r"^.", "", part, flags=re.MULTILINE) for part in found.groups())
-        yield old, new
+    found: list[tuple[str, str]] = []
+    old: list[str] = []
+    new: list[str] = []
+    for line in [*prompt.split("\n"), ""]:
+        if line.startswith("-") and not line.startswith("---") and not new:
+            old.append(line[1:])
+        elif line.startswith("+") and not line.startswith("+++") and old:
+            new.append(line[1:])
+        else:
+            found += [("\n".join(old), "\n".join(new))] if old and new else []
+            old, new = [line[1:]] if line.startswith("-") else [], []
+    return found
 
 
 def _rewrites(edits: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The stretches that edits replaced, the latest edit's first."""
     found: dict[str, str] = {}
-    for old, new in reversed(list(edits)):
+    for old, new in reversed(list(edits)[-_MOST_EDITS:]):
         for one, other in changed_stretches(old, new):
             found.setdefault(one, other)
     return list(found.items())[:_MOST_REWRITES]

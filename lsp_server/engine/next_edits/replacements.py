@@ -6,7 +6,7 @@ import difflib
 import re
 
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
-_MOST_WORDS = 1_000
+_MOST_WORDS = 400
 
 
 def changed_stretches(old: str, new: str) -> list[tuple[str, str]]:

@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--each", type=int, default=100, help="steps of each kind at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9, help="ask for so long at most")
     parser.add_argument("--out", type=Path, help="every answer, a JSON object a line")
 
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             print_replay(FORMATS[name], steps, tokenizer)
         return 0
     for name in names:
-        answers = asyncio.run(asked_answers(args.model, FORMATS[name], steps, args.threads))
+        answers = asyncio.run(asked_answers(args, FORMATS[name], steps))
         print_answers(name, answers)
         if args.out:
             args.out.write_text("".join(f"{json.dumps(one.as_json())}\n" for one in answers))
@@ -196,10 +197,12 @@ class Answered:
 
 
 async def asked_answers(
-    model: str, form: NextEditFormat, steps: Sequence[CommitStep], threads: int
+    args: argparse.Namespace, form: NextEditFormat, steps: Sequence[CommitStep]
 ) -> list[Answered]:
     """Every window asked of a real engine process, one after another."""
-    engine = EngineClient(EngineOptions(path=model, threads=threads, common=False), lambda: None)
+    engine = EngineClient(
+        EngineOptions(path=args.model, threads=args.threads, common=False), lambda: None
+    )
     settings = NextEditSettings(gate="off", format=form.name)
     asker = WindowAsker("bench", lambda: settings, lambda: engine)
     await engine.start()
@@ -208,10 +211,13 @@ async def asked_answers(
             raise SystemExit(engine.status.message)
         await asyncio.sleep(0.05)
     found: list[Answered] = []
-    for step in steps:
+    started = time.perf_counter()
+    for step in random.Random(args.seed).sample(steps, len(steps)):
         window = window_of(step, form)
         if window is None or holds_marks(window, form):
             continue
+        if time.perf_counter() - started > args.seconds:
+            break
         found.append(await _answer(asker, form, step, window))
     await engine.close()
     return found

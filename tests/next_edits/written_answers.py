@@ -1,0 +1,67 @@
+"""An engine that answers what a test writes, piece by piece, as the engine process does."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsp_server.contract.status import EngineStatus
+from lsp_server.engine.call import Call, OnSpans
+from lsp_server.engine.jobs import GenerateJob, JobResult, LikelySpan
+
+
+@dataclass(eq=False)
+class WrittenAnswers:
+    """``asked`` holds the jobs; ``write`` and ``end`` answer the latest of them."""
+
+    form: str = "redraft"
+    asked: list[GenerateJob] = field(default_factory=list)
+    prefilled: list[GenerateJob] = field(default_factory=list)
+    cancelled: int = 0
+    text: str = ""
+
+    @property
+    def status(self) -> EngineStatus:
+        return EngineStatus(
+            state="ready", model="m", next_edit_format=self.form, next_edit_formats=(self.form,)
+        )
+
+    def generate(
+        self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
+    ) -> Call:
+        self.asked.append(job)
+        self.text = ""
+        return self._call(on_spans)
+
+    def prefill(self, job: Any, client: str, urgency: int) -> Call:
+        self.prefilled.append(job)
+        return self._call(None)
+
+    def _call(self, on_spans: OnSpans | None) -> Call:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def cancel() -> None:
+            self.cancelled += 1
+            if not future.done():
+                future.set_result(self._result("cancelled"))
+
+        self.call = Call(len(self.asked), 0, future, on_spans, cancel)
+        return self.call
+
+    async def write(self, text: str, likely: float = 1.0) -> None:
+        """Some more of the answer, each character as likely."""
+        self.text += text
+        assert self.call.on_spans is not None
+        self.call.on_spans([LikelySpan(one, "model", math.log(likely)) for one in text])
+        await asyncio.sleep(0)
+
+    async def end(self, stopped_by: str = "end") -> None:
+        """No more comes."""
+        self.call.future.set_result(self._result(stopped_by))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def _result(self, stopped_by: str) -> JobResult:
+        return JobResult(self.text, [], len(self.text), 1, 0.0, 0.0, {}, stopped_by)
