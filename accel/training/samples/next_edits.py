@@ -80,7 +80,7 @@ def next_edit(change: CommitChange, rng: random.Random) -> NextEdit | None:
     was_at = slice(max(0, coming.old_start - WINDOW_REACH), coming.old_end + WINDOW_REACH)
     return NextEdit(
         change.path,
-        [_as_diff(old, new, block, rng) for block in done[-3:]],
+        [shown_change(old, new, block, rng) for block in done[-3:]],
         "".join(old[was_at]) if is_begun and not leaves else window,
         window,
         window if leaves else updated,
@@ -132,7 +132,7 @@ def _begun(line: str, rng: random.Random) -> str:
     return line[: rng.randint(min(indent, len(line) - 1), len(line) - 1)].rstrip("\n") + "\n"
 
 
-def _as_diff(
+def shown_change(
     old: list[str], new: list[str], block: LineBlock, rng: random.Random
 ) -> tuple[str, str]:
     """The lines of a change before and after, with up to two on both sides."""

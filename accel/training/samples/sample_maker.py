@@ -21,6 +21,7 @@ from accel.training.samples.commit_edits import AROUND, InstructedEdit, commit_e
 from accel.training.samples.function_source import function_places, lines_of
 from accel.training.samples.holes import HoleMaker
 from accel.training.samples.made_edits import draw_edit
+from accel.training.samples.made_histories import made_history
 from accel.training.samples.next_edits import next_edit
 from accel.training.samples.sample import AROUND_WEIGHT, Sample, answered
 
@@ -33,6 +34,8 @@ OPEN_END_SHARE = 0.4
 """Selections without the end of their last line, as editors send them."""
 CHARACTERS_A_TOKEN = 8
 MOST_TRIES = 1000
+MADE_HISTORIES_SHARE = 0.4
+"""Next edits that are made up from files, beside those of commits."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class _OtherFile:
 
 class SampleMaker:
     """Draws samples; the same seed draws the same. Kinds that the code does not allow are left out:
-    next edits without commits, holes without the tokens for them."""
+    next edits without commits and Python, holes without the tokens for them."""
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class SampleMaker:
         self._text_end = _end_of_text(tokenizer, ends)
         self._chat_end = _end_of_chat(tokenizer, ends)
         has_edits = tokenizer.chat_template is not None and bool(commits or self._python)
-        has_next = bool(commits) and self._files_form is not None
+        has_next = bool(commits or self._python) and self._files_form is not None
         makers = [
             (self.fill, shares.fill if self._form is not None and files else 0.0),
             (self.edit, shares.edit if has_edits else 0.0),
@@ -216,7 +219,13 @@ class SampleMaker:
     def next_edit(self, length: int) -> Sample | None:
         """What a person changes next in a window, behind what was changed just now."""
         assert self._files_form is not None
-        edit = next_edit(self._rng.choice(self._commits), self._rng)
+        is_made = not self._commits or self._rng.random() < MADE_HISTORIES_SHARE
+        if self._python and is_made:
+            edit = made_history(self._rng.choice(self._python), self._rng)
+        elif self._commits:
+            edit = next_edit(self._rng.choice(self._commits), self._rng)
+        else:
+            return None
         if edit is None:
             return None
         mark = self._tokenizer.special(self._files_form.mark)
