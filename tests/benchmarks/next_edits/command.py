@@ -33,6 +33,7 @@ from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_p
 from lsp_server.next_edits.windows import Window, shown_line, window_at
 from lsp_server.settings import NextEditSettings
 from tests.benchmarks.next_edits.commits import CommitStep, read_steps
+from tests.benchmarks.next_edits.settled import print_settled
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
 from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=Path, required=True, help="commits, a JSON object a line")
     parser.add_argument("--model", required=True, help="a GGUF file; its tokenizer for the replay")
     parser.add_argument("--replay", action="store_true", help="without the model")
+    parser.add_argument("--settled", action="store_true", help="what needs no model")
     parser.add_argument("--formats", default="redraft", help="names, separated by commas, or all")
     parser.add_argument("--each", type=int, default=100, help="steps of each kind at most")
     parser.add_argument("--seed", type=int, default=1)
@@ -55,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, or ask the model."""
+    if args.settled:
+        print_settled(args.cases)
+        return 0
     steps = chosen_steps(read_steps(args.cases, args.seed), args.each, args.seed)
     print(Counter(step.kind for step in steps))
     names = list(FORMATS) if args.formats == "all" else args.formats.split(",")
