@@ -21,8 +21,8 @@ BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 USUAL := not long and not editors and not model
 test: $(READY)
 	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
-	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks -m "$(USUAL) and not alone"
-	$(BIN)/python -m pytest --ignore tests/benchmarks -m "$(USUAL) and alone"
+	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "$(USUAL) and not alone"
+	$(BIN)/python -m pytest -m "$(USUAL) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
 
 # The laboratory: peers, replays, tables.
 test-bench: $(READY)

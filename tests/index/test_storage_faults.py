@@ -60,7 +60,7 @@ def run_crash_schedules(folder: Path, tokenizer: TextTokenizer, seeds: range) ->
 
 
 def test_a_crash_leaves_the_old_or_the_new_state(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_crash_schedules(tmp_path, tokenizer, range(100))
+    run_crash_schedules(tmp_path, tokenizer, range(40))
 
 
 @pytest.mark.long
@@ -113,7 +113,7 @@ def run_damage(folder: Path, tokenizer: TextTokenizer, rounds: range) -> None:
 
 
 def test_damage_is_found_and_rebuilt(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_damage(tmp_path, tokenizer, range(80))
+    run_damage(tmp_path, tokenizer, range(40))
 
 
 @pytest.mark.long
