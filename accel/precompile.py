@@ -35,7 +35,7 @@ def parts_of(model: str | Path, device: str, *, as_stored: bool = True) -> dict[
         "sampling": gumbel_sampling.draw,
     }
     if as_stored and is_gguf(Path(model)) and is_fast() and _is_cpu(device):
-        parts["forward"] = product.multiply_by_form
+        parts["forward"] = product.multiply_packed
     return parts
 
 
@@ -67,7 +67,7 @@ def _compile_forward(file: Path, kv_type: KvType) -> None:
     tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
     Engine(model, tokenizer, Planner(costs), name=str(file), threads=1).preload()
     # The first request asks for these.
-    forward.steps_of(1, 1, 0, False)
+    forward.num_steps(1, 1, 0, False)
     infilling.warm_up()
 
 

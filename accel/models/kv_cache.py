@@ -9,7 +9,7 @@ from accel.models.row_cache import RowCache
 from accel.models.torch_forward import by_torch
 
 
-class KVCache(RowCache):
+class TorchKVCache(RowCache):
     """Preallocated rows of keys and values.
 
     ``buffers`` are tensors whose next to last dimension is the row. The first ``length`` rows are

@@ -17,7 +17,7 @@ from torch.nn.functional import embedding, scaled_dot_product_attention, silu
 from accel.batch import BLOCKED, ForwardBatch
 from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
-from accel.models.kv_cache import KVCache
+from accel.models.kv_cache import TorchKVCache
 from accel.models.packed_linear import Linear
 from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_forward import by_torch
@@ -40,7 +40,7 @@ COLUMN_STEP = 128
 steps, so that shapes recur while the text grows."""
 
 
-class LlamaCache(KVCache):
+class LlamaCache(TorchKVCache):
     """Keys and values of all layers in one tensor [layers, 2, kv_heads, capacity, head_dim]."""
 
     def __init__(self, shape: tuple[int, int, int], capacity: int, like: Tensor) -> None:

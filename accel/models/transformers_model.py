@@ -15,7 +15,7 @@ from transformers.cache_utils import CacheLayerMixin
 from accel.batch import BLOCKED, ForwardBatch
 from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
-from accel.models.kv_cache import KVCache
+from accel.models.kv_cache import TorchKVCache
 from accel.models.llama_torch import WIDTHS
 from accel.models.torch_forward import by_torch
 from accel.models.torch_logits import TorchLogits
@@ -89,7 +89,7 @@ class TransformersModel(Model):
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
 
-class TransformersCache(KVCache):
+class TransformersCache(TorchKVCache):
     """Rows for a transformers module: two buffers a layer, made when a layer first writes."""
 
     def __init__(self, layers: int, capacity: int) -> None:
@@ -146,7 +146,7 @@ class _RowLayer(CacheLayerMixin):
         return -1
 
 
-class OwnCache(KVCache):
+class OwnCache(TorchKVCache):
     """The model's own cache, for models whose state cannot be trimmed (recurrent, hybrid)."""
 
     def __init__(self, config: Any) -> None:

@@ -17,12 +17,12 @@ LINE = 64
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """``np.zeros``, from a line on; memory is taken when it is written."""
-    return _from_a_line(np.zeros(_bytes(shape, dtype), np.uint8), shape, dtype)
+    return _aligned(np.zeros(_bytes(shape, dtype), np.uint8), shape, dtype)
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """``np.empty``, from a line on."""
-    return _from_a_line(np.empty(_bytes(shape, dtype), np.uint8), shape, dtype)
+    return _aligned(np.empty(_bytes(shape, dtype), np.uint8), shape, dtype)
 
 
 def copied(array: NDArray[Any]) -> NDArray[Any]:
@@ -36,6 +36,6 @@ def _bytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
     return prod(shape) * np.dtype(dtype).itemsize + LINE
 
 
-def _from_a_line(room: NDArray[np.uint8], shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    first = -room.ctypes.data % LINE
-    return room[first : first + len(room) - LINE].view(dtype).reshape(shape)
+def _aligned(buffer: NDArray[np.uint8], shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    first = -buffer.ctypes.data % LINE
+    return buffer[first : first + len(buffer) - LINE].view(dtype).reshape(shape)

@@ -15,8 +15,8 @@ from accel.native.processor import permits_tiles
 def cores() -> int:
     """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(here or 1, int(asked)) if asked.isdigit() and int(asked) else here or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(here or 1, int(wanted)) if wanted.isdigit() and int(wanted) else here or 1
 
 
 def _features() -> set[str]:

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, register_model
 
-from accel.native.simd import I32, I64, LANES, WORDS, constant, fill, joined, words
+from accel.native.simd import I32, I64, LANES, WORDS, constant, emit_splat, reduce, words
 
 _DOUBLE = ir.DoubleType()
 _DOUBLES = ir.VectorType(_DOUBLE, LANES)
@@ -72,11 +72,11 @@ def sum_of(_context: Any, sums: Any, times: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         found, count = arguments
         if not sums.is_fixed:
-            return joined(builder, found, builder.fadd)
+            return reduce(builder, found, builder.fadd)
         grid = builder.bitcast(constant(_GRID), WORDS)
-        beside = builder.mul(fill(builder, builder.trunc(count, I32), WORDS), grid)
+        beside = builder.mul(emit_splat(builder, builder.trunc(count, I32), WORDS), grid)
         found = builder.zext(builder.sub(found, beside), ir.VectorType(I64, LANES))
-        whole = builder.uitofp(joined(builder, found, builder.add), _DOUBLE)
+        whole = builder.uitofp(reduce(builder, found, builder.add), _DOUBLE)
         return builder.fmul(whole, ir.Constant(_DOUBLE, 2.0**-_FIXED_POINT))
 
     return types.float64(sums, types.int64), generate

@@ -1,8 +1,8 @@
 """Link-time optimisation: code that others call is optimised once, where it is linked in.
 
 Numba optimises every function by itself and makes machine code of it, and then again with each that
-calls it, which has it inlined. Here a function is kept as it was written until the address of some
-code of its library is asked for. Half of the time to compile goes so.
+calls it, which has it inlined. Here a function stays as it was written until somebody needs the
+address of some code of its library. That saves half of the time to compile.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
         module = left.pop()
         if module.__name__ not in found:
             found[module.__name__] = module
-            held = (value for value in vars(module).values() if isinstance(value, ModuleType))
-            left += [each for each in held if each.__name__.startswith("accel.")]
+            used = (value for value in vars(module).values() if isinstance(value, ModuleType))
+            left += [each for each in used if each.__name__.startswith("accel.")]
     return [found[name] for name in sorted(found)]
 
 
@@ -116,7 +116,7 @@ class _Inner(CPUDispatcher):
         raise AssertionError(f"{self.py_func.__name__} is for compiled functions alone")
 
 
-def is_kept(function: Any) -> bool:
+def is_cached(function: Any) -> bool:
     """Whether a function of ``compiled_with`` was compiled before, in this form or another."""
     return bool(function._cache._cache_file._load_index())
 
@@ -178,11 +178,11 @@ def compiled_with(
         _have_callers_inline(dispatcher, inlined)
         if inner:
             dispatcher.__class__ = _Inner
-        kept = dispatcher._cache
-        stamp = kept._cache_file._source_stamp, digest.hexdigest()
-        kept._cache_file = _Index(
-            cache_path=kept._cache_path,
-            filename_base=kept._impl.filename_base + _PERMITTED,
+        cache = dispatcher._cache
+        stamp = cache._cache_file._source_stamp, digest.hexdigest()
+        cache._cache_file = _Index(
+            cache_path=cache._cache_path,
+            filename_base=cache._impl.filename_base + _PERMITTED,
             source_stamp=stamp,
         )
         compiled: Function = dispatcher

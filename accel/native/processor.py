@@ -1,5 +1,5 @@
 """The processor at hand as the system describes it, and what decides which code is compiled for it.
-Loads no compiler, so that it can be asked at once."""
+Loads no compiler, so that it answers at once."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def processor(file: Path = Path("/proc/cpuinfo")) -> str:
         lines = [line for line in first.splitlines() if line.split(":")[0].strip() in _LINES]
         return "\n".join([platform.machine(), *lines])
     if platform.system() == "Darwin":
-        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        told = subprocess.run(asked, capture_output=True, text=True, check=False)
-        return f"{platform.machine()} {told.stdout.strip()}"
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        return f"{platform.machine()} {answer.stdout.strip()}"
     return f"{platform.machine()} {platform.processor()}"
 
 

@@ -1,4 +1,4 @@
-"""Sixteen numbers at once, for loops that a compiler does not turn into such by itself.
+"""SIMD: sixteen numbers at once, for loops that a compiler does not vectorise by itself.
 
 Compiled functions load ``Lanes`` from arrays, compute with ``+ - *`` and the functions here, and
 store them: one instruction each where registers have 512 bits, two or four elsewhere.
@@ -67,8 +67,8 @@ def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element:
     return builder.gep(builder.bitcast(data, element.as_pointer()), [at])
 
 
-def fill(builder: Any, value: Any, vector: ir.VectorType) -> Any:
-    """A vector with the same value everywhere."""
+def emit_splat(builder: Any, value: Any, vector: ir.VectorType) -> Any:
+    """A vector with the same value in all lanes."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, I32(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * LANES))
@@ -90,7 +90,7 @@ def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
-def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+def emit_fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once."""
     return call(builder, "llvm.fma.v16f32", FLOATS, a, b, c)
 
@@ -113,14 +113,14 @@ def load(_context: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def load_some(_context: Any, array: Any, at: Any, count: Any) -> Any:
+def masked_load(_context: Any, array: Any, at: Any, count: Any) -> Any:
     """The first ``count`` of sixteen numbers of a float32 array from flat place ``at`` on, and
     zeros behind them, of which nothing is read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
         order = ir.Constant(WORDS, list(range(LANES)))
-        count = fill(builder, builder.trunc(arguments[2], I32), WORDS)
+        count = emit_splat(builder, builder.trunc(arguments[2], I32), WORDS)
         wanted = builder.icmp_signed("<", order, count)
         name = "llvm.masked.load.v16f32.p0"
         place = builder.bitcast(place, FLOATS.as_pointer())
@@ -197,11 +197,11 @@ def _rounded_words(builder: Any, value: Any) -> Any:
 
 
 @intrinsic
-def everywhere(_context: Any, value: Any) -> Any:
+def splat(_context: Any, value: Any) -> Any:
     """One float32 in all lanes."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return fill(builder, arguments[0], FLOATS)
+        return emit_splat(builder, arguments[0], FLOATS)
 
     return _LANES(types.float32), generate
 
@@ -212,7 +212,7 @@ def _binary(name: str) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             if name in ("fadd", "fsub", "fmul", "fdiv"):
                 return getattr(builder, name)(*arguments)
-            kind = ">" if name == "larger" else "<"
+            kind = ">" if name == "maximum" else "<"
             return builder.select(builder.fcmp_ordered(kind, *arguments), *arguments)
 
         return _LANES(a, b), generate
@@ -220,7 +220,7 @@ def _binary(name: str) -> Any:
     return operation
 
 
-larger, smaller = _binary("larger"), _binary("smaller")
+maximum, minimum = _binary("maximum"), _binary("minimum")
 
 
 def _operator(function: Any, name: str) -> None:
@@ -245,7 +245,7 @@ for _function, _name in (
 
 
 @intrinsic
-def where_larger(_context: Any, a: Any, b: Any, value: Any) -> Any:
+def select_greater(_context: Any, a: Any, b: Any, value: Any) -> Any:
     """``value`` in the lanes where a is larger than b, zero elsewhere."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -256,7 +256,7 @@ def where_larger(_context: Any, a: Any, b: Any, value: Any) -> Any:
 
 
 @intrinsic
-def nearest(_context: Any, value: Any) -> Any:
+def rint(_context: Any, value: Any) -> Any:
     """The nearest whole numbers, ties to even."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -270,41 +270,41 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return fused(builder, *arguments)
+        return emit_fma(builder, *arguments)
 
     return _LANES(a, b, c), generate
 
 
 @intrinsic
-def total(_context: Any, value: Any) -> Any:
+def reduce_add(_context: Any, value: Any) -> Any:
     """The sum of all lanes, in a fixed order."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return joined(builder, arguments[0], builder.fadd)
+        return reduce(builder, arguments[0], builder.fadd)
 
     return types.float32(value), generate
 
 
 @intrinsic
-def highest(_context: Any, value: Any) -> Any:
+def reduce_max(_context: Any, value: Any) -> Any:
     """The largest lane."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        def larger_of(a: Any, b: Any) -> Any:
+        def maximum_of(a: Any, b: Any) -> Any:
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
-        return joined(builder, arguments[0], larger_of)
+        return reduce(builder, arguments[0], maximum_of)
 
     return types.float32(value), generate
 
 
 @intrinsic
-def place_of(_context: Any, value: Any, number: Any) -> Any:
+def first_lane_of(_context: Any, value: Any, number: Any) -> Any:
     """The first lane that holds a number, ``LANES`` where none does."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         lanes, number = arguments
-        same = builder.fcmp_ordered("==", lanes, fill(builder, number, FLOATS))
+        same = builder.fcmp_ordered("==", lanes, emit_splat(builder, number, FLOATS))
         bits = builder.zext(builder.bitcast(same, I16), I64)
         bits = builder.or_(bits, I64(1 << LANES))
         return call(builder, "llvm.cttz.i64", I64, bits, ir.IntType(1)(1))
@@ -312,8 +312,8 @@ def place_of(_context: Any, value: Any, number: Any) -> Any:
     return types.int64(value, types.float32), generate
 
 
-def joined(builder: Any, lanes: Any, join: Any) -> Any:
-    """All lanes joined two by two, in a fixed order."""
+def reduce(builder: Any, lanes: Any, join: Any) -> Any:
+    """All lanes reduced two by two, in a fixed order."""
     count = LANES
     while count > 1:
         count //= 2
@@ -323,8 +323,8 @@ def joined(builder: Any, lanes: Any, join: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def fetch_all(array: Any, items: int) -> None:
-    """Ask for the first items of an array, which is read soon: they come while others are."""
+def prefetch_all(array: Any, items: int) -> None:
+    """Prefetch the first items of an array that is read soon."""
     address, size = array.ctypes.data, min(items, array.size) * array.itemsize
     for offset in range(0, size, LINE):
         _fetch(address + offset)
@@ -332,7 +332,7 @@ def fetch_all(array: Any, items: int) -> None:
 
 @intrinsic
 def _fetch(_context: Any, address: Any) -> Any:
-    """Ask for the line of memory at an address."""
+    """Prefetch the cache line at an address."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         prefetch(builder, builder.inttoptr(arguments[0], _I8.as_pointer()))
@@ -341,7 +341,7 @@ def _fetch(_context: Any, address: Any) -> Any:
 
 
 def prefetch(builder: Any, place: Any, level: int = 1) -> None:
-    """Ask for a line of memory, into the cache of the first level or one behind it."""
+    """Prefetch a cache line into the cache of the first level or one behind it."""
     place = builder.bitcast(place, _I8.as_pointer())
     name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
     call(builder, name, ir.VoidType(), place, I32(0), I32(4 - level), I32(1))
@@ -355,27 +355,27 @@ _FACTORS = Chebyshev.interpolate(np.exp2, 5, domain=[-0.5, 0.5]).convert(kind=Po
 
 
 @intrinsic
-def exponential(_context: Any, value: Any) -> Any:
+def exp(_context: Any, value: Any) -> Any:
     """exp of all lanes, within 3e-7, next to nothing below -87. Above 87 it is not defined."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         power = builder.fmul(arguments[0], constant(math.log2(math.e)))
-        return _power_of_two(builder, power)
+        return _exp2(builder, power)
 
     return _LANES(value), generate
 
 
 @intrinsic
-def power_of_two(_context: Any, value: Any) -> Any:
+def exp2(_context: Any, value: Any) -> Any:
     """2 to the power of all lanes, within 3e-7, next to nothing below -126."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return _power_of_two(builder, arguments[0])
+        return _exp2(builder, arguments[0])
 
     return _LANES(value), generate
 
 
-def _power_of_two(builder: Any, power: Any) -> Any:
+def _exp2(builder: Any, power: Any) -> Any:
     least = constant(-126.0)
     power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
     shifted = builder.fadd(power, constant(_SHIFT))
@@ -383,6 +383,6 @@ def _power_of_two(builder: Any, power: Any) -> Any:
     first, *others = reversed(_FACTORS.tolist())
     result = constant(first)
     for factor in others:
-        result = fused(builder, result, rest, constant(factor))
+        result = emit_fma(builder, result, rest, constant(factor))
     exponent = builder.shl(builder.bitcast(shifted, WORDS), words(23))
     return builder.bitcast(builder.add(builder.bitcast(result, WORDS), exponent), FLOATS)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from accel.native import deterministic_sum, simd
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
 from accel.native.numba_cache import compiled_with
-from accel.native.simd import LANES, everywhere, exponential, larger, load, where_larger
-from accel.native.simd import highest as largest
+from accel.native.simd import LANES, exp, load, maximum, reduce_max, select_greater, splat
 
 _MOST_NOISE = 37.5
 """Of a number below 1 with 53 bits."""
@@ -124,7 +123,7 @@ def _draw_among(
 @compiled_with(simd, deterministic_sum, borrows=True)
 def _power(score: np.float32, scale: np.float32) -> float:
     """exp of the product, to the last bit as sixteen at once."""
-    return np.float64(largest(exponential(everywhere(score) * everywhere(scale))))
+    return np.float64(reduce_max(exp(splat(score) * splat(scale))))
 
 
 @compiled_with(simd, deterministic_sum, borrows=True)
@@ -141,20 +140,20 @@ def _is_in_nucleus(
     whole, own, equals = count // LANES * LANES, scores[token], 0
     for other in range(token):
         equals += scores[other] == own
-    top, least, limit = everywhere(own), everywhere(above), everywhere(own)
+    top, least, limit = splat(own), splat(above), splat(own)
     for place in range(0, whole, LANES):
-        top = larger(top, load(scores, place))
-    highest = largest(top)
+        top = maximum(top, load(scores, place))
+    highest = reduce_max(top)
     for other in range(whole, count):
         highest = max(highest, scores[other])
     inverse = np.float32(1) / np.float32(max(temperature, _COLDEST))
-    top, scale = everywhere(highest), everywhere(inverse)
+    top, scale = splat(highest), splat(inverse)
     masses, likelier = no_sums(scores), no_sums(scores)
     for place in range(0, whole, LANES):
         score = load(scores, place)
-        mass = where_larger(score, least, exponential((score - top) * scale))
+        mass = select_greater(score, least, exp((score - top) * scale))
         masses = add_to(masses, mass)
-        likelier = add_to(likelier, where_larger(score, limit, mass))
+        likelier = add_to(likelier, select_greater(score, limit, mass))
     all_mass, more = sum_of(masses, whole // LANES), sum_of(likelier, whole // LANES)
     for other in range(whole, count):
         mass = _power(scores[other] - highest, inverse)

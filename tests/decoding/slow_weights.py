@@ -32,13 +32,13 @@ class Weight(NamedTuple):
 
 
 def random_blocks(
-    kind: str, out: int, depth: int, generator: np.random.Generator, factor: float = 1.0
+    kind: str, out: int, in_features: int, generator: np.random.Generator, factor: float = 1.0
 ) -> NDArray[np.uint8]:
     """A matrix of random codes and small scales, times a factor, uint8 [out, bytes]."""
     size, weights = SIZES[kind]
-    raw = generator.integers(0, 256, (out, depth // weights, size), dtype=np.uint8)
+    raw = generator.integers(0, 256, (out, in_features // weights, size), dtype=np.uint8)
     count = _SCALES.get(kind, 2)
-    scales = 0.002 + 0.01 * generator.random((out, depth // weights, count))
+    scales = 0.002 + 0.01 * generator.random((out, in_features // weights, count))
     scales = (factor * scales).astype(np.float16)
     if kind == "Q6_K":
         raw[..., 208:] = scales[..., :1].view(np.uint8)
@@ -103,11 +103,11 @@ def _six(block: bytes, place: int) -> Weight:
     return Weight(_rounded(_half(block, 208) * np.float32(scale)), code - 32, np.float32(0))
 
 
-def weights_of(kind: str, row: NDArray[np.uint8], depth: int) -> list[Weight]:
+def weights_of(kind: str, row: NDArray[np.uint8], in_features: int) -> list[Weight]:
     """All weights of a row of blocks."""
     size, count = SIZES[kind]
     found = []
-    for place in range(depth):
+    for place in range(in_features):
         at = place // count * size
         block, within = row[at : at + size].tobytes(), place % count
         if kind == "Q6_K":

@@ -16,10 +16,10 @@ from tiny_models import Oracle, numbers, open_engine, reference_module, referenc
 from accel.batch import BLOCKED, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
-from accel.models.cpu.attention import NEAR, QUERIES, write_shares
-from accel.models.cpu.layers import between, cuts_of, query_parts
+from accel.models.cpu.attention import NEAR, QUERIES, softmax_row
+from accel.models.cpu.layers import num_query_tiles, num_tiles, tile_range
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.parts import gate
+from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.hf_loading import load_module
 from accel.models.probe import Probe
 from accel.request import GenerationRequest
@@ -166,14 +166,14 @@ def test_the_small_model_is_computed_so() -> None:
 def test_items_are_all_of_a_matrix_and_of_the_queries(threads: int) -> None:
     for blocks in (1, 7, 48, 1536):
         for products in (1, 1 << 16, 1 << 24):
-            cuts = cuts_of(blocks, products, threads)
-            parts = [between(blocks, cuts, item) for item in range(cuts)]
+            cuts = num_tiles(blocks, products, threads)
+            parts = [tile_range(blocks, cuts, item) for item in range(cuts)]
             assert (parts[0][0], parts[-1][1]) == (0, blocks)
             assert all(first < last for first, last in parts)
             assert all(a[1] == b[0] for a, b in pairwise(parts))
     for kv_heads in (1, 2, 3, 8):
         for queries in (1, 3, 7, 200):
-            parts_of_head = query_parts(queries, kv_heads, threads)
+            parts_of_head = num_query_tiles(queries, kv_heads, threads)
             assert 1 <= parts_of_head <= queries
             assert queries / parts_of_head <= QUERIES
 
@@ -190,18 +190,18 @@ def test_shares_are_a_softmax_before_division() -> None:
         seen[past:][mask[2] < 0] = -np.inf
         expected = np.exp(seen - seen.max())
         least, far, most = sorted(random.integers(0, past // 32 + 1, 3) * 32)
-        shares, far_shares = np.full((2, 2, 256), np.nan, np.float32)
-        total = write_shares(
-            *(scores, 1, end, mask, 2, past, 0.3, shares, far_shares, far, least, most)
+        probs, far_probs = np.full((2, 2, 256), np.nan, np.float32)
+        total = softmax_row(
+            *(scores, 1, end, mask, 2, past, 0.3, probs, far_probs, far, least, most)
         )
-        near = shares[1, : end - least]
+        near = probs[1, : end - least]
         where = f"seed {seed}, {least, far, most}"
         np.testing.assert_allclose(near[far - least :], expected[far:], atol=5e-6, err_msg=where)
-        np.testing.assert_allclose(far_shares[1, :far], expected[:far], atol=5e-6, err_msg=where)
+        np.testing.assert_allclose(far_probs[1, :far], expected[:far], atol=5e-6, err_msg=where)
         assert (near[: far - least] == 0).all()
-        assert (far_shares[1, far:most] == 0).all()
+        assert (far_probs[1, far:most] == 0).all()
         assert total == pytest.approx(expected.sum(), rel=1e-5)
-        assert (shares[1, end - least : -(-end // 32) * 32 - least] < 1e-37).all()
+        assert (probs[1, end - least : -(-end // 32) * 32 - least] < 1e-37).all()
 
 
 def test_gate_is_silu_times_the_other_half() -> None:
@@ -209,8 +209,8 @@ def test_gate_is_silu_times_the_other_half() -> None:
     gate_up = (random.standard_normal((3, 64)) * 5).astype(np.float32)
     gated = np.empty((3, 32), np.float32)
     gate_up[0, :4] = (-200.0, 200.0, -88.0, 88.0)
-    gate(gate_up, gated, 3, 0, 16)
-    gate(gate_up, gated, 3, 16, 32)
+    silu_and_mul(gate_up, gated, 3, 0, 16)
+    silu_and_mul(gate_up, gated, 3, 16, 32)
     left, right = torch.from_numpy(gate_up).chunk(2, -1)
     expected = torch.nn.functional.silu(left) * right
     np.testing.assert_allclose(gated, expected.numpy(), rtol=1e-5, atol=1e-6)

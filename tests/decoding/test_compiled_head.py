@@ -14,7 +14,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.models.base import Cache
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, choose_rows, likeliest_tokens
+from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, argmax_of_columns, choose_rows
 from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.hf_loading import load_module
 from accel.request import GenerationRequest
@@ -121,20 +121,18 @@ def test_the_first_of_the_highest_is_taken(dtype: Any, vocabulary: int) -> None:
                 (each.view(np.int32) >> 16).astype(np.int16) for each in (whole, inputs)
             )
         scores, tokens = np.empty(5, np.float32), np.empty(5, np.int32)
-        head, records = packed(whole)[None], np.empty((5, 0), np.int8)
+        head, q8 = packed(whole)[None], np.empty((5, 0), np.int8)
         logits = np.empty((5, COLUMNS), np.float32)
-        likeliest_tokens(
-            inputs, records, 5, head, 0, head.shape[1], vocabulary, logits, scores, tokens
-        )
+        argmax_of_columns(inputs, q8, 5, head, 0, head.shape[1], vocabulary, logits, scores, tokens)
         assert tokens.tolist() == expected.tolist()
         whole_logits = np.empty((2, head.shape[1] * BLOCK), np.float32)
-        all_logits(inputs, records, 3, 2, head, whole_logits)
+        all_logits(inputs, q8, 3, 2, head, whole_logits)
         assert whole_logits[:, :vocabulary].argmax(-1).tolist() == expected[3:].tolist()
         half = -(-vocabulary // BLOCK) // 2
         first, last = scores.copy(), tokens.copy()
-        likeliest_tokens(inputs, records, 5, head, 0, half, vocabulary, logits, first, tokens)
+        argmax_of_columns(inputs, q8, 5, head, 0, half, vocabulary, logits, first, tokens)
         parts = half, head.shape[1], vocabulary
-        likeliest_tokens(inputs, records, 5, head, *parts, logits, scores, last)
+        argmax_of_columns(inputs, q8, 5, head, *parts, logits, scores, last)
         assert np.where(scores > first, last, tokens).tolist() == expected.tolist()
 
 

@@ -21,15 +21,15 @@ from accel.engine import Engine
 from accel.model_options import ModelOptions
 from accel.models.cpu.attention import (
     AttentionBuffers,
-    Kept,
+    KVCache,
     Shape,
     attend,
-    keep_key,
-    keep_value,
     move,
+    store_key,
+    store_value,
 )
 from accel.models.cpu.gguf_model import open_file
-from accel.models.cpu.kv_scales import scale_down
+from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.hf_loading import load_module
 from accel.models.registry import open_backend
@@ -38,7 +38,7 @@ from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
 SIZE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
-SHAPE = Shape(heads=4, kv_heads=2, depth=64, eps=1e-5, scaling=0.2)
+SHAPE = Shape(heads=4, kv_heads=2, head_dim=64, eps=1e-5, scaling=0.2)
 ROOM = 96
 """Positions of a cache."""
 
@@ -71,48 +71,48 @@ def test_a_head_is_rounded_to_127_steps_of_its_largest_number() -> None:
     keys = np.zeros((1, 64, 32), np.int8)
     values = np.zeros((2, 32, 32), np.int8)
     for row, vector in enumerate(vectors.copy()):
-        assert scale_down(vector, 0, 64) == scales[row]
-        keep_key(keys, 7 * row, vector)
-        keep_value(values, 7 * row, vector)
+        assert absmax_quantise(vector, 0, 64) == scales[row]
+        store_key(keys, 7 * row, vector)
+        store_value(values, 7 * row, vector)
         assert np.array_equal(keys[0, :, 7 * row], codes[row])
         assert np.array_equal(values[:, 7 * row].ravel(), codes[row])
 
 
-def kept_of(keys: NDArray[np.float32], values: NDArray[np.float32]) -> Kept:
+def kv_cache_of(keys: NDArray[np.float32], values: NDArray[np.float32]) -> KVCache:
     """One layer of a cache that holds rows [kv_heads, rows, depth]."""
-    heads, rows, depth = keys.shape
-    kept = Kept(
-        np.zeros((1, heads, ROOM // 32, depth, 32), np.int8),
-        np.zeros((1, heads, depth // 32, ROOM, 32), np.int8),
+    heads, rows, head_dim = keys.shape
+    kv = KVCache(
+        np.zeros((1, heads, ROOM // 32, head_dim, 32), np.int8),
+        np.zeros((1, heads, head_dim // 32, ROOM, 32), np.int8),
         np.zeros((1, heads, ROOM), np.float32),
         np.zeros((1, heads, ROOM), np.float32),
     )
     for head in range(heads):
         for row in range(rows):
             vector = keys[head, row].copy()
-            kept.key_scales[0, head, row] = scale_down(vector, 0, depth)
-            keep_key(kept.keys[0, head], row, vector)
+            kv.key_scales[0, head, row] = absmax_quantise(vector, 0, head_dim)
+            store_key(kv.keys[0, head], row, vector)
             vector = values[head, row].copy()
-            kept.value_scales[0, head, row] = scale_down(vector, 0, depth)
-            keep_value(kept.values[0, head], row, vector)
-    return kept
+            kv.value_scales[0, head, row] = absmax_quantise(vector, 0, head_dim)
+            store_value(kv.values[0, head], row, vector)
+    return kv
 
 
 def attended(
-    kept: Kept, queries: NDArray[np.float32], mask: NDArray[np.float32], past: int
+    kv: KVCache, queries: NDArray[np.float32], mask: NDArray[np.float32], past: int
 ) -> NDArray[np.float32]:
     """What ``attend`` gives for queries [kv_heads, rows, group, depth]."""
-    heads, rows, group, depth = queries.shape
-    found = np.zeros((rows, heads * group * depth), np.float32)
-    room = AttentionBuffers.of(ROOM, SHAPE, np.int8)
+    heads, rows, group, head_dim = queries.shape
+    found = np.zeros((rows, heads * group * head_dim), np.float32)
+    buffers = AttentionBuffers.of(ROOM, SHAPE, np.int8)
     offsets = np.arange(rows, dtype=np.int32)
     for head in range(heads):
         attend(
-            queries.reshape(-1, depth),
-            kept.keys[0, head],
-            kept.values[0, head],
-            kept.key_scales[0, head],
-            kept.value_scales[0, head],
+            queries.reshape(-1, head_dim),
+            kv.keys[0, head],
+            kv.values[0, head],
+            kv.key_scales[0, head],
+            kv.value_scales[0, head],
             mask,
             offsets,
             past,
@@ -120,10 +120,10 @@ def attended(
             head,
             0,
             rows * group,
-            room,
+            buffers,
             found,
         )
-    return found.reshape(rows, heads, group, depth).transpose(1, 0, 2, 3)
+    return found.reshape(rows, heads, group, head_dim).transpose(1, 0, 2, 3)
 
 
 def slowly_attended(
@@ -139,9 +139,9 @@ def slowly_attended(
     ]
     whole = np.concatenate([np.zeros((len(mask), past)), mask], 1)
     scores = np.einsum("hrgd,hcd->hrgc", queries, exact[0]) * SHAPE.scaling + whole[None, :, None]
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    found: NDArray[np.float64] = np.einsum("hrgc,hcd->hrgd", shares, exact[1])
+    probs = np.exp(scores - scores.max(-1, keepdims=True))
+    probs /= probs.sum(-1, keepdims=True)
+    found: NDArray[np.float64] = np.einsum("hrgc,hcd->hrgd", probs, exact[1])
     return found
 
 
@@ -163,7 +163,7 @@ def test_attention_is_that_of_its_definition() -> None:
         mask = np.where(random.random((rows, rows)) < 0.3, np.float32(BLOCKED), np.float32(0))
         mask = np.where(np.tri(rows, dtype=bool), mask, np.float32(BLOCKED)).astype(np.float32)
         np.fill_diagonal(mask, 0)
-        found = attended(kept_of(keys, values), queries, mask, past)
+        found = attended(kv_cache_of(keys, values), queries, mask, past)
         expected = slowly_attended(keys, values, queries, mask, past)
         size = np.abs(expected).max()
         np.testing.assert_allclose(found / size, expected / size, atol=2e-5, err_msg=f"seed {seed}")
@@ -171,17 +171,17 @@ def test_attention_is_that_of_its_definition() -> None:
 
 def test_rows_move_with_their_scales() -> None:
     keys, values, _, _, _ = some_rows(3)
-    kept = kept_of(keys, values)
+    kv = kv_cache_of(keys, values)
     rows = keys.shape[1]
     chosen = np.array([2, 5, rows - 1])
-    move(kept, chosen, 1)
-    wanted = kept_of(keys[:, [0, *chosen]], values[:, [0, *chosen]])
+    move(kv, chosen, 1)
+    wanted = kv_cache_of(keys[:, [0, *chosen]], values[:, [0, *chosen]])
     places = slice(0, 1 + len(chosen))
-    for part, other in zip(kept, wanted, strict=True):
+    for part, other in zip(kv, wanted, strict=True):
         for head in range(2):
             if part.ndim == 3:
                 assert np.array_equal(part[0, head, places], other[0, head, places])
-            elif part is kept.keys:
+            elif part is kv.keys:
                 assert np.array_equal(part[0, head, 0, :, places], other[0, head, 0, :, places])
             else:
                 assert np.array_equal(part[0, head, :, places], other[0, head, :, places])
@@ -214,7 +214,7 @@ def test_threads_compute_what_one_does(model: CompiledLlama, counts: Sequence[in
         for model.threads in (2, 3, 4):
             shared, cache = computed(model, text, rows)
             assert np.array_equal(alone, shared), (count, model.threads)
-            for part, wanted in zip(cache.kept, expected.kept, strict=True):
+            for part, wanted in zip(cache.kv, expected.kv, strict=True):
                 assert (part == wanted).all(), (count, model.threads)
     model.shared_from = 0
 
@@ -265,7 +265,7 @@ def test_a_cache_is_held_again_as_it_was(file: Path, model: CompiledLlama) -> No
     second.restore([part.copy() for part in state], 41)
     rows = chain_batch(text[:9], 0)
     assert np.array_equal(*(numbers(model, rows, cache) for cache in (first, second)))
-    with pytest.raises(ValueError, match="another form"):
+    with pytest.raises(ValueError, match="another shape"):
         open_file(file).new_cache(8).restore(state, 41)
 
 

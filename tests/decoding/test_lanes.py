@@ -7,25 +7,25 @@ import torch
 from numba import njit
 
 from accel.native.simd import (
-    everywhere,
-    exponential,
-    highest,
-    larger,
+    exp,
+    exp2,
+    first_lane_of,
     load,
-    load_some,
+    masked_load,
+    maximum,
+    minimum,
     multiply_add,
-    place_of,
-    power_of_two,
-    smaller,
+    reduce_add,
+    reduce_max,
+    splat,
     store,
-    total,
 )
 
 
 @njit
 def _exponentials(values, out):  # type: ignore[no-untyped-def]
     for i in range(0, len(values), 16):
-        store(out, i, exponential(load(values, i)))
+        store(out, i, exp(load(values, i)))
 
 
 @njit
@@ -36,31 +36,31 @@ def _copied(values, out):  # type: ignore[no-untyped-def]
 
 @njit
 def _joined(a, b, out):  # type: ignore[no-untyped-def]
-    one, other, two = load(a, 0), load(b, 0), everywhere(np.float32(2))
+    one, other, two = load(a, 0), load(b, 0), splat(np.float32(2))
     store(out, 0, one + other)
     store(out, 16, one - other)
     store(out, 32, one * other)
     store(out, 48, one / other)
-    store(out, 64, larger(one, other))
-    store(out, 80, smaller(one, other))
+    store(out, 64, maximum(one, other))
+    store(out, 80, minimum(one, other))
     store(out, 96, multiply_add(one, other, two))
-    return total(one), highest(one)
+    return reduce_add(one), reduce_max(one)
 
 
 @njit
 def _powers(values, out):  # type: ignore[no-untyped-def]
     for i in range(0, len(values), 16):
-        store(out, i, power_of_two(load(values, i)))
+        store(out, i, exp2(load(values, i)))
 
 
 @njit
 def _some(values, at, count, out):  # type: ignore[no-untyped-def]
-    store(out, 0, load_some(values, at, count))
+    store(out, 0, masked_load(values, at, count))
 
 
 @njit
 def _place(values, number):  # type: ignore[no-untyped-def]
-    return place_of(load(values, 0), number)
+    return first_lane_of(load(values, 0), number)
 
 
 def test_the_first_lane_that_holds_a_number() -> None:

@@ -34,10 +34,13 @@ def test_products_of_any_number_of_rows(dtype: Any, kept: Any) -> None:
     for seed, rows in enumerate([*range(1, 66), 100, 127]):
         random = np.random.default_rng(seed)
         columns = int(random.integers(1, 100))
-        depth = 2 * int(random.integers(1, 50))
-        used = 2 * int(random.integers(1, depth // 2 + 1))
+        in_features = 2 * int(random.integers(1, 50))
+        used = 2 * int(random.integers(1, in_features // 2 + 1))
         skipped = int(random.integers(0, 3))
-        weight, inputs = np.empty((columns, depth), dtype), np.empty((rows + skipped, depth), kept)
+        weight, inputs = (
+            np.empty((columns, in_features), dtype),
+            np.empty((rows + skipped, in_features), kept),
+        )
         for stored in (weight, inputs):
             _narrow_all(random.standard_normal(stored.shape, np.float32), stored)
         exact_weight, exact_inputs = np.empty(weight.shape), np.empty(inputs.shape)
@@ -61,13 +64,13 @@ def test_the_sum_of_a_row_does_not_depend_on_its_company(dtype: Any, kept: Any) 
     for stored in (weight, inputs):
         _narrow_all(random.standard_normal(stored.shape, np.float32), stored)
     matrix = packed(weight)
-    depth = 48 if dtype == "i2" else 96
+    in_features = 48 if dtype == "i2" else 96
     alone = np.empty((64, 96), np.float32)
     for row in range(64):
-        multiply(inputs, row, 1, matrix, 3, depth, alone[row : row + 1], 0)
+        multiply(inputs, row, 1, matrix, 3, in_features, alone[row : row + 1], 0)
     for rows in range(1, 65):
         together = np.empty((rows, 96), np.float32)
-        multiply(inputs, 64 - rows, rows, matrix, 3, depth, together, 0)
+        multiply(inputs, 64 - rows, rows, matrix, 3, in_features, together, 0)
         assert (together == alone[64 - rows :]).all(), rows
 
 

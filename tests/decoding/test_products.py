@@ -12,8 +12,8 @@ from small_model import SMALL_MODEL
 
 from accel.models import torch_registry as opening
 from accel.models.cpu import matmul_timing as products
-from accel.models.cpu.parts import Weights
 from accel.models.cpu.safetensors_decoder import read_decoder
+from accel.models.cpu.weights import Weights
 from accel.models.torch_names import name_of
 from accel.planning.cost_model import ForwardCosts
 from accel.planning.profile_store import ProfileStore

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from slow_weights import SIZES, product, random_blocks, values_of, weights_of
 
 from accel.errors import InvalidRequest
-from accel.models.cpu.quantised.activations import encode_rows, room_for_records
+from accel.models.cpu.quantised.activations import empty_q8, quantise_rows
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
-from accel.models.cpu.quantised.forms import BLOCK, COLUMNS
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen, here
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
+from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS
 from accel.models.cpu.quantised.stored_rows import write_row
 from accel.native.cpu_features import FEATURES
 from accel.native.processor import INSTRUCTIONS
@@ -34,12 +34,12 @@ def instructions(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def rows_of(count: int, depth: int, generator: np.random.Generator) -> Floats:
+def rows_of(count: int, in_features: int, generator: np.random.Generator) -> Floats:
     """Activations of different sizes, among them zeros and a large number."""
-    x = generator.normal(size=(count, depth)).astype(np.float32)
+    x = generator.normal(size=(count, in_features)).astype(np.float32)
     x *= np.exp(generator.normal(size=(count, 1))).astype(np.float32)
     x[:, :BLOCK] = 0
-    x[:, depth // 2] = 40
+    x[:, in_features // 2] = 40
     return x
 
 
@@ -50,12 +50,12 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
     seed = np.random.SeedSequence().entropy
     print("seed", seed)
     generator = np.random.default_rng(seed)
-    depth = 512
-    raw, x = random_blocks(kind, 21, depth, generator), rows_of(3, depth, generator)
-    found = QuantisedMatrix.from_file(kind, raw, depth).products(x, instructions)
+    in_features = 512
+    raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
+    found = QuantisedMatrix.from_file(kind, raw, in_features).products(x, instructions)
     values = [values_of(row) for row in x]
     for column in (0, 11, 20):
-        weights = weights_of(kind, raw[column], depth)
+        weights = weights_of(kind, raw[column], in_features)
         expected = [product(kind, weights, each) for each in values]
         assert found[:, column].tolist() == [float(each) for each in expected]
 
@@ -63,9 +63,11 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
 @pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
 def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions: str) -> None:
     generator = np.random.default_rng(1)
-    depth = 256
-    matrix = QuantisedMatrix.from_file(kind, random_blocks(kind, 40, depth, generator), depth)
-    x = rows_of(64, depth, generator)
+    in_features = 256
+    matrix = QuantisedMatrix.from_file(
+        kind, random_blocks(kind, 40, in_features, generator), in_features
+    )
+    x = rows_of(64, in_features, generator)
     alone = np.concatenate([matrix.products(row[None], instructions) for row in x])
     for width in range(1, 65):
         together = matrix.products(x[:width], instructions)
@@ -78,21 +80,21 @@ def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions:
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> None:
     generator = np.random.default_rng(2)
-    depth, rows = 256, 9
-    raw = random_blocks(kind, 90, depth, generator)
-    matrix = QuantisedMatrix.from_file(kind, raw, depth)
-    x = rows_of(rows, depth, generator)
+    in_features, rows = 256, 9
+    raw = random_blocks(kind, 90, in_features, generator)
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features)
+    x = rows_of(rows, in_features, generator)
     expected = matrix.products(x)
-    records = room_for_records(rows, depth)
-    encode_rows(x, rows, records)
+    q8 = empty_q8(rows, in_features)
+    quantise_rows(x, rows, q8)
     groups = len(matrix.packed)
     found = np.full((rows, groups * COLUMNS), np.nan, np.float32)
     ends = [groups * part // threads for part in range(threads + 1)]
-    place = matrix.place()
+    place = matrix.descriptor()
 
     def compute(part: int) -> None:
         first, last = ends[part], ends[part + 1]
-        multiply(place, records, 0, rows, first, last, found, first * COLUMNS)
+        multiply(place, q8, 0, rows, first, last, found, first * COLUMNS)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(compute, range(threads)))
@@ -102,13 +104,13 @@ def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> 
 
 @pytest.mark.parametrize("kind", list(SIZES))
 def test_rows_are_read_back(kind: str) -> None:
-    depth = 512
-    raw = random_blocks(kind, 37, depth, np.random.default_rng(5))
-    matrix = QuantisedMatrix.from_file(kind, raw, depth)
-    x = np.empty((2, depth), np.float32)
+    in_features = 512
+    raw = random_blocks(kind, 37, in_features, np.random.default_rng(5))
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features)
+    x = np.empty((2, in_features), np.float32)
     for row, index in enumerate((3, 36)):
-        write_row(matrix.place(), index, x, row)
-        weights = weights_of(kind, raw[index], depth)
+        write_row(matrix.descriptor(), index, x, row)
+        weights = weights_of(kind, raw[index], in_features)
         expected = [weight.scale * np.float32(weight.code) + weight.minimum for weight in weights]
         assert np.allclose(x[row], expected, rtol=1e-6, atol=0)
 
@@ -126,9 +128,9 @@ def test_weights_in_floats_become_eight_bits() -> None:
 
 @pytest.mark.parametrize("kind", list(BLOCK_TYPES))
 def test_packed_weights_take_at_most_a_fifth_more_than_in_the_file(kind: str) -> None:
-    depth = 4864
-    raw = random_blocks(kind, 896, depth, np.random.default_rng(4))
-    assert QuantisedMatrix.from_file(kind, raw, depth).packed.nbytes <= 1.2 * raw.nbytes
+    in_features = 4864
+    raw = random_blocks(kind, 896, in_features, np.random.default_rng(4))
+    assert QuantisedMatrix.from_file(kind, raw, in_features).packed.nbytes <= 1.2 * raw.nbytes
 
 
 def test_the_environment_names_an_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,17 @@ import pytest
 from llvmlite import ir
 from slow_weights import random_blocks
 
-from accel.models.cpu.quantised.activations import RECORD, encode_rows, room_for_records
+from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
 from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
 from accel.models.cpu.quantised.avx_vnni import AvxVnni
-from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, FORMS, PLANE, Form
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.quantised.packed_layouts import (
+    BLOCK,
+    COLUMNS,
+    PACKED_LAYOUTS,
+    PLANE,
+    PackedLayout,
+)
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
@@ -25,12 +31,12 @@ KINDS = {0: "Q8_0", 1: "Q4_0", 2: "Q4_1", 3: "Q5_1", 4: "Q6_K"}
 """A type of each form."""
 
 
-def tile(form: Form, rows: int, machine: InstructionSet) -> str:
+def tile(layout: PackedLayout, rows: int, machine: InstructionSet) -> str:
     """LLVM's language for a function ``tile`` that takes ``Arguments``."""
     module = ir.Module("tile")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 7), "tile")
     builder = ir.IRBuilder(function.append_basic_block())
-    write_tile(builder, form, rows, machine, Arguments(*function.args))
+    write_tile(builder, layout, rows, machine, Arguments(*function.args))
     builder.ret_void()
     return str(module)
 
@@ -43,7 +49,7 @@ def machine_for(processor: str) -> llvm.TargetMachine:
     return made
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", PACKED_LAYOUTS, ids=str)
 @pytest.mark.parametrize(
     ("processor", "machine", "instruction"),
     [
@@ -53,9 +59,9 @@ def machine_for(processor: str) -> llvm.TargetMachine:
     ],
 )
 def test_each_form_is_multiplied_by_dot_products(
-    form: Form, processor: str, machine: InstructionSet, instruction: str
+    layout: PackedLayout, processor: str, machine: InstructionSet, instruction: str
 ) -> None:
-    module = llvm.parse_assembly(tile(form, machine.rows, machine))
+    module = llvm.parse_assembly(tile(layout, machine.rows, machine))
     module.verify()
     lines = machine_for(processor).emit_assembly(module).splitlines()
     dots = [line for line in lines if "vpdpbusd" in line]
@@ -72,27 +78,29 @@ class WideRegisters(Portable):
     rows = Avx512Vnni.rows
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_tiles_of_wide_registers_give_the_same(form: Form) -> None:
-    generator, rows, depth = np.random.default_rng(form.number), 8, 256
-    kind = KINDS[form.number]
-    matrix = QuantisedMatrix.from_file(kind, random_blocks(kind, COLUMNS, depth, generator), depth)
-    x = generator.normal(size=(rows, depth)).astype(np.float32)
-    records = room_for_records(rows, depth)
-    encode_rows(x, rows, records)
+@pytest.mark.parametrize("form", PACKED_LAYOUTS, ids=str)
+def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
+    generator, rows, in_features = np.random.default_rng(layout.number), 8, 256
+    kind = KINDS[layout.number]
+    matrix = QuantisedMatrix.from_file(
+        kind, random_blocks(kind, COLUMNS, in_features, generator), in_features
+    )
+    x = generator.normal(size=(rows, in_features)).astype(np.float32)
+    q8 = empty_q8(rows, in_features)
+    quantise_rows(x, rows, q8)
     found = np.zeros((rows, COLUMNS), np.float32)
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(tile(form, rows, WideRegisters()))
+    module = llvm.parse_assembly(tile(layout, rows, WideRegisters()))
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
     )
     with llvm.create_mcjit_compiler(module, target) as engine:
         engine.finalize_object()
         call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)(engine.get_function_address("tile"))
-        blocks, group = depth // BLOCK, matrix.packed.ctypes.data
-        codes = group + form.scales_bytes(blocks)
-        assert form.scales_bytes(blocks) % PLANE == 0
-        call(records.ctypes.data, blocks * RECORD, group, codes, blocks, found.ctypes.data, 64)
+        blocks, group = in_features // BLOCK, matrix.packed.ctypes.data
+        codes = group + layout.scales_bytes(blocks)
+        assert layout.scales_bytes(blocks) % PLANE == 0
+        call(q8.ctypes.data, blocks * Q8_BYTES, group, codes, blocks, found.ctypes.data, 64)
     assert np.array_equal(found, matrix.products(x))

@@ -93,11 +93,11 @@ def test_every_way_to_open_a_model_has_one_table(kind: str, tmp_path: Path) -> N
     module = load_module(folder, torch.float32, CPU, "eager")
     base: Any = module.model
     cos, sin = rotation_angles(base.rotary_emb, 500)
-    compiled = decoder_of(module).rotations(500)
+    compiled = decoder_of(module).cos_sin(500)
     assert np.array_equal(compiled[:, 0], cos.numpy())
     assert np.array_equal(compiled[:, 1], sin.numpy())
     own = read_decoder(folder, "fp32")
-    assert own is None or np.array_equal(own.rotations(500), compiled)
+    assert own is None or np.array_equal(own.cos_sin(500), compiled)
     # What transformers computes is as close as libraries are.
     theirs = base.rotary_emb(torch.zeros(1), torch.arange(500)[None])
     for ours, their in zip((cos, sin), theirs, strict=True):

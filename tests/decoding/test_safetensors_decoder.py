@@ -19,9 +19,9 @@ from tiny_models import numbers, save
 
 from accel.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.parts import Weights
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
 from accel.models.cpu.torch_weights import decoder_of
+from accel.models.cpu.weights import Weights
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.torch_registry import STORED
 
@@ -41,7 +41,7 @@ def test_every_number_is_the_same(kind: str, dtype: str, tmp_path: Path) -> None
     theirs = decoder_of(module, quantised=dtype == "int8")
     for name in ("shape", "vocabulary_size", "max_positions", "dtype"):
         assert getattr(ours, name) == getattr(theirs, name)
-    assert np.array_equal(ours.rotations(300), theirs.rotations(300))
+    assert np.array_equal(ours.cos_sin(300), theirs.cos_sin(300))
     for field, number, expected in zip(Weights._fields, ours.weights, theirs.weights, strict=True):
         assert number.shape == expected.shape, field
         assert number.dtype == expected.dtype, field

@@ -33,7 +33,7 @@ from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.hf_loading import load_module
 from accel.planning.cost_model import ForwardCosts
-from accel.planning.measuring import share
+from accel.planning.measuring import prob
 from accel.verification.verifier import walk
 
 CPU = torch.device("cpu")
@@ -66,7 +66,7 @@ def test_threads_compute_what_one_does(
         for model.threads in (2, 3, 4):
             shared, cache = computed(model, text, rows)
             assert np.array_equal(alone, shared), (count, model.threads)
-            for part, wanted in zip(cache.kept, expected.kept, strict=True):
+            for part, wanted in zip(cache.kv, expected.kv, strict=True):
                 assert (part == wanted).all(), (count, model.threads)
 
 
@@ -230,18 +230,18 @@ def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPa
     both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
     monkeypatch.setattr("accel.planning.measuring.shared_seconds", lambda *_: both)
     model = threaded(2)
-    found = share(model, costs, 0.1)
+    found = prob(model, costs, 0.1)
     assert (found.shared_from, found.threads) == (32, 2)
     assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
     again = ForwardCosts.from_json(found.to_json())
     assert (again.shared_from, again.threads) == (32, 2)
     both[:, 3] = 9
-    assert share(model, costs, 0.1).shared_from == 0
+    assert prob(model, costs, 0.1).shared_from == 0
     both[:] = 0.3
-    assert share(model, costs, 0.1).shared_from == 1
-    assert share(threaded(1), costs, 0.1).shared_from == 0
+    assert prob(model, costs, 0.1).shared_from == 1
+    assert prob(threaded(1), costs, 0.1).shared_from == 0
     model.can_share = False
-    assert share(model, costs, 0.1) is costs
+    assert prob(model, costs, 0.1) is costs
 
 
 def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch
         lambda _model, threads, *_: np.full((1, 2), seconds_by[threads]),
     )
     costs = ForwardCosts([64], [1, 8], np.ones((1, 2)))
-    assert share(threaded(6), costs, 0.1).threads == 4
+    assert prob(threaded(6), costs, 0.1).threads == 4
     seconds_by[6] = 0.2
-    assert share(threaded(6), costs, 0.1).threads == 6
-    assert share(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]
+    assert prob(threaded(6), costs, 0.1).threads == 6
+    assert prob(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]

@@ -71,12 +71,12 @@ def test_all_rows_are_summed_in_the_same_order(rows: int) -> None:
 def test_other_depths_are_summed_in_order() -> None:
     random = np.random.default_rng(0)
     inputs, matrix = numbers(random, 5, 64), packed(numbers(random, 70, 64))
-    for depth in range(1, 33):
+    for in_features in range(1, 33):
         found, expected = np.empty((2, 5, 96), np.float32)
-        multiply(inputs, 0, 5, matrix, 3, depth, found, 0)
-        ordered = multiply_by_tiles if depth % TILE_PAIRS == 0 else multiply_in_order
-        ordered(inputs, 0, 5, matrix, 3, depth, expected, 0)
-        assert (found == expected).all(), depth
+        multiply(inputs, 0, 5, matrix, 3, in_features, found, 0)
+        ordered = multiply_by_tiles if in_features % TILE_PAIRS == 0 else multiply_in_order
+        ordered(inputs, 0, 5, matrix, 3, in_features, expected, 0)
+        assert (found == expected).all(), in_features
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])
@@ -91,8 +91,8 @@ def test_skipped_weights_count_as_nothing(dtype: type) -> None:
         nothing = inputs.copy()
         nothing[:, :skipped] = 0
         found, expected = np.empty((2, 9, 96), np.float32)
-        depth = (96 - skipped) // pair
-        multiply_in_order(rest, 0, 9, matrix, 3, depth, found, 0, skipped // pair)
+        in_features = (96 - skipped) // pair
+        multiply_in_order(rest, 0, 9, matrix, 3, in_features, found, 0, skipped // pair)
         multiply_in_order(nothing, 0, 9, matrix, 3, matrix.shape[1], expected, 0)
         assert (found == expected).all(), skipped
 

@@ -34,14 +34,14 @@ from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     LANES,
-    everywhere,
-    exponential,
-    fetch_all,
-    larger,
+    exp,
     load,
+    maximum,
     multiply_add,
+    prefetch_all,
+    reduce_add,
+    splat,
     store,
-    total,
 )
 
 Floats = NDArray[np.float32]
@@ -195,13 +195,13 @@ def hidden_of_near(
     """
     matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
     for item in range(near):
-        hidden = everywhere(np.float32(0))
+        hidden = splat(np.float32(0))
         for group in range(GROUPS - MATCHED_GROUPS):
             for level in range(LEVELS):
                 occurrences = counts[item, group, level]
                 if occurrences > 0:
                     row = (MATCHED_GROUPS + group) * LEVELS + level
-                    value = everywhere(_logarithm(occurrences))
+                    value = splat(_logarithm(occurrences))
                     hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
         store(near_hidden, item * HIDDEN, hidden)
 
@@ -215,7 +215,7 @@ def hidden_of_node(
     summed = load(weights.bias, 0) + load(weights.last_shape, last_shape * HIDDEN)
     for i in range(NODE_INPUTS):
         if inputs[i] != 0:
-            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+            summed = multiply_add(splat(inputs[i]), load(matrix, i * HIDDEN), summed)
     store(hidden, 0, summed)
 
 
@@ -224,24 +224,24 @@ def score_of_none(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> float:
     """Score of "none of the candidates". hidden: float32 [ESCAPE_HIDDEN], written."""
-    matrix, zero = weights.escape_node, everywhere(np.float32(0))
+    matrix, zero = weights.escape_node, splat(np.float32(0))
     summed = load(weights.escape_bias, 0)
     for i in range(NODE_INPUTS):
         if inputs[i] != 0:
-            summed = multiply_add(everywhere(inputs[i]), load(matrix, i * HIDDEN), summed)
+            summed = multiply_add(splat(inputs[i]), load(matrix, i * HIDDEN), summed)
     store(hidden, 0, summed)
-    score = total(larger(summed, zero) * load(weights.escape_out, 0))
+    score = reduce_add(maximum(summed, zero) * load(weights.escape_out, 0))
     return weights.escape_shape[last_shape] + score
 
 
 @compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def fetch_weights(weights: AcceptanceWeights) -> None:
     """Have what scoring reads come from memory."""
-    fetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
-    fetch_all(weights.node, NODE_INPUTS * HIDDEN)
-    fetch_all(weights.escape_node, NODE_INPUTS * HIDDEN)
-    fetch_all(weights.shape, SHAPES * HIDDEN)
-    fetch_all(weights.pair, SHAPES * SHAPES)
+    prefetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
+    prefetch_all(weights.node, NODE_INPUTS * HIDDEN)
+    prefetch_all(weights.escape_node, NODE_INPUTS * HIDDEN)
+    prefetch_all(weights.shape, SHAPES * HIDDEN)
+    prefetch_all(weights.pair, SHAPES * SHAPES)
 
 
 @compiled_with(evidence_of, fastmath=True, borrows=True)
@@ -290,7 +290,7 @@ def _scores_of(
     matrix, of_shape, pair = weights.candidate, weights.shape, weights.pair
     parts, scores = scratch.parts, scratch.scores
     node_hidden = load(scratch.node_hidden, 0)
-    out, zero = load(weights.out, 0), everywhere(np.float32(0))
+    out, zero = load(weights.out, 0), splat(np.float32(0))
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
             parts[group, level] = np.float32(1) / max(totals[group, level], np.float32(1))
@@ -305,11 +305,11 @@ def _scores_of(
             for level in range(reach[slot, group]):
                 occurrences = counts[slot, group, level]
                 row = group * LEVELS + level
-                value = everywhere(_logarithm(occurrences))
+                value = splat(_logarithm(occurrences))
                 hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
-                value = everywhere(occurrences * parts[group, level])
+                value = splat(occurrences * parts[group, level])
                 hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)
-        score = pair[last_shape, shape] + total(larger(hidden, zero) * out)
+        score = pair[last_shape, shape] + reduce_add(maximum(hidden, zero) * out)
         score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
         scores[slot] = score
         highest = max(highest, score)
@@ -341,11 +341,11 @@ def probabilities_of(
     scores = scratch.scores
     for slot in range(count, (count + LANES - 1) // LANES * LANES):
         scores[slot] = -1e9
-    summed, shift = everywhere(np.float32(0)), everywhere(highest)
+    summed, shift = splat(np.float32(0)), splat(highest)
     for slot in range(0, count, LANES):
-        chances = exponential(load(scores, slot) - shift)
+        chances = exp(load(scores, slot) - shift)
         store(scores, slot, chances)
         summed = summed + chances
-    share = np.float32(1) / (total(summed) + np.exp(np.float32(none) - highest))
+    share = np.float32(1) / (reduce_add(summed) + np.exp(np.float32(none) - highest))
     for slot in range(count):
         probabilities[slot] = scores[slot] * share

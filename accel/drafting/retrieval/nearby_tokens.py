@@ -19,7 +19,7 @@ from accel.drafting.retrieval.candidate_features import (
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
-from accel.native.simd import fetch_all
+from accel.native.simd import prefetch_all
 
 NEAR = 1024
 NEAR_TOKENS = 80
@@ -37,10 +37,10 @@ FIRST_REACH = 4
 def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
     first = max(text.start, text.stop - NEAR)
-    fetch_all(text.tokens[first : text.stop], NEAR)
-    fetch_all(evidence.near_counts, evidence.near_counts.size)
-    fetch_all(evidence.slots, min(len(evidence.slots), MOST_FETCHED))
-    fetch_all(evidence.items, min(len(evidence.items), MOST_FETCHED))
+    prefetch_all(text.tokens[first : text.stop], NEAR)
+    prefetch_all(evidence.near_counts, evidence.near_counts.size)
+    prefetch_all(evidence.slots, min(len(evidence.slots), MOST_FETCHED))
+    prefetch_all(evidence.items, min(len(evidence.items), MOST_FETCHED))
 
 
 @compiled_with(evidence_of, borrows=True)

@@ -91,7 +91,7 @@ def _release(_context: Any) -> Any:
 def _product(tiles: int, *, fetches: bool) -> Any:
     """A kernel for one tile of rows or two and a block of columns.
 
-    ``product(x, x_at, x_stride, w, w_at, out, out_at, out_stride, apart, depth)`` writes what
+    ``product(x, x_at, x_stride, w, w_at, out, out_at, out_stride, apart, in_features)`` writes what
     ``multiply_by_tiles`` does, all arrays taken as flat memory; the rows of the second tile begin
     ``apart`` behind those of the first. With ``fetches`` it asks for weights that are read later.
     """
@@ -108,12 +108,14 @@ def _product(tiles: int, *, fetches: bool) -> Any:
         out_at: Any,
         out_stride: Any,
         apart: Any,
-        depth: Any,
+        in_features: Any,
     ) -> Any:
-        signature = types.void(x, x_at, x_stride, w, w_at, out, out_at, out_stride, apart, depth)
+        signature = types.void(
+            x, x_at, x_stride, w, w_at, out, out_at, out_stride, apart, in_features
+        )
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x_stride, out_stride, apart, depth = (arguments[place] for place in (2, 7, 8, 9))
+            x_stride, out_stride, apart, in_features = (arguments[place] for place in (2, 7, 8, 9))
 
             def start(place: int, kind: Any) -> Any:
                 array = signature.args[place], arguments[place]
@@ -126,7 +128,7 @@ def _product(tiles: int, *, fetches: bool) -> Any:
             weights = start(3, I32)
             for register in range(2 * tiles):
                 _tile(builder, "tilezero", register)
-            steps = cgutils.for_range_slice(builder, I64(0), depth, I64(TILE_PAIRS), I64)
+            steps = cgutils.for_range_slice(builder, I64(0), in_features, I64(TILE_PAIRS), I64)
             with steps as (k, _):
                 for tile in range(tiles):
                     place = builder.gep(inputs[tile], [k])
@@ -158,9 +160,9 @@ _two_again = _product(2, fetches=False)
 
 @compiled_with(simd, borrows=True)
 def multiply_by_tiles(  # type: ignore[no-untyped-def]
-    x, first_row, rows, w, blocks, depth, out, column
+    x, first_row, rows, w, blocks, in_features, out, column
 ):
-    """``matmul.multiply`` of bf16; ``depth`` is a multiple of ``TILE_PAIRS``."""
+    """``matmul.multiply`` of bf16; ``in_features`` is a multiple of ``TILE_PAIRS``."""
     x_stride, out_stride, w_stride = x.shape[1] // 2, out.shape[1], w.shape[1] * _COLUMNS
     parts = (rows + TILE_ROWS - 1) // TILE_ROWS
     height = (rows + parts - 1) // parts
@@ -169,16 +171,16 @@ def multiply_by_tiles(  # type: ignore[no-untyped-def]
     for block in range(blocks):
         w_at, to = block * w_stride, column + block * _COLUMNS
         if parts == 1:
-            _one(x, x_at, x_stride, w, w_at, out, to, out_stride, 0, depth)
+            _one(x, x_at, x_stride, w, w_at, out, to, out_stride, 0, in_features)
             continue
         # All tiles are of one height, so some begin before the end of others: rows that are
         # computed twice come out the same.
         apart = min(height, rows - height)
-        _two(x, x_at, x_stride, w, w_at, out, to, out_stride, apart, depth)
+        _two(x, x_at, x_stride, w, w_at, out, to, out_stride, apart, in_features)
         for part in range(2, parts, 2):
             row = min(part * height, rows - 2 * height)
             at, to_row = x_at + row * x_stride, to + row * out_stride
-            _two_again(x, at, x_stride, w, w_at, out, to_row, out_stride, height, depth)
+            _two_again(x, at, x_stride, w, w_at, out, to_row, out_stride, height, in_features)
     _release()
 
 

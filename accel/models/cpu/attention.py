@@ -1,14 +1,14 @@
 """Attention of the compiled forward: keys and values in the layout of ``matmul``.
 
-Scores are products of few queries with a matrix of depth x position, what queries take is a
-product of few rows of shares with a matrix of position x depth. Query heads that share a head of
-keys are rows of the same product.
+Scores are products of few queries with a matrix of head_dim x position; outputs are products of few
+rows of probabilities with a matrix of position x head_dim. Query heads that share a KV head are
+rows of the same product.
 
-In a tree other rows stand between a node and what it attends, in plain decoding none do. Both give
-the same bits: values are added in the order of their positions, where a share of next to nothing
-changes nothing, and shares are summed so that no order matters (``deterministic_sum``). Tile
-registers add values by steps of 32, so they are for those alone that stand far before a node in a
-tree, too.
+In a tree other rows stand between a node and what it attends to, in plain decoding none do. Both
+give the same bits: values are added in the order of their positions, where a probability of almost
+zero changes nothing, and probabilities are summed independently of their order
+(``deterministic_sum``). Tile registers add values in steps of 32, so they compute only the values
+that stand far before a node in a tree, too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from accel.batch import BLOCKED
 from accel.models.cpu import amx as tiles
-from accel.models.cpu import kv_scales, matmul
-from accel.models.cpu.kv_scales import scale_scores, scale_shares
+from accel.models.cpu import kv_quantisation, matmul
+from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (
     BLOCK,
     TILE_ROWS,
@@ -39,26 +39,26 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     LANES,
     SECOND_FIRST,
-    everywhere,
-    highest,
-    larger,
+    exp2,
     load,
-    load_some,
+    masked_load,
+    maximum,
     multiply_add,
-    power_of_two,
+    reduce_max,
+    splat,
     store,
     store_in_order,
 )
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Numbers as they are kept: float32, the bits of bf16 as int16 or of fp16 as uint16, or int8, in
-rows that are multiplied as ``matmul.row_dtype`` has them."""
+"""Stored numbers: float32, the bits of bf16 as int16 or of fp16 as uint16, or int8; rows that are
+multiplied have ``matmul.row_dtype``."""
 
 LOG2_E = float(np.log2(np.e))
 
 QUERIES = 2 * (tiles.TILE_ROWS if HAS_TILES else TILE_ROWS)
-"""Queries whose scores are held at once."""
+"""Queries whose scores are computed at once."""
 
 NEAR = 128
 """Positions before a row, at least, whose values are added one after another. In a tree of as many
@@ -66,69 +66,69 @@ nodes all that is farther away has been committed, and stands where it does in p
 
 
 class Shape(NamedTuple):
-    """Heads of queries, heads of keys, numbers in a head; epsilon of norms; scale of scores."""
+    """Query heads, KV heads and the size of a head; epsilon of norms; scale of scores."""
 
     heads: int
     kv_heads: int
-    depth: int
+    head_dim: int
     eps: float
     scaling: float
 
 
-class Kept(NamedTuple):
+class KVCache(NamedTuple):
     """Keys and values of all rows.
 
-    keys: [layers, kv_heads, capacity / 32, depth, 32], for each block of positions a matrix of
-    depth x position; values: [layers, kv_heads, depth / 32, capacity, 32]. float32, bits of fp16
-    as uint16, or int8. Of bf16, pairs along
-    depth (keys) and position (values) stand together: int16 with half the third-last and twice
-    the last size. Values' pairs stand as ``simd.store_in_order`` has shares.
+    keys: [layers, kv_heads, capacity / 32, head_dim, 32], for each block of positions a matrix of
+    head_dim x position; values: [layers, kv_heads, head_dim / 32, capacity, 32]. float32, bits of
+    fp16 as uint16, or int8. Of bf16, pairs along head_dim (keys) and position (values) stand
+    together: int16 with half the third-last and twice the last size. Values' pairs stand as
+    ``simd.store_in_order`` has probabilities.
     """
 
     keys: Stored
     values: Stored
     key_scales: Floats
-    """[layers, kv_heads, capacity] of int8, see ``kv_scales``; otherwise without columns."""
+    """[layers, kv_heads, capacity] of int8, see ``kv_quantisation``; otherwise without columns."""
     value_scales: Floats
 
 
 class AttentionBuffers(NamedTuple):
-    """Room for the scores and shares of some queries, and what they take, from values far away and
-    from the others (see ``far_of``). For one thread."""
+    """Scores and probabilities of some queries, and their weighted sums of near values and of far
+    ones (see ``far_of``). For one thread."""
 
     scores: Floats
-    shares: Stored
-    taken: Floats
-    far_shares: Stored
-    far_taken: Floats
+    probs: Stored
+    sums: Floats
+    far_probs: Stored
+    far_sums: Floats
 
     @classmethod
     def of(cls, columns: int, shape: Shape, dtype: Any) -> AttentionBuffers:
-        """Room over ``columns`` columns of keys, and a block behind them. Rows do not begin a page
-        apart, where a cache holds few of them."""
+        """Buffers for ``columns`` columns of keys, and a block behind them. Rows do not begin a
+        page apart: a processor's cache has few places for such."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
             empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
-            empty((QUERIES, shape.depth), np.float32),
+            empty((QUERIES, shape.head_dim), np.float32),
             empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
-            empty((QUERIES, shape.depth), np.float32),
+            empty((QUERIES, shape.head_dim), np.float32),
         )
 
 
 @compiled_with(simd, matmul, borrows=True)
-def rotate(vectors: Floats, at: int, rotations: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
-    """Turn a head's numbers by its position (rotate_half); all places are flat."""
-    half = rotations.shape[2]
+def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
+    """Apply RoPE to a head's vector (rotate_half) and write it to ``given``; places are flat."""
+    half = cos_sin.shape[2]
     for i in range(0, half, LANES):
-        cos = load(rotations, 2 * position * half + i)
-        sin = load(rotations, (2 * position + 1) * half + i)
+        cos = load(cos_sin, 2 * position * half + i)
+        sin = load(cos_sin, (2 * position + 1) * half + i)
         left, right = load(vectors, at + i), load(vectors, at + half + i)
         store(given, to + i, left * cos - right * sin)
         store(given, to + half + i, right * cos + left * sin)
 
 
 @compiled_with(matmul, borrows=True)
-def keep_key(keys: Stored, place: int, vector: Floats) -> None:
+def store_key(keys: Stored, place: int, vector: Floats) -> None:
     """Write a head's key for a position. keys: of one layer and head."""
     pair = keys.shape[2] // BLOCK
     block, column = place // BLOCK, pair * (place % BLOCK)
@@ -138,49 +138,47 @@ def keep_key(keys: Stored, place: int, vector: Floats) -> None:
 
 
 @compiled_with(simd, borrows=True)
-def _place_in_pair(place: int, pair: int) -> int:
+def _lane_in_pair(place: int, pair: int) -> int:
     """Where a position's value stands in its pair, see ``simd.SECOND_FIRST``."""
     return place % pair if pair == 1 else place % 2 ^ SECOND_FIRST
 
 
 @compiled_with(simd, matmul, borrows=True)
-def keep_value(values: Stored, place: int, vector: Floats) -> None:
+def store_value(values: Stored, place: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     pair = values.shape[2] // BLOCK
-    row, odd = place // pair, _place_in_pair(place, pair)
+    row, odd = place // pair, _lane_in_pair(place, pair)
     for block in range(len(vector) // BLOCK):
         for i in range(BLOCK):
             values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
 
 
 @compiled_with(simd, matmul, borrows=True)
-def move(kept: Kept, sources: NDArray[np.int64], first: int) -> None:
+def move(kv: KVCache, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
-    keys, values = kept.keys, kept.values
-    key_scales, value_scales = kept.key_scales, kept.value_scales
+    keys, values = kv.keys, kv.values
+    key_scales, value_scales = kv.key_scales, kv.value_scales
     pair = keys.shape[4] // BLOCK
     for row in range(len(sources)):
         source, target = sources[row], first + row
         column, place = source % BLOCK * pair, target % BLOCK * pair
-        old, new = _place_in_pair(source, pair), _place_in_pair(target, pair)
+        old, new = _lane_in_pair(source, pair), _lane_in_pair(target, pair)
         for layer in range(keys.shape[0]):
             for head in range(keys.shape[1]):
                 if key_scales.shape[2] > 0:
                     key_scales[layer, head, target] = key_scales[layer, head, source]
                     value_scales[layer, head, target] = value_scales[layer, head, source]
-                taken, given = (
+                sums, given = (
                     keys[layer, head, source // BLOCK],
                     keys[layer, head, target // BLOCK],
                 )
-                for i in range(len(taken)):
+                for i in range(len(sums)):
                     for odd in range(pair):
-                        given[i, place + odd] = taken[i, column + odd]
+                        given[i, place + odd] = sums[i, column + odd]
                 for block in range(values.shape[2]):
-                    taken = values[layer, head, block]
+                    sums = values[layer, head, block]
                     for i in range(BLOCK):
-                        taken[target // pair, pair * i + new] = taken[
-                            source // pair, pair * i + old
-                        ]
+                        sums[target // pair, pair * i + new] = sums[source // pair, pair * i + old]
 
 
 @compiled_with(borrows=True)
@@ -193,7 +191,7 @@ def far_of(position: int, like: Stored) -> int:
 
 
 @compiled_with(simd, matmul, deterministic_sum, borrows=True)
-def write_shares(
+def softmax_row(
     scores: Floats,
     row: int,
     end: int,
@@ -201,53 +199,53 @@ def write_shares(
     mask_row: int,
     past: int,
     scaling: float,
-    shares: Stored,
-    far_shares: Stored,
+    probs: Stored,
+    far_probs: Stored,
     far: int,
     least_far: int,
     most_far: int,
 ) -> float:
-    """Write a row of exp(score - highest) of the columns before ``end``, next to nothing up to a
-    multiple of ``BLOCK``; returns the sum.
+    """Write a row of exp(score - maximum) of the columns before ``end``, almost zero up to a
+    multiple of ``BLOCK``; returns the sum: the softmax, but for the division.
 
     mask: float32 [.., >= end - past], contiguous, 0, or ``BLOCKED`` in columns that are left out;
-    scores: with room for a block behind ``end``. Those of the first ``far`` columns are written to
-    ``far_shares``, which has zeros up to ``most_far``, the others to ``shares``, which begins with
+    scores: a block longer than ``end``. Those of the first ``far`` columns are written to
+    ``far_probs``, which has zeros up to ``most_far``, the others to ``probs``, which begins with
     column ``least_far``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
     start, masked = row * scores.shape[1], mask_row * mask.shape[1]
-    to, far_to = row * shares.shape[1] - least_far, row * far_shares.shape[1]
+    to, far_to = row * probs.shape[1] - least_far, row * far_probs.shape[1]
     for column in range(0, end - past, LANES):
-        left_out = load_some(mask, masked + column, end - past - column)
+        left_out = masked_load(mask, masked + column, end - past - column)
         store(scores, start + past + column, load(scores, start + past + column) + left_out)
-    nothing = everywhere(np.float32(BLOCKED))
+    nothing = splat(np.float32(BLOCKED))
     store(scores, start + end, nothing)
     store(scores, start + end + LANES, nothing)
     first, second = load(scores, start), load(scores, start + LANES)
     for column in range(BLOCK, columns, BLOCK):
-        first = larger(first, load(scores, start + column))
-        second = larger(second, load(scores, start + column + LANES))
+        first = maximum(first, load(scores, start + column))
+        second = maximum(second, load(scores, start + column + LANES))
     power = np.float32(scaling * LOG2_E)
-    scale = everywhere(power)
-    shift = everywhere(-highest(larger(first, second)) * power)
-    added = no_sums(shares)
+    scale = splat(power)
+    shift = splat(-reduce_max(maximum(first, second)) * power)
+    added = no_sums(probs)
     for column in range(0, columns, LANES):
-        share = power_of_two(multiply_add(load(scores, start + column), scale, shift))
+        prob = exp2(multiply_add(load(scores, start + column), scale, shift))
         if column < far:
-            store_in_order(far_shares, far_to + column, share)
+            store_in_order(far_probs, far_to + column, prob)
         else:
-            store_in_order(shares, to + column, share)
-        added = add_to(added, share)
-    zero = everywhere(np.float32(0))
+            store_in_order(probs, to + column, prob)
+        added = add_to(added, prob)
+    zero = splat(np.float32(0))
     for column in range(least_far, far, LANES):
-        store(shares, to + column, zero)
+        store(probs, to + column, zero)
     for column in range(far, most_far, LANES):
-        store(far_shares, far_to + column, zero)
+        store(far_probs, far_to + column, zero)
     return np.float32(sum_of(added, columns // LANES))
 
 
-@compiled_with(simd, matmul, deterministic_sum, tiles, kv_scales, borrows=True)
+@compiled_with(simd, matmul, deterministic_sum, tiles, kv_quantisation, borrows=True)
 def attend(
     queries: Stored,
     keys: Packed,
@@ -261,24 +259,24 @@ def attend(
     head: int,
     begin: int,
     stop: int,
-    room: AttentionBuffers,
+    buffers: AttentionBuffers,
     attended: Stored,
 ) -> None:
-    """Write what queries of one head of keys, from ``begin`` to before ``stop``, take from the
-    values. keys, values and their scales: of the head.
+    """Write the attention output of one KV head's queries from ``begin`` to before ``stop``.
+    keys, values and their scales: of the head.
 
-    queries: [rows * heads, depth], those of a head of keys together; mask: float32 [rows,
+    queries: [rows * heads, head_dim], those of a KV head together; mask: float32 [rows,
     columns from ``past`` on]; offsets: int32 [rows], positions from ``past`` on; attended: [rows,
-    heads * depth]. Columns of rows behind a part's last are not looked at: no row attends a later
+    heads * head_dim]. Columns behind a part's last row are not read: no row attends to a later
     one.
     """
     rows = len(mask)
     group = shape.heads // shape.kv_heads
-    depth = keys.shape[1]
-    pair = shape.depth // depth
-    scores, shares, taken = room.scores, room.shares, room.taken
-    far_shares, far_taken = room.far_shares, room.far_taken
-    width = attended.shape[1]
+    head_dim = keys.shape[1]
+    pair = shape.head_dim // head_dim
+    scores, probs, sums = buffers.scores, buffers.probs, buffers.sums
+    far_probs, far_sums = buffers.far_probs, buffers.far_sums
+    stride = attended.shape[1]
     whole = rows * group
     wanted = stop - begin
     parts = (wanted + QUERIES - 1) // QUERIES
@@ -287,36 +285,36 @@ def attend(
         count = begin + wanted * (part + 1) // parts - first
         end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
-        multiply(queries, head * whole + first, count, keys, blocks, depth, scores, 0)
-        least_far = most_far = far_of(past + offsets[first // group], shares)
+        multiply(queries, head * whole + first, count, keys, blocks, head_dim, scores, 0)
+        least_far = most_far = far_of(past + offsets[first // group], probs)
         for row in range(first // group + 1, (first + count - 1) // group + 1):
-            far = far_of(past + offsets[row], shares)
+            far = far_of(past + offsets[row], probs)
             least_far, most_far = min(least_far, far), max(most_far, far)
         for i in range(count):
             row = (first + i) // group
-            far = far_of(past + offsets[row], shares)
+            far = far_of(past + offsets[row], probs)
             if len(key_scales) > 0:
                 scale_scores(scores, i, blocks * BLOCK, key_scales)
-            sum_of_row = write_shares(
+            sum_of_row = softmax_row(
                 *(scores, i, end, mask, row, past, shape.scaling),
-                *(shares, far_shares, far, least_far, most_far),
+                *(probs, far_probs, far, least_far, most_far),
             )
             if len(value_scales) > 0:
-                scale_shares(shares, i, blocks * BLOCK, value_scales)
+                scale_probs(probs, i, blocks * BLOCK, value_scales)
             # What is left after the product is a division by the sum.
             scores[i, 0] = np.float32(1) / sum_of_row
         near, skipped = (blocks * BLOCK - least_far) // pair, least_far // pair
-        multiply_in_order(shares, 0, count, values, len(values), near, taken, 0, skipped)
+        multiply_in_order(probs, 0, count, values, len(values), near, sums, 0, skipped)
         if most_far > 0:
-            multiply(far_shares, 0, count, values, len(values), most_far // pair, far_taken, 0)
+            multiply(far_probs, 0, count, values, len(values), most_far // pair, far_sums, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
-            start = row * width + (head * group + member) * shape.depth
-            scale = everywhere(scores[i, 0])
-            for j in range(0, shape.depth, LANES):
-                found = load(taken, i * shape.depth + j)
+            start = row * stride + (head * group + member) * shape.head_dim
+            scale = splat(scores[i, 0])
+            for j in range(0, shape.head_dim, LANES):
+                found = load(sums, i * shape.head_dim + j)
                 if most_far > 0:
-                    found = found + load(far_taken, i * shape.depth + j)
+                    found = found + load(far_sums, i * shape.head_dim + j)
                 store(attended, start + j, found * scale)
 
 
@@ -324,13 +322,13 @@ __all__ = [
     "QUERIES",
     "AttentionBuffers",
     "Floats",
-    "Kept",
+    "KVCache",
     "Shape",
     "Stored",
+    "apply_rope",
     "attend",
-    "keep_key",
-    "keep_value",
     "move",
-    "rotate",
-    "write_shares",
+    "softmax_row",
+    "store_key",
+    "store_value",
 ]

@@ -30,9 +30,9 @@ from accel.native.simd import I64, call, pointer
 
 Barrier = NDArray[np.int64]
 """What all threads share: the word, the counter, how many sleep, how long they did, how long they
-do at most, whether somebody asked for the end of a forward, and whether one has ended for that."""
+do at most, whether the end of a forward is requested, and whether a forward has ended for that."""
 
-_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST, _ASKED, _ENDED = 0, 16, 32, 48, 64, 80, 96
+_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST, _END_REQUESTED, _ENDED = 0, 16, 32, 48, 64, 80, 96
 """Numbers that are written at different times stand in lines of their own."""
 
 _MEMBER, _COMES, _STEP = 8, 16, 24
@@ -200,26 +200,26 @@ def await_after(barrier: Barrier, step: int) -> int:
             _sleep(barrier, word)
 
 
-def ask_to_end(barrier: Barrier) -> None:
+def request_end(barrier: Barrier) -> None:
     """Have the forward that is computed now, or the next one, end after a step. For threads that
     take no part in it."""
-    barrier[_ASKED] = 1
+    barrier[_END_REQUESTED] = 1
 
 
 @compiled_with(simd, borrows=True)
-def is_to_end(barrier: Barrier) -> bool:
-    """Whether somebody asked for the end, which is noted; by the last to arrive."""
-    if _look(barrier, _ASKED) == 0:
+def is_end_requested(barrier: Barrier) -> bool:
+    """Whether the end is requested, which is noted; by the last to arrive."""
+    if _look(barrier, _END_REQUESTED) == 0:
         return False
     barrier[_ENDED] = 1
     return True
 
 
-def has_ended_early(barrier: Barrier) -> bool:
-    """Whether the last forward ended because somebody asked for it; told once."""
+def ended_early(barrier: Barrier) -> bool:
+    """Whether the last forward ended by request; resets the request."""
     if not barrier[_ENDED]:
         return False
-    barrier[_ASKED] = barrier[_ENDED] = 0
+    barrier[_END_REQUESTED] = barrier[_ENDED] = 0
     return True
 
 
@@ -234,16 +234,16 @@ def linger(thread: int) -> None:
 __all__ = [
     "NAP_S",
     "Barrier",
-    "ask_to_end",
     "await_after",
     "begin",
-    "has_ended_early",
+    "ended_early",
+    "is_end_requested",
     "is_last_to_arrive",
-    "is_to_end",
     "join",
     "linger",
     "new_barrier",
     "open_step",
+    "request_end",
     "slept_s",
     "take",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.attention import Kept, Shape, move
+from accel.models.cpu.attention import KVCache, Shape, move
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.thread_state import ThreadState
 from accel.models.row_cache import RowCache
@@ -15,7 +15,7 @@ from accel.native.aligned_memory import zeros
 
 
 class CompiledCache(RowCache):
-    """Keys and values in blocks, see ``attention.Kept``."""
+    """Keys and values in blocks, see ``attention.KVCache``."""
 
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
@@ -25,12 +25,12 @@ class CompiledCache(RowCache):
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.kept)
+        return sum(part.nbytes for part in self.kv)
 
     def pretend(self, length: int) -> None:
         assert not self.length, "a cache that holds text need not pretend"
         self.reserve(length)
-        for part in self.kept:
+        for part in self.kv:
             part[...] = 0
         self.length = length
 
@@ -38,16 +38,16 @@ class CompiledCache(RowCache):
         needed = self.length + rows
         if needed <= self.capacity:
             return
-        old = self.kept
+        old = self.kv
         blocks, places = old.keys.shape[2], old.values.shape[3]
         self._make(max(needed, self.capacity + self.capacity // 2))
-        self.kept.keys[:, :, :blocks] = old.keys
-        self.kept.values[:, :, :, :places] = old.values
-        for scales, kept in zip(self.kept[2:], old[2:], strict=True):
-            scales[:, :, : kept.shape[2]] = kept
+        self.kv.keys[:, :, :blocks] = old.keys
+        self.kv.values[:, :, :, :places] = old.values
+        for scales, kv in zip(self.kv[2:], old[2:], strict=True):
+            scales[:, :, : kv.shape[2]] = kv
 
     def state(self) -> list[NDArray[Any]]:
-        """What holds the blocks in use, in the order of ``_committed``."""
+        """The blocks in use, in the order of ``_committed``."""
         return self._committed(self.length)
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
@@ -55,38 +55,38 @@ class CompiledCache(RowCache):
         self.reserve(length)
         own = self._committed(length)
         if [(one.dtype, one.shape) for one in state] != [(one.dtype, one.shape) for one in own]:
-            raise ValueError("a KV cache of another form")
+            raise ValueError("a KV cache of another shape")
         for place, stored in zip(own, state, strict=True):
             place[...] = stored
         self.length = length
 
     def _committed(self, length: int) -> list[NDArray[Any]]:
-        """Views of what holds the first ``length`` rows."""
+        """Views of the arrays up to ``length`` rows."""
         blocks = -(-length // BLOCK)
         places = blocks * BLOCK // self._pair
-        held = [self.kept.keys[:, :, :blocks], self.kept.values[:, :, :, :places]]
-        scales = [part[:, :, :length] for part in self.kept[2:]]
-        return held + scales if self._has_scales else held
+        views = [self.kv.keys[:, :, :blocks], self.kv.values[:, :, :, :places]]
+        scales = [part[:, :, :length] for part in self.kv[2:]]
+        return views + scales if self._has_scales else views
 
     def _make(self, capacity: int) -> None:
-        """Room of zeros: what lies behind the committed rows may be read with weight zero."""
-        depth, blocks = self._shape.depth, -(-capacity // BLOCK)
+        """Allocate zeros: what lies behind the committed rows may be read with weight zero."""
+        head_dim, blocks = self._shape.head_dim, -(-capacity // BLOCK)
         pair = self._pair
         heads = (self._layers, self._shape.kv_heads)
         last = pair * BLOCK
-        keys = zeros((*heads, blocks, depth // pair, last), self._dtype)
-        values = zeros((*heads, depth // BLOCK, blocks * BLOCK // pair, last), self._dtype)
+        keys = zeros((*heads, blocks, head_dim // pair, last), self._dtype)
+        values = zeros((*heads, head_dim // BLOCK, blocks * BLOCK // pair, last), self._dtype)
         self.capacity = blocks * BLOCK
         columns = blocks * BLOCK if self._has_scales else 0
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
-        self.kept = Kept(keys, values, *scales)
+        self.kv = KVCache(keys, values, *scales)
         self.thread_states: tuple[ThreadState, ...] = ()
-        """What computes with this cache, and the arrays of the model's that it was made for."""
+        """Thread states of this cache, and the arrays of the model that they were made for."""
         self.thread_states_made_for: tuple[Any, ...] = ()
         self.words = _words(keys), _words(values)
 
     def _move(self, rows: list[int], start: int) -> None:
-        move(self.kept, np.array(rows, np.int64), start)
+        move(self.kv, np.array(rows, np.int64), start)
 
 
 def _words(array: NDArray[Any]) -> NDArray[Any]:

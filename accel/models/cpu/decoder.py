@@ -1,4 +1,4 @@
-"""What the compiled forward computes: a decoder's parts, wherever they were read from."""
+"""A decoder for the compiled forward: shape, weights and RoPE tables, from whatever file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.weights import Weights
 
 QKV = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
 OUTPUT = ("self_attn.o_proj",)
@@ -20,17 +20,17 @@ DOWN = ("mlp.down_proj",)
 ATTENTION_NORM, MLP_NORM = "input_layernorm", "post_attention_layernorm"
 
 MOST_BYTES = 3_500_000_000
-"""Larger weights that are not quantised are left to another forward: to find out which is faster
-takes as much memory once more."""
+"""Larger weights that are not quantised are left to torch: to compare the two forwards would take
+as much memory once more."""
 
 
 @dataclass(frozen=True)
 class Decoder:
     """A decoder like Llama.
 
-    dtype: the name of its weights' format; rotations: float32 [positions, 2, depth / 2], cosine and
-    sine for so many positions; matrices: those that ``weights`` has the places of;
-    end_tokens: where the decoder says which.
+    dtype: the name of its weights' format; cos_sin: makes the RoPE table of so many positions,
+    float32 [positions, 2, head_dim / 2]; matrices: the quantised matrices whose descriptors
+    ``weights`` holds; end_tokens: those that the file names.
     """
 
     shape: Shape
@@ -38,15 +38,15 @@ class Decoder:
     vocabulary_size: int
     max_positions: int
     dtype: str
-    rotations: Callable[[int], NDArray[np.float32]]
+    cos_sin: Callable[[int], NDArray[np.float32]]
     matrices: tuple[QuantisedMatrix, ...] = ()
     end_tokens: frozenset[int] = frozenset()
 
 
-def places_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
-    """``layer_matrices.Matrices`` of quantised ones, given for each layer those whose columns stand
-    beside each other."""
-    return np.stack([np.stack([part.place() for part in layer]) for layer in layers])
+def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
+    """``layer_matrices.Matrices`` of quantised matrices. layers: for each layer the matrices whose
+    columns stand beside each other."""
+    return np.stack([np.stack([part.descriptor() for part in layer]) for layer in layers])
 
 
 def weight_of(layer: int, part: str) -> str:
@@ -63,6 +63,6 @@ __all__ = [
     "OUTPUT",
     "QKV",
     "Decoder",
-    "places_of",
+    "descriptors_of",
     "weight_of",
 ]

@@ -1,11 +1,11 @@
 """The forward of a decoder built like Llama, as one compiled function.
 
-It is a row of steps, and each of these some items that may be computed in any order by any thread:
+A forward is a sequence of steps. A step has work items that any thread may compute in any order:
 columns of a matrix for all rows, a head, some rows of a norm. Threads take items until none is
 left, and then go on to the next step together, see ``barrier``. A row's numbers depend neither on
-the other rows of a forward, nor on the threads, nor on where the rows stand that it attends: to the
-last bit they are those of plain decoding, so the text is, in bf16 and where tokens are drawn, too.
-Activations are fp32, rounded to eight bits where they are multiplied with quantised weights.
+the other rows of a forward, nor on the threads, nor on where the rows stand that it attends. They
+equal plain decoding's to the last bit, so the text does too, in bf16 and in sampling as well.
+Activations are fp32; before a product with quantised weights they are quantised to eight bits.
 """
 
 from __future__ import annotations
@@ -17,48 +17,55 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu import barrier as barriers
-from accel.models.cpu import layer_matrices, thread_state
+from accel.models.cpu import forward_arguments, layer_matrices, thread_state
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
-from accel.models.cpu import parts as compiled_parts
-from accel.models.cpu import task as tasks
+from accel.models.cpu import rms_norm as compiled_norm
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.barrier import (
     Barrier,
     await_after,
+    is_end_requested,
     is_last_to_arrive,
-    is_to_end,
     join,
     linger,
     open_step,
     take,
 )
-from accel.models.cpu.layer_matrices import blocks_of, prepare, project
-from accel.models.cpu.layers import HEADS, LAYER_STEPS, ROWS, between, compute, cuts_of, items_of
-from accel.models.cpu.lm_head import begin_walk, is_over, look_at, walk_on
+from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
+from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
+from accel.models.cpu.layers import (
+    LAYER_STEPS,
+    QKV_HEADS,
+    ROWS,
+    compute,
+    num_items,
+    num_tiles,
+    tile_range,
+)
+from accel.models.cpu.lm_head import advance, begin_verification, head_argmax, is_finished
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import normalise
-from accel.models.cpu.task import Given, Wanted
+from accel.models.cpu.rms_norm import rms_norm
 from accel.models.cpu.thread_state import OpenThreadState, opened
 from accel.native.numba_cache import compiled_with
 
 _PARTS = (
-    *(compiled_head, compiled_layers, compiled_parts, thread_state),
-    *(barriers, layer_matrices, tasks),
+    *(compiled_head, compiled_layers, compiled_norm, thread_state),
+    *(barriers, forward_arguments, layer_matrices),
 )
 
 
 @compiled_with(borrows=True)
-def steps_of(layers: int, logits: int, parents: int, walks: bool) -> int:
+def num_steps(layers: int, logits: int, parents: int, verifies: bool) -> int:
     """How many steps a forward has at most.
 
-    Where nothing is wanted it ends with the keys and values of the last layer. Otherwise the last
-    norm follows the layers, and then the logits, or a walk: a step for one thread, and one in which
-    all look at a block of rows, by turns.
+    A forward without outputs ends with the keys and values of the last layer. Otherwise the last
+    norm follows the layers, and then either the logits or the greedy verification of a tree, whose
+    steps alternate: one thread advances through the tree, then all threads compute a block of rows.
     """
-    if walks:
+    if verifies:
         return layers * LAYER_STEPS + 1 + 2 * (parents + 2)
-    return layers * LAYER_STEPS + 2 if logits > 0 else (layers - 1) * LAYER_STEPS + HEADS + 1
+    return layers * LAYER_STEPS + 2 if logits > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
 
 
 @compiled_with(*_PARTS)
@@ -69,22 +76,23 @@ def forward(
     past: int,
     logits: Floats,
     parents: TokenArray,
-    walks: bool,
-    own: Any,
+    verifies: bool,
+    state: Any,
     barrier: Barrier,
     thread: int,
     first: int,
 ) -> None:
-    """Compute a forward with others, see ``Given`` and ``Wanted``, which Python would take as long
-    to hand over as all they hold. own: a ``ThreadState``; first: the number of the first step.
+    """Compute a forward together with other threads. state: a ``ThreadState``; first: the number
+    of the first step.
 
-    A walk's tokens and path stand in the thread's ``walk``. Keys and values are written behind
-    those of the committed rows.
+    The arguments are the fields of ``ForwardInput`` and ``ForwardOutput``: Python would take longer
+    to hand over the tuples. A verification's tokens and path stand in the thread's
+    ``verification``. Keys and values are written behind those of the committed rows.
     """
     forward_at(
-        Given(tokens, offsets, mask, past),
-        Wanted(logits, parents, walks),
-        opened(own),
+        ForwardInput(tokens, offsets, mask, past),
+        ForwardOutput(logits, parents, verifies),
+        opened(state),
         barrier,
         thread,
         first,
@@ -93,83 +101,116 @@ def forward(
 
 @compiled_with(*_PARTS, borrows=True, inner=True)
 def forward_at(
-    given: Given, wanted: Wanted, own: OpenThreadState, barrier: Barrier, thread: int, first: int
+    batch: ForwardInput,
+    output: ForwardOutput,
+    state: OpenThreadState,
+    barrier: Barrier,
+    thread: int,
+    first: int,
 ) -> None:
     """``forward``. Thread 0 begins with the first step, others where they find it."""
-    layers = len(own.weights.qkv)
-    last = first + steps_of(layers, len(wanted.logits), len(wanted.parents), wanted.walks)
+    layers = len(state.weights.qkv)
+    last = first + num_steps(layers, len(output.logits), len(output.parents), output.verifies)
     number = first if thread == 0 else join(barrier, last)
     while number < last:
         layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
         after = number - first - layers * LAYER_STEPS
         if after < 0:
-            items = items_of(kind, len(given.tokens), own)
+            items = num_items(kind, len(batch.tokens), state)
         else:
-            items = _items_after(after, wanted, own)
+            items = _num_output_items(after, output, state)
         item = take(barrier)
         while item < items:
             if after < 0:
-                compute(layer, kind, item, items, given, own)
+                compute(layer, kind, item, items, batch, state)
             else:
-                _find(after, item, items, given, wanted, own)
+                _compute_output(after, item, items, batch, output, state)
             item = take(barrier)
         if is_last_to_arrive(barrier):
-            ends = wanted.walks and after > 0 and is_over(own.walk)
-            ends = ends or (number + 1 < last and is_to_end(barrier))
+            ends = output.verifies and after > 0 and is_finished(state.verification)
+            ends = ends or (number + 1 < last and is_end_requested(barrier))
             open_step(barrier, last if ends else number + 1)
         number = await_after(barrier, number)
     linger(thread)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _items_after(after: int, wanted: Wanted, own: OpenThreadState) -> int:
-    """Items of a step after the layers."""
-    rows = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)
+def _num_output_items(after: int, output: ForwardOutput, state: OpenThreadState) -> int:
+    """How many work items a step after the layers has."""
+    rows = len(output.parents) + 1 if output.verifies else len(output.logits)
     if after == 0:
         return (rows + ROWS - 1) // ROWS
-    if wanted.walks and after % 2 > 0:
+    if output.verifies and after % 2 > 0:
         return 1
-    return _head_items(rows, own)
+    return _num_head_tiles(rows, state)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _head_items(rows: int, own: OpenThreadState) -> int:
-    """Items of the head for so many rows."""
-    rows = min(rows, own.walk.scores.shape[1])
-    products = rows * own.scratch.x.shape[1] * BLOCK
-    return min(cuts_of(blocks_of(own.weights.head), products, own.threads), len(own.walk.scores))
+def _num_head_tiles(rows: int, state: OpenThreadState) -> int:
+    """How many tiles the lm head is cut into for so many rows."""
+    rows = min(rows, state.verification.scores.shape[1])
+    products = rows * state.scratch.x.shape[1] * BLOCK
+    return min(
+        num_tiles(blocks_of(state.weights.head), products, state.threads),
+        len(state.verification.scores),
+    )
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _find(
-    after: int, item: int, items: int, given: Given, wanted: Wanted, own: OpenThreadState
+def _compute_output(
+    after: int,
+    item: int,
+    items: int,
+    batch: ForwardInput,
+    output: ForwardOutput,
+    state: OpenThreadState,
 ) -> None:
-    """Compute an item of a step after the layers."""
-    weights, room, walk, rows = own.weights, own.scratch, own.walk, len(given.tokens)
-    count = len(wanted.parents) + 1 if wanted.walks else len(wanted.logits)
+    """Compute one work item of a step after the layers."""
+    weights, scratch, verification, rows = (
+        state.weights,
+        state.scratch,
+        state.verification,
+        len(batch.tokens),
+    )
+    count = len(output.parents) + 1 if output.verifies else len(output.logits)
     first = rows - count
     if after == 0:
         begin, end = first + ROWS * item, min(first + ROWS * (item + 1), rows)
-        normalise(room.x, begin, end, weights.norm, own.shape.eps, room.normed)
-        if wanted.walks and item == 0:
-            begin_walk(walk, count)
+        rms_norm(scratch.x, begin, end, weights.norm, state.shape.eps, scratch.normed)
+        if output.verifies and item == 0:
+            begin_verification(verification, count)
         for row in range(begin, end):
-            prepare(room.normed, row, (0, room.x.shape[1] // BLOCK), weights.head, room.records)
-    elif not wanted.walks:
-        cut = between(blocks_of(weights.head), items, item)
-        column = cut[0] * BLOCK
+            quantise_row(
+                scratch.normed, row, (0, scratch.x.shape[1] // BLOCK), weights.head, scratch.q8
+            )
+    elif not output.verifies:
+        blocks_range = tile_range(blocks_of(weights.head), items, item)
+        column = blocks_range[0] * BLOCK
         project(
-            room.normed, first, count, weights.head, 0, cut, wanted.logits, column, room.records
+            scratch.normed,
+            first,
+            count,
+            weights.head,
+            0,
+            blocks_range,
+            output.logits,
+            column,
+            scratch.q8,
         )
     elif after % 2 > 0:
-        parts = _head_items(count, own)
-        walk_on(
-            walk, room.normed[first:rows], given.tokens[first:], wanted.parents, weights.head, parts
+        parts = _num_head_tiles(count, state)
+        advance(
+            verification,
+            scratch.normed[first:rows],
+            batch.tokens[first:],
+            output.parents,
+            weights.head,
+            parts,
         )
     else:
-        blocks = (own.vocabulary + BLOCK - 1) // BLOCK
-        begin, end = between(blocks, items, item)
-        look_at(walk, item, begin, end, weights.head, own.vocabulary, own.logits)
+        blocks = (state.vocabulary + BLOCK - 1) // BLOCK
+        begin, end = tile_range(blocks, items, item)
+        head_argmax(verification, item, begin, end, weights.head, state.vocabulary, state.logits)
 
 
-__all__ = ["forward", "forward_at", "steps_of"]
+__all__ = ["forward", "forward_at", "num_steps"]

@@ -26,8 +26,8 @@ from accel.native.simd import (
     WORDS,
     BFloat,
     call,
-    fill,
-    fused,
+    emit_fma,
+    emit_splat,
     pointer,
     prefetch,
     words,
@@ -57,8 +57,8 @@ _I8 = ir.IntType(8)
 _BYTES = ir.VectorType(_I8, LANES)
 
 FAST_ROWS = 2
-"""Rows that wait for memory: what is asked for is read soon, and asked for into the first level of
-caches. More rows take so long that it would stand there in the way of what they read meanwhile."""
+"""Up to so many rows a product waits for memory: lines are prefetched into the first level of
+caches, since they are read soon. With more rows they would displace what is read meanwhile."""
 
 
 def _value(builder: Any, row: Any, k: Any, part: int, *, is_wide: bool, in_parts: bool) -> Any:
@@ -67,9 +67,9 @@ def _value(builder: Any, row: Any, k: Any, part: int, *, is_wide: bool, in_parts
     if is_wide:
         place = builder.add(builder.mul(k, I64(2)), I64(part))
         number = builder.bitcast(builder.load(builder.gep(row, [place])), F32)
-        return fill(builder, number, FLOATS)
+        return emit_splat(builder, number, FLOATS)
     value = builder.load(builder.gep(row, [k]))
-    values = fill(builder, value, FLOATS if value.type == F32 else WORDS)
+    values = emit_splat(builder, value, FLOATS if value.type == F32 else WORDS)
     return _part_of(builder, values, part) if in_parts else values
 
 
@@ -91,7 +91,7 @@ def _as_floats(builder: Any, weights: Any) -> Any:
 def _multiply_add(builder: Any, total: Any, weights: Any, values: Any) -> Any:
     """``total`` [16] plus weights [16] times values [16]: float32, or pairs of bf16."""
     if values.type == FLOATS:
-        return fused(builder, values, weights, total)
+        return emit_fma(builder, values, weights, total)
     pairs = ir.VectorType(BFloat(), 2 * LANES)
     factors = (builder.bitcast(each, pairs) for each in (weights, values))
     return call(builder, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, total, *factors)
@@ -100,10 +100,10 @@ def _multiply_add(builder: Any, total: Any, weights: Any, values: Any) -> Any:
 def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
     """A kernel for ``rows`` rows and the first ``columns`` of each of ``blocks`` blocks.
 
-    ``tile(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)``
-    writes ``out[out_at + r * out_stride + 32 * b :][:columns]``, the sums over ``k`` below
-    ``depth`` of ``x[x_at + r * x_stride + k] * w[w_at + b * w_stride + 32 * k :][:columns]``, and
-    asks for as many cache lines as a step of a block has at ``w[ahead + k * step :]`` on the way.
+    ``tile(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead,
+    step)`` writes ``out[out_at + r * out_stride + 32 * b :][:columns]``, the sums over ``k`` below
+    ``in_features`` of ``x[x_at + r * x_stride + k] * w[w_at + b * w_stride + 32 * k :][:columns]``,
+    and prefetches as many cache lines as a step of a block has at ``w[ahead + k * step :]``.
     Arrays are taken as flat memory; a wide row (``matmul.row_dtype``) has two numbers for a ``k``.
     """
 
@@ -119,12 +119,12 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
         out: Any,
         out_at: Any,
         out_stride: Any,
-        depth: Any,
+        in_features: Any,
         ahead: Any,
         step: Any,
     ) -> Any:
         signature = types.void(
-            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
+            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
         )
         in_pairs = w.dtype == types.int32
         element, vector = (I32, WORDS) if in_pairs else (F32, FLOATS)
@@ -134,7 +134,9 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
         is_wide = in_parts and x.dtype == types.int32
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x_stride, w_stride, out_stride, depth = (arguments[place] for place in (2, 5, 8, 9))
+            x_stride, w_stride, out_stride, in_features = (
+                arguments[place] for place in (2, 5, 8, 9)
+            )
 
             def start(place: int, kind: Any, at: Any) -> Any:
                 array = signature.args[place], arguments[place]
@@ -150,7 +152,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
             starts = [builder.gep(inputs, [offset(x_stride, row)]) for row in range(rows)]
             panels = [builder.gep(weights, [offset(w_stride, each)]) for each in range(blocks)]
             before = builder.block
-            loop = builder.append_basic_block("depth")
+            loop = builder.append_basic_block("in_features")
             after = builder.append_basic_block("done")
             builder.branch(loop)
             builder.position_at_end(loop)
@@ -187,7 +189,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
                 for total, end in zip(row_totals, row_ends, strict=True):
                     total.add_incoming(ir.Constant(FLOATS, [0.0] * LANES), before)
                     total.add_incoming(end, loop)
-            builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
+            builder.cbranch(builder.icmp_signed("<", following, in_features), loop, after)
             builder.position_at_end(after)
             for row, row_ends in enumerate(ends):
                 for part, end in enumerate(row_ends):
@@ -209,50 +211,56 @@ _half3, _half4, _half5, _half6 = (_tile(rows, 1, HALF) for rows in range(3, 7))
 
 @compiled_with(simd, borrows=True, inner=True)
 def tile_of(  # type: ignore[no-untyped-def]
-    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
+    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step
 ):
     if rows == 1:
-        _tile1(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile1(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 2:
-        _tile2(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile2(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 3 or not IS_WIDE:
-        _tile3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 4:
-        _tile4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 5:
-        _tile5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 6:
-        _tile6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 7:
-        _tile7(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile7(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     else:
-        _tile8(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _tile8(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
 
 
 @compiled_with(simd, borrows=True)
 def pair_of(  # type: ignore[no-untyped-def]
-    rows, x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step
+    rows, x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
 ):
     if rows == 4:
-        _pair4(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+        _pair4(
+            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
+        )
     elif rows == 5:
-        _pair5(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+        _pair5(
+            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
+        )
     else:
-        _pair6(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, depth, ahead, step)
+        _pair6(
+            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
+        )
 
 
 @compiled_with(simd, borrows=True, inner=True)
 def half_of(  # type: ignore[no-untyped-def]
-    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
+    rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step
 ):
     if rows == 3:
-        _half3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _half3(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 4:
-        _half4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _half4(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 5:
-        _half5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _half5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     else:
-        _half6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, depth, ahead, step)
+        _half6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
 
 
 __all__ = [

@@ -22,13 +22,13 @@ from accel.models.cpu.decoder import (
     OUTPUT,
     QKV,
     Decoder,
-    places_of,
+    descriptors_of,
     weight_of,
 )
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import Weights as ForwardWeights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.weights import Weights as ForwardWeights
 from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
@@ -98,7 +98,7 @@ class _Reader:
             shape=Shape(
                 heads=found.heads,
                 kv_heads=found.kv_heads,
-                depth=found.depth,
+                head_dim=found.depth,
                 eps=found.eps,
                 scaling=found.attention_scale,
             ),
@@ -106,7 +106,7 @@ class _Reader:
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._commonest_type(),
-            rotations=lambda positions: rope_table(rotation.frequencies, rotation.scale, positions),
+            cos_sin=lambda positions: rope_table(rotation.frequencies, rotation.scale, positions),
             matrices=tuple(matrices.values()),
             end_tokens=end_tokens,
         )
@@ -122,9 +122,9 @@ class _Reader:
     def _forward_weights(self, stacks: list[list[QuantisedMatrix]]) -> ForwardWeights:
         """stacks: of the head, the embedding, and what each layer has of four kinds."""
         layers = self._found.layers
-        head, embedding = places_of(stacks[:1]), places_of(stacks[1:2])
+        head, embedding = descriptors_of(stacks[:1]), descriptors_of(stacks[1:2])
         qkv, output, gate_up, down = (
-            places_of(stacks[2 + kind * layers : 2 + (kind + 1) * layers]) for kind in range(4)
+            descriptors_of(stacks[2 + kind * layers : 2 + (kind + 1) * layers]) for kind in range(4)
         )
         return ForwardWeights(
             embedding=embedding,
@@ -147,21 +147,23 @@ class _Reader:
     def _matrix(self, name: str) -> QuantisedMatrix:
         data, kind = self._weights.rows(name)
         part = self._weights.parts[name]
-        out, depth = part.shape
+        out, in_features = part.shape
         with np.errstate(invalid="ignore", over="ignore"):
             if kind.name in BLOCK_TYPES:
-                matrix = QuantisedMatrix.from_file(kind.name, data, depth, part.scale)
+                matrix = QuantisedMatrix.from_file(kind.name, data, in_features, part.scale)
             else:
                 self._rounded.add(kind.name)
                 matrix = QuantisedMatrix.from_numbers(
-                    lambda first, last: dequantise(data[first:last], kind) * part.scale, out, depth
+                    lambda first, last: dequantise(data[first:last], kind) * part.scale,
+                    out,
+                    in_features,
                 )
         if not matrix.is_finite:
             raise BrokenModel(f"{self._path}: {part.tensor} has values that are no numbers", AGAIN)
         return matrix
 
     def _of_all_layers(self, name: str) -> NDArray[np.float32]:
-        """float32 [layers, width], [layers, 0] where the model has none."""
+        """float32 [layers, size], [layers, 0] where the model has none."""
         names = [f"model.layers.{layer}.{name}" for layer in range(self._found.layers)]
         if names[0] not in self._weights:
             return np.empty((len(names), 0), np.float32)

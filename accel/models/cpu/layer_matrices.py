@@ -1,4 +1,4 @@
-"""The matrices of a compiled forward, whichever way they are kept.
+"""The matrices of a compiled forward: packed floats, or quantised.
 
 Those of one kind in all layers are either ``matmul.packed``, [layers, blocks, ..], or quantised:
 then a layer's may consist of several whose columns stand beside each other, each of a form of its
@@ -17,35 +17,35 @@ from numpy.typing import NDArray
 
 from accel.models.cpu import matmul
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.quantised import activations, forms, matrix, stored_rows
-from accel.models.cpu.quantised.activations import Records, encode_blocks
-from accel.models.cpu.quantised.forms import COLUMNS
+from accel.models.cpu.quantised import activations, matrix, packed_layouts, stored_rows
+from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
+from accel.models.cpu.quantised.packed_layouts import COLUMNS
 from accel.models.cpu.quantised.stored_rows import write_row
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, load, store
 
 Matrices = NDArray[Any]
-"""Packed, or places."""
+"""Packed arrays, or descriptors of quantised matrices (``quantised.matrix``)."""
 
 Rows = NDArray[Any]
-"""Float32, or as ``matmul.row_dtype`` has them."""
+"""float32, or the dtype that ``matmul.row_dtype`` gives."""
 
 _GROUPS = BLOCK // COLUMNS
 
 
 def is_quantised(matrices: Matrices) -> bool:
-    """Whether these are places of quantised matrices."""
+    """Whether these are descriptors of quantised matrices."""
     return bool(matrices.dtype == np.int64)
 
 
-def _are_places(kind: Any) -> bool:
+def _are_descriptors(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.dtype == types.int64
 
 
 def blocks_of(matrices: Matrices) -> int:
-    """Blocks of columns of each."""
+    """How many blocks of columns each matrix has."""
     if is_quantised(matrices):
         return int(matrices[0, :, 3].sum()) // _GROUPS
     return int(matrices.shape[1])
@@ -67,7 +67,7 @@ def _blocks_of_packed(matrices: Matrices) -> int:
 
 @overload(blocks_of)
 def _blocks_of(matrices: Any) -> Any:
-    chosen = _blocks_of_parts if _are_places(matrices) else _blocks_of_packed
+    chosen = _blocks_of_parts if _are_descriptors(matrices) else _blocks_of_packed
 
     def implementation(matrices: Any) -> Any:
         return chosen(matrices)
@@ -75,34 +75,34 @@ def _blocks_of(matrices: Any) -> Any:
     return implementation
 
 
-def prepare(
-    inputs: Rows, row: int, blocks: tuple[int, int], matrices: Matrices, records: Records
+def quantise_row(
+    inputs: Rows, row: int, blocks: tuple[int, int], matrices: Matrices, q8: Q8Blocks
 ) -> None:
-    """Write some blocks of a row to its records where quantised matrices take them, from the first
-    to before the last."""
+    """Quantise some blocks of a row, from the first to before the last, for quantised matrices;
+    nothing for packed ones."""
     raise AssertionError("for compiled functions alone")
 
 
 @compiled_with(activations, simd, borrows=True)
-def _encode(
-    inputs: Rows, row: int, blocks: tuple[int, int], _matrices: Matrices, records: Records
+def _quantise(
+    inputs: Rows, row: int, blocks: tuple[int, int], _matrices: Matrices, q8: Q8Blocks
 ) -> None:
-    encode_blocks(inputs, row, blocks[0], blocks[1], records)
+    quantise_blocks(inputs, row, blocks[0], blocks[1], q8)
 
 
 @compiled_with(borrows=True)
 def _nothing(
-    _inputs: Rows, _row: int, _blocks: tuple[int, int], _matrices: Matrices, _records: Records
+    _inputs: Rows, _row: int, _blocks: tuple[int, int], _matrices: Matrices, _q8: Q8Blocks
 ) -> None:
-    """Packed matrices take rows as they are."""
+    """Packed matrices read rows as they are."""
 
 
-@overload(prepare)
-def _prepare(inputs: Any, row: Any, blocks: Any, matrices: Any, records: Any) -> Any:
-    chosen = _encode if _are_places(matrices) else _nothing
+@overload(quantise_row)
+def _quantise_rows(inputs: Any, row: Any, blocks: Any, matrices: Any, q8: Any) -> Any:
+    chosen = _quantise if _are_descriptors(matrices) else _nothing
 
-    def implementation(inputs: Any, row: Any, blocks: Any, matrices: Any, records: Any) -> Any:
-        chosen(inputs, row, blocks, matrices, records)
+    def implementation(inputs: Any, row: Any, blocks: Any, matrices: Any, q8: Any) -> Any:
+        chosen(inputs, row, blocks, matrices, q8)
 
     return implementation
 
@@ -116,11 +116,11 @@ def project(
     blocks: tuple[int, int],
     output: NDArray[np.float32],
     column: int,
-    records: Records,
+    q8: Q8Blocks,
 ) -> None:
     """Write the products of rows, from ``first_row`` on, with some blocks of a layer's matrix, from
-    the first to before the last, into the first rows of output, from ``column`` on. Rows have been
-    prepared in ``records``."""
+    the first to before the last, into the first rows of output, from ``column`` on. For quantised
+    matrices ``q8`` holds the rows, quantised."""
     raise AssertionError("for compiled functions alone")
 
 
@@ -134,15 +134,15 @@ def _project_packed(
     blocks: tuple[int, int],
     output: NDArray[np.float32],
     column: int,
-    _records: Records,
+    _q8: Q8Blocks,
 ) -> None:
     first, last = blocks
     chosen = matrices[layer, first:last]
-    depth = chosen.shape[1]
-    matmul.multiply(inputs, first_row, rows, chosen, last - first, depth, output, column)
+    in_features = chosen.shape[1]
+    matmul.multiply(inputs, first_row, rows, chosen, last - first, in_features, output, column)
 
 
-@compiled_with(forms, simd, matrix, borrows=True)
+@compiled_with(packed_layouts, simd, matrix, borrows=True)
 def _project_quantised(
     _inputs: Rows,
     first_row: int,
@@ -152,7 +152,7 @@ def _project_quantised(
     blocks: tuple[int, int],
     output: NDArray[np.float32],
     column: int,
-    records: Records,
+    q8: Q8Blocks,
 ) -> None:
     first, last = _GROUPS * blocks[0], _GROUPS * blocks[1]
     begin = 0
@@ -162,7 +162,7 @@ def _project_quantised(
         own_first, own_last = max(first, begin), min(last, end)
         to = column + (own_first - first) * COLUMNS
         multiply_quantised(
-            place, records, first_row, rows, own_first - begin, own_last - begin, output, to
+            place, q8, first_row, rows, own_first - begin, own_last - begin, output, to
         )
         begin = end
 
@@ -177,9 +177,9 @@ def _project(
     blocks: Any,
     output: Any,
     column: Any,
-    records: Any,
+    q8: Any,
 ) -> Any:
-    chosen = _project_quantised if _are_places(matrices) else _project_packed
+    chosen = _project_quantised if _are_descriptors(matrices) else _project_packed
 
     def implementation(
         inputs: Any,
@@ -190,25 +190,25 @@ def _project(
         blocks: Any,
         output: Any,
         column: Any,
-        records: Any,
+        q8: Any,
     ) -> Any:
-        chosen(inputs, first_row, rows, matrices, layer, blocks, output, column, records)
+        chosen(inputs, first_row, rows, matrices, layer, blocks, output, column, q8)
 
     return implementation
 
 
 def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
-    """Write the embeddings of tokens. embedding: stored [vocabulary, width], or the place of a
-    quantised matrix [1, 1, 5]."""
+    """Write the embeddings of tokens. embedding: stored [vocabulary, hidden_size], or the
+    descriptor of a quantised matrix [1, 1, 5]."""
     raise AssertionError("for compiled functions alone")
 
 
 @compiled_with(simd, borrows=True)
 def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
-    width = embedding.shape[1]
+    hidden_size = embedding.shape[1]
     for row in range(len(tokens)):
-        for i in range(0, width, LANES):
-            store(x, row * width + i, load(embedding, tokens[row] * width + i))
+        for i in range(0, hidden_size, LANES):
+            store(x, row * hidden_size + i, load(embedding, tokens[row] * hidden_size + i))
 
 
 @compiled_with(stored_rows, borrows=True)
@@ -221,7 +221,7 @@ def _embed_quantised(
 
 @overload(embed)
 def _embed(tokens: Any, embedding: Any, x: Any) -> Any:
-    chosen = _embed_quantised if _are_places(embedding) else _embed_stored
+    chosen = _embed_quantised if _are_descriptors(embedding) else _embed_stored
 
     def implementation(tokens: Any, embedding: Any, x: Any) -> Any:
         chosen(tokens, embedding, x)
@@ -229,4 +229,4 @@ def _embed(tokens: Any, embedding: Any, x: Any) -> Any:
     return implementation
 
 
-__all__ = ["Matrices", "blocks_of", "embed", "is_quantised", "prepare", "project"]
+__all__ = ["Matrices", "blocks_of", "embed", "is_quantised", "project", "quantise_row"]

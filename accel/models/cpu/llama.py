@@ -18,25 +18,26 @@ from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.cpu.attention import AttentionBuffers
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder
-from accel.models.cpu.forward import forward, steps_of
+from accel.models.cpu.forward import forward, num_steps
 from accel.models.cpu.layer_matrices import blocks_of, is_quantised
-from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, Walk, all_logits
+from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, GreedyVerification, all_logits
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.parts import Scratch, kept_dtype
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
+from accel.models.cpu.scratch import Scratch
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
+from accel.models.cpu.weights import kv_dtype
 from accel.native.aligned_memory import empty
 from accel.native.cpu_features import cores
 
 _LOGIT_ROWS = 16
-"""Rows whose logits have room that is used again."""
+"""Rows of the logits buffer, which every forward uses again."""
 
 MOST_THREADS = 16
-"""Threads at most that share a forward: more wait for memory."""
+"""At most so many threads share a forward: more would wait for memory."""
 
 _HEAD_ITEMS = 64
-"""Parts at most of the head's columns that threads take one by one."""
+"""The lm head is cut into at most so many tiles."""
 
 _NO_PARENTS = np.empty(0, np.int32)
 
@@ -63,10 +64,10 @@ class CompiledLlama(Model):
         self._decoder, self._shape, self._weights = decoder, decoder.shape, decoder.weights
         self._columns = blocks_of(self._weights.head) * BLOCK
         """Logits of a row, with those of no token behind the vocabulary."""
-        self._rotations = decoder.rotations(0)
-        self._own: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
-        """What each thread has for itself."""
-        self._make_room(BLOCK, 1)
+        self._cos_sin = decoder.cos_sin(0)
+        self._buffers: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
+        """Buffers of each thread."""
+        self._allocate(BLOCK, 1)
         self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
@@ -87,30 +88,32 @@ class CompiledLlama(Model):
         return cls(decoder_of(module, quantised=quantised), kv_type)
 
     def new_cache(self, capacity: int) -> Cache:
-        dtype = kept_dtype(self._weights, self.kv_type)
+        dtype = kv_dtype(self._weights, self.kv_type)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
         (cache,) = caches
         assert isinstance(cache, CompiledCache)
         first, wanted = batch.logits_from, len(batch) - batch.logits_from
-        self._have_room(len(batch), cache)
+        self._reserve(len(batch), cache)
         if batch.wants_numbers or not wanted:
-            logits = self._room_for(wanted)
+            logits = self._logits_buffer(wanted)
             self._compute(batch, cache, logits)
             return ArrayLogits(logits[:, : self.vocabulary_size])
         parents = batch.parents[first + 1 :] - np.int32(first + 1)
         self._compute(batch, cache, self._logits[:0], parents)
-        walk, found = self._walk, np.full(wanted, -1, np.int32)
-        found[0] = walk.chosen[0]
-        found[walk.path[: walk.length - 1] + 1] = walk.chosen[1 : walk.length]
-        return _WalkedLogits(found, lambda: self._logits_of(first, wanted))
+        verification, found = self._verification, np.full(wanted, -1, np.int32)
+        found[0] = verification.chosen[0]
+        found[verification.path[: verification.length - 1] + 1] = verification.chosen[
+            1 : verification.length
+        ]
+        return _VerifiedLogits(found, lambda: self._logits_of(first, wanted))
 
     def interrupt(self) -> None:
         self._pool.interrupt()
 
-    def _room_for(self, rows: int) -> NDArray[np.float32]:
-        """Room for so many rows of logits."""
+    def _logits_buffer(self, rows: int) -> NDArray[np.float32]:
+        """A buffer for so many rows of logits."""
         if rows <= len(self._logits):
             return self._logits[:rows]
         return np.empty((rows, self._columns), np.float32)
@@ -118,8 +121,8 @@ class CompiledLlama(Model):
     def _logits_of(self, first: int, count: int) -> NDArray[np.float32]:
         """The numbers of rows of the last forward, after it."""
         logits = np.empty((count, self._columns), np.float32)
-        states, records = self._scratch.normed, self._scratch.records
-        all_logits(states, records, first, count, self._weights.head, logits)
+        states, q8 = self._scratch.normed, self._scratch.q8
+        all_logits(states, q8, first, count, self._weights.head, logits)
         return logits[:, : self.vocabulary_size]
 
     def _compute(
@@ -129,76 +132,78 @@ class CompiledLlama(Model):
         logits: NDArray[np.float32],
         parents: TokenArray | None = None,
     ) -> None:
-        """``forward``, by several threads where that pays; it walks where ``parents`` are given.
-        There is room for it."""
-        walks, parents = parents is not None, _NO_PARENTS if parents is None else parents
+        """Run ``forward``, by several threads where that pays. With ``parents`` it verifies their
+        tree. The buffers are large enough."""
+        verifies, parents = parents is not None, _NO_PARENTS if parents is None else parents
         arguments = (
             *(batch.tokens, batch.offsets, batch.mask, cache.length),
-            *(logits, parents, walks),
+            *(logits, parents, verifies),
         )
-        shares = self.shared_from and self.shared_from <= len(batch)
-        threads = self._pool.count(self.threads) if shares else 1
-        steps = steps_of(len(self._weights.qkv), len(logits), len(parents), walks)
+        probs = self.shared_from and self.shared_from <= len(batch)
+        threads = self._pool.count(self.threads) if probs else 1
+        steps = num_steps(len(self._weights.qkv), len(logits), len(parents), verifies)
         self._pool.run(forward, arguments, self._thread_states(cache, threads)[:threads], steps)
 
     def _thread_states(self, cache: CompiledCache, threads: int) -> tuple[ThreadState, ...]:
-        """What at least so many threads compute with, for a cache as it is."""
-        while len(self._own) < threads:
-            self._own = [*self._own, self._room_of_thread()]
-        made_for = self._rotations, self._own, self._scratch
+        """The states of at least so many threads, for a cache as it is."""
+        while len(self._buffers) < threads:
+            self._buffers = [*self._buffers, self._thread_buffers()]
+        made_for = self._cos_sin, self._buffers, self._scratch
         if not cache.thread_states or any(
             map(operator.is_not, made_for, cache.thread_states_made_for)
         ):
             shared = (
                 *(self._weights, self._shape, self.vocabulary_size, self.threads),
-                *(self._rotations, cache.kept, *cache.words, self._scratch, self._walk),
+                *(self._cos_sin, cache.kv, *cache.words, self._scratch, self._verification),
             )
-            held: list[tuple[Any, ...]] = [(*shared, *own) for own in self._own]
-            cache.thread_states = tuple(thread_state_of(*each) for each in held)
+            arguments: list[tuple[Any, ...]] = [(*shared, *own) for own in self._buffers]
+            cache.thread_states = tuple(thread_state_of(*each) for each in arguments)
             cache.thread_states_made_for = made_for
         return cache.thread_states
 
-    def _room_of_thread(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
+    def _thread_buffers(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most
-        logits = empty((len(self._walk.block), COLUMNS), np.float32)
-        dtype = kept_dtype(self._weights, self.kv_type)
+        logits = empty((len(self._verification.block), COLUMNS), np.float32)
+        dtype = kv_dtype(self._weights, self.kv_type)
         return AttentionBuffers.of(columns, self._shape, dtype), logits
 
-    def _make_room(self, columns: int, rows: int) -> None:
-        """Room for activations of so many rows, and attention to so many columns."""
+    def _allocate(self, columns: int, rows: int) -> None:
+        """Allocate buffers for so many rows, and for attention to so many columns."""
         self._most = columns, rows
-        self._scratch = scratch = Scratch.room(rows, self._weights, self._shape, self.kv_type)
+        self._scratch = scratch = Scratch.allocate(rows, self._weights, self._shape, self.kv_type)
         # As many rows of the head as cost like one.
         quantised = is_quantised(self._weights.head)
         most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS
-        self._walk = Walk.room(rows, most, _HEAD_ITEMS, scratch.normed, scratch.records)
+        self._verification = GreedyVerification.allocate(
+            rows, most, _HEAD_ITEMS, scratch.normed, scratch.q8
+        )
         self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
-        self._own = [self._room_of_thread()]
+        self._buffers = [self._thread_buffers()]
 
-    def _have_room(self, rows: int, cache: CompiledCache) -> None:
+    def _reserve(self, rows: int, cache: CompiledCache) -> None:
         cache.reserve(rows)
         columns, most_rows = self._most
         if cache.capacity > columns or rows > most_rows:
-            self._make_room(max(cache.capacity, columns), max(rows, most_rows))
-        if cache.capacity > len(self._rotations):
-            self._rotations = self._decoder.rotations(cache.capacity)
+            self._allocate(max(cache.capacity, columns), max(rows, most_rows))
+        if cache.capacity > len(self._cos_sin):
+            self._cos_sin = self._decoder.cos_sin(cache.capacity)
 
 
-class _WalkedLogits:
-    """Rows of which a walk in the forward has found some tokens. See ``base.Logits``."""
+class _VerifiedLogits:
+    """Logits of a forward that verified a tree: the argmax of some rows is known."""
 
     def __init__(self, chosen: TokenArray, numbers: Callable[[], NDArray[np.float32]]) -> None:
-        """chosen: int32 [rows], -1 where the walk did not come; ``numbers``: of all rows."""
+        """chosen: int32 [rows], the argmax or -1; ``numbers`` computes the logits of all rows."""
         self._chosen = chosen
         self._make_numbers = numbers
         self._numbers: NDArray[np.float32] | None = None
 
     def argmax(self) -> Sequence[int]:
-        """Of rows to which the walk did not come it is found when it is asked for."""
+        """A row that verification did not visit is computed when it is read."""
         return _ChosenTokens(self._chosen.tolist(), self)
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """The first that is asked for has all of them computed."""
+        """The first call computes all rows."""
         if self._numbers is None:
             self._numbers = self._make_numbers()
         row: NDArray[np.float32] = self._numbers[index]
@@ -206,9 +211,9 @@ class _WalkedLogits:
 
 
 class _ChosenTokens(Sequence[int]):
-    """The likeliest tokens of rows, see ``_WalkedLogits.argmax``."""
+    """The argmax of every row, see ``_VerifiedLogits.argmax``."""
 
-    def __init__(self, chosen: list[int], logits: _WalkedLogits) -> None:
+    def __init__(self, chosen: list[int], logits: _VerifiedLogits) -> None:
         self._chosen, self._logits = chosen, logits
 
     def __len__(self) -> int:

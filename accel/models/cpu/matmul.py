@@ -3,8 +3,8 @@
 A matrix [out, in] is packed once into blocks of 32 columns; a kernel keeps the sums of a few rows
 and one block in registers while it reads the block once, so up to eight rows cost little more than
 one. bf16 numbers stand in pairs along ``in``, as the processor's dot product takes them, and are
-summed in fp32; rows are kept widened where there is none (``row_dtype``). The sum of a row does not
-depend on which rows are computed with it.
+summed in fp32; rows are stored widened where there is none (``row_dtype``). The sum of a row does
+not depend on which rows are computed with it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SOON = _AHEAD if FIRST_LEVEL > 32 << 10 else _AHEAD // 2
 
 
 def row_dtype(dtype: Any) -> np.dtype[Any]:
-    """What rows are kept as that a matrix of numbers stored as ``dtype`` is multiplied with: the
+    """The dtype of rows that are multiplied with a matrix of ``dtype``: the
     same, or int32, bits of bf16 and zeros behind them, where no dot product takes pairs. To widen
     them for every block would take longer than their products. With fp16 and int8 they are
     float32."""
@@ -69,16 +69,16 @@ def multiply(
     rows: int,
     w: Packed,
     blocks: int,
-    depth: int,
+    in_features: int,
     out: Packed,
     column: int,
 ) -> None:
     """``multiply_in_order``, but for bf16 in the order of ``tiles`` where the processor has such,
-    which depends on nothing but ``depth``."""
-    if HAS_TILES and x.itemsize == 2 and depth % TILE_PAIRS == 0:
-        multiply_by_tiles(x, first_row, rows, w, blocks, depth, out, column)
+    which depends on nothing but ``in_features``."""
+    if HAS_TILES and x.itemsize == 2 and in_features % TILE_PAIRS == 0:
+        multiply_by_tiles(x, first_row, rows, w, blocks, in_features, out, column)
     else:
-        multiply_in_order(x, first_row, rows, w, blocks, depth, out, column)
+        multiply_in_order(x, first_row, rows, w, blocks, in_features, out, column)
 
 
 @compiled_with(kernels, simd, borrows=True)
@@ -88,15 +88,15 @@ def multiply_in_order(
     rows: int,
     w: Packed,
     blocks: int,
-    depth: int,
+    in_features: int,
     out: Packed,
     column: int,
     skipped: int = 0,
 ) -> None:
     """Write the products of rows of x, from ``first_row`` on, with the first ``blocks`` of w.
 
-    x: float32 or the bits of bf16 as int16 [.., in], or see ``row_dtype``; ``depth``: how many of
-    the rows of w's blocks count, behind those ``skipped``; out: float32 [rows, >= column + 32 *
+    x: float32 or the bits of bf16 as int16 [.., in], or see ``row_dtype``; ``in_features``: how
+    many rows of w's blocks count, behind those ``skipped``; out: float32 [rows, >= column + 32 *
     blocks], written from ``column`` on. All arrays are contiguous. Products are added in the order
     of the rows.
     """
@@ -117,7 +117,7 @@ def multiply_in_order(
             count = height + (tile < taller)
             x_at = (first_row + first) * x_stride
             out_at = first * out_stride + column + block * BLOCK
-            ahead = w_at + (at_once * w_stride + tile * step * depth if tiles > 1 else soon)
+            ahead = w_at + (at_once * w_stride + tile * step * in_features if tiles > 1 else soon)
             if at_once == 2:
                 pair_of(
                     count,
@@ -130,7 +130,7 @@ def multiply_in_order(
                     out,
                     out_at,
                     out_stride,
-                    depth,
+                    in_features,
                     ahead,
                     step,
                 )
@@ -147,13 +147,24 @@ def multiply_in_order(
                         out,
                         out_at + at,
                         out_stride,
-                        depth,
-                        w_at + w_stride + (2 * tile + half) * (step // 2) * depth,
+                        in_features,
+                        w_at + w_stride + (2 * tile + half) * (step // 2) * in_features,
                         step // 2,
                     )
             else:
                 tile_of(
-                    count, x, x_at, x_stride, w, w_at, out, out_at, out_stride, depth, ahead, step
+                    count,
+                    x,
+                    x_at,
+                    x_stride,
+                    w,
+                    w_at,
+                    out,
+                    out_at,
+                    out_stride,
+                    in_features,
+                    ahead,
+                    step,
                 )
             first += count
         block += at_once
@@ -209,14 +220,14 @@ def rounded_bits(numbers: NDArray[np.float32]) -> NDArray[np.int16]:
 def packed(weight: NDArray[Any]) -> Packed:
     """A matrix [out, in] of float32, or of bits, fp16 as uint16 or bf16 as int16, with zeros up to
     whole blocks."""
-    rows, depth = weight.shape
+    rows, in_features = weight.shape
     blocks = -(-rows // BLOCK)
-    whole = np.zeros((blocks * BLOCK, depth), weight.dtype)
+    whole = np.zeros((blocks * BLOCK, in_features), weight.dtype)
     whole[:rows] = weight
     if weight.dtype != np.int16:
-        return copied(whole.reshape(blocks, BLOCK, depth).transpose(0, 2, 1))
-    assert depth % 2 == 0, "bf16 numbers stand in pairs"
-    pairs = whole.reshape(blocks, BLOCK, depth // 2, 2).transpose(0, 2, 1, 3)
+        return copied(whole.reshape(blocks, BLOCK, in_features).transpose(0, 2, 1))
+    assert in_features % 2 == 0, "bf16 numbers stand in pairs"
+    pairs = whole.reshape(blocks, BLOCK, in_features // 2, 2).transpose(0, 2, 1, 3)
     return copied(pairs).view(np.int32)[..., 0]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accel.models.cpu.matmul import BLOCK, Packed, multiply, row_dtype
-from accel.models.cpu.parts import Weights
+from accel.models.cpu.weights import Weights
 from accel.planning.cost_model import ForwardCosts
 
 ROWS = (1, 8, 32)
@@ -42,7 +42,7 @@ def product_costs(weights: Weights, budget_s: float) -> ForwardCosts:
 
 
 class _Products:
-    """Matrices and room for what they are multiplied with."""
+    """Matrices, and buffers for inputs and outputs."""
 
     def __init__(self, matrices: list[Packed], dtype: np.dtype[Any]) -> None:
         self._matrices = matrices
@@ -56,8 +56,8 @@ class _Products:
     def compute(self, rows: int) -> None:
         """Multiply so many rows with every matrix."""
         for inputs, matrix in zip(self._inputs, self._matrices, strict=True):
-            blocks, depth = matrix.shape[:2]
-            multiply(inputs, 0, rows, matrix, blocks, depth, self._output, 0)
+            blocks, in_features = matrix.shape[:2]
+            multiply(inputs, 0, rows, matrix, blocks, in_features, self._output, 0)
 
 
 __all__ = ["product_costs"]

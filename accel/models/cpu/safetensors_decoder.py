@@ -22,13 +22,13 @@ from accel.models.cpu.decoder import (
     OUTPUT,
     QKV,
     Decoder,
-    places_of,
+    descriptors_of,
     weight_of,
 )
 from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.matmul import BLOCK, packed, rounded_bits
-from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.weights import Weights
 from accel.models.end_tokens import named_ends
 from accel.models.rope import rope_frequencies, rope_table
 from accel.native.aligned_memory import empty
@@ -39,7 +39,7 @@ _WEIGHTS = "model.safetensors"
 _ADAPTIVE = "adaptive.safetensors"
 
 _TYPES: dict[str, np.dtype[Any]] = {"BF16": np.dtype(np.int16), "F32": np.dtype(np.float32)}
-"""What numbers of a file are kept as: bf16 as bits."""
+"""The dtype of stored numbers: bf16 as bits."""
 _WANTED = {"bf16": "BF16", "fp32": "F32", "int8": "BF16"}
 
 _EMBEDDING, _HEAD, _NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
@@ -78,7 +78,7 @@ class _SafetensorsLlama:
 
     def is_known(self) -> bool:
         """Whether there is all that a Llama has, and nothing else, in numbers that are read."""
-        config, depth = self._config, self._config["head_dim"]
+        config, head_dim = self._config, self._config["head_dim"]
         matrices = [name for name in self._names() if name not in self._norms()]
         size = sum(entry.end - entry.start for entry in self._entries.values())
         return (
@@ -92,7 +92,7 @@ class _SafetensorsLlama:
             and self._entries.keys() == set(self._names())
             and all(entry.dtype in _TYPES for entry in self._entries.values())
             and (self._dtype == "int8" or size <= MOST_BYTES)
-            and depth % BLOCK == 0
+            and head_dim % BLOCK == 0
             and all(self._entries[name].shape[1] % BLOCK == 0 for name in matrices)
         )
 
@@ -107,20 +107,20 @@ class _SafetensorsLlama:
 
     def decoder(self) -> Decoder:
         """All of it."""
-        config, first, depth = self._config, self._layers[0], self._config["head_dim"]
+        config, first, head_dim = self._config, self._layers[0], self._config["head_dim"]
         heads, kv_heads = (
-            self._entries[weight_of(first, part)].shape[0] // depth for part in QKV[:2]
+            self._entries[weight_of(first, part)].shape[0] // head_dim for part in QKV[:2]
         )
-        frequencies = rope_frequencies(config["rope_parameters"]["rope_theta"], depth)
+        frequencies = rope_frequencies(config["rope_parameters"]["rope_theta"], head_dim)
         matrices: dict[str, QuantisedMatrix] = {}
         weights = self._quantised(matrices) if self._dtype == "int8" else self._packed()
         return Decoder(
-            shape=Shape(heads, kv_heads, depth, config["rms_norm_eps"], depth**-0.5),
+            shape=Shape(heads, kv_heads, head_dim, config["rms_norm_eps"], head_dim**-0.5),
             weights=weights,
             vocabulary_size=self._entries[_HEAD].shape[0],
             max_positions=min(config["max_position_embeddings"], MOST_SUMMED),
             dtype=self._dtype,
-            rotations=lambda positions: rope_table(frequencies, 1.0, positions),
+            cos_sin=lambda positions: rope_table(frequencies, 1.0, positions),
             matrices=tuple(matrices.values()),
             end_tokens=self._end_tokens(),
         )
@@ -134,7 +134,7 @@ class _SafetensorsLlama:
 
     def _packed(self) -> Weights:
         def stacked(parts: Sequence[str]) -> Matrices:
-            """Layer by layer, so that little is held twice."""
+            """Layer by layer, so that little is in memory twice."""
             whole: NDArray[Any] | None = None
             for layer in self._layers:
                 names = [weight_of(layer, part) for part in parts]
@@ -148,25 +148,25 @@ class _SafetensorsLlama:
         embedding = self._numbers(_EMBEDDING).copy()
         return self._weights(embedding, packed(self._numbers(_HEAD))[None], stacked)
 
-    def _quantised(self, held: dict[str, QuantisedMatrix]) -> Weights:
-        """The weights rounded to eight bits. held: is given the matrices."""
+    def _quantised(self, matrices: dict[str, QuantisedMatrix]) -> Weights:
+        """The weights rounded to eight bits. Adds the matrices to ``matrices``."""
 
         def matrix_of(name: str) -> QuantisedMatrix:
             numbers = self._numbers(name)
-            held[name] = QuantisedMatrix.from_numbers(
+            matrices[name] = QuantisedMatrix.from_numbers(
                 lambda first, last: _widened(numbers[first:last]), *numbers.shape
             )
-            return held[name]
+            return matrices[name]
 
         def stacked(parts: Sequence[str]) -> Matrices:
-            return places_of(
+            return descriptors_of(
                 [[matrix_of(weight_of(layer, part)) for part in parts] for layer in self._layers]
             )
 
-        head = places_of([[matrix_of(_HEAD)]])
+        head = descriptors_of([[matrix_of(_HEAD)]])
         is_tied = self._entries[_HEAD] is self._entries[_EMBEDDING]
         return self._weights(
-            head if is_tied else places_of([[matrix_of(_EMBEDDING)]]), head, stacked
+            head if is_tied else descriptors_of([[matrix_of(_EMBEDDING)]]), head, stacked
         )
 
     def _weights(self, embedding: Matrices, head: Matrices, stacked: Any) -> Weights:

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from accel.errors import Interrupted
-from accel.models.cpu.barrier import ask_to_end, begin, has_ended_early, new_barrier, slept_s
+from accel.models.cpu.barrier import begin, ended_early, new_barrier, request_end, slept_s
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ _Calls = SimpleQueue[Callable[[], Any] | None]
 
 
 class ThreadPool:
-    """The calling thread, and as many others as a call has asked for."""
+    """The calling thread, and as many others as a call needs."""
 
     def __init__(self) -> None:
         self.barrier = new_barrier()
@@ -41,7 +41,7 @@ class ThreadPool:
         """Calls that fewer threads take part in."""
 
     def count(self, wanted: int) -> int:
-        """How many of so many threads may be relied on; asked once before each call."""
+        """How many of so many threads should take part in the next call; called once before it."""
         if not self._left:
             return wanted
         self._left -= 1
@@ -69,13 +69,13 @@ class ThreadPool:
         result = function(*arguments, own[0], barrier, 0, first)
         if len(own) > 1:
             self._note(slept_s(barrier) - slept, time.perf_counter() - started)
-        if has_ended_early(barrier):
+        if ended_early(barrier):
             raise Interrupted("the forward was interrupted; start it again")
         return result
 
     def interrupt(self) -> None:
         """End the call that runs now, or else the next one, after a step. For other threads."""
-        ask_to_end(self.barrier)
+        request_end(self.barrier)
 
     def _calls_of(self, thread: int) -> _Calls:
         """Where a thread takes its calls from, which begins where it has not."""

@@ -1,7 +1,7 @@
-"""What a thread computes forwards with, as one argument.
+"""The state of a thread of the compiled forward: sixty arrays, handed over as one argument.
 
-Sixty arrays stay the same from one forward to the next. To take them apart takes a noticeable part
-of a small forward.
+They stay the same from one forward to the next, and to unpack them takes a noticeable part of a
+small forward.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from numba.experimental import structref
 
-from accel.models.cpu.attention import AttentionBuffers, Floats, Kept, Shape
-from accel.models.cpu.lm_head import Walk
+from accel.models.cpu.attention import AttentionBuffers, Floats, KVCache, Shape
+from accel.models.cpu.lm_head import GreedyVerification
 from accel.models.cpu.matmul import Packed
-from accel.models.cpu.parts import Scratch, Weights
+from accel.models.cpu.scratch import Scratch
+from accel.models.cpu.weights import Weights
 from accel.native.numba_cache import FieldsType, compiled_with
 
 
@@ -23,23 +24,23 @@ class _ThreadStateType(FieldsType):
 
 
 class ThreadState(structref.StructRefProxy):
-    """What one thread of a forward has: see ``thread_state_of``."""
+    """The state of one thread of a forward, see ``thread_state_of``."""
 
 
 class OpenThreadState(NamedTuple):
-    """What it has: taken out once, it is not counted again in every forward."""
+    """The unpacked state, whose arrays numba does not count again in every forward."""
 
     weights: Weights
     shape: Shape
     vocabulary: int
     threads: int
-    rotations: Floats
-    kept: Kept
+    cos_sin: Floats
+    kv: KVCache
     key_words: Packed
     value_words: Packed
     scratch: Scratch
-    walk: Walk
-    room: AttentionBuffers
+    verification: GreedyVerification
+    attention_buffers: AttentionBuffers
     logits: Floats
 
 
@@ -52,50 +53,53 @@ def thread_state_of(
     shape: Shape,
     vocabulary: int,
     threads: int,
-    rotations: Floats,
-    kept: Kept,
+    cos_sin: Floats,
+    kv: KVCache,
     key_words: Packed,
     value_words: Packed,
     scratch: Scratch,
-    walk: Walk,
-    room: AttentionBuffers,
+    verification: GreedyVerification,
+    attention_buffers: AttentionBuffers,
     logits: Floats,
 ) -> ThreadState:
-    """One of ``threads`` with these: of the model, with ``rotations``, float32 [positions, 2,
-    depth / 2], cosine and sine; of a cache, as it is kept and as ``multiply`` takes it; what all
-    threads share; and its own ``room`` for attention and ``logits`` for a walk, float32 [rows,
-    ``lm_head.COLUMNS``]."""
+    """The state of one of ``threads`` threads.
+
+    cos_sin: float32 [positions, 2, head_dim / 2]; kv, key_words, value_words: the arrays of a
+    cache, and its keys and values as ``multiply`` reads them; scratch, verification: shared by all
+    threads; attention_buffers, logits: the thread's own, logits float32 [rows,
+    ``lm_head.COLUMNS``].
+    """
     return ThreadState(
         weights,
         shape,
         vocabulary,
         threads,
-        rotations,
-        kept,
+        cos_sin,
+        kv,
         key_words,
         value_words,
         scratch,
-        walk,
-        room,
+        verification,
+        attention_buffers,
         logits,
     )
 
 
 @compiled_with(forceinline=True, inner=True)
 def opened(state: Any) -> OpenThreadState:
-    """What it has."""
+    """Unpack a state."""
     return OpenThreadState(
         state.weights,
         state.shape,
         state.vocabulary,
         state.threads,
-        state.rotations,
-        state.kept,
+        state.cos_sin,
+        state.kv,
         state.key_words,
         state.value_words,
         state.scratch,
-        state.walk,
-        state.room,
+        state.verification,
+        state.attention_buffers,
         state.logits,
     )
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accel.models.cpu.attention import Shape
-from accel.models.cpu.decoder import MOST_BYTES, Decoder, places_of
+from accel.models.cpu.decoder import MOST_BYTES, Decoder, descriptors_of
 from accel.models.cpu.matmul import BLOCK, packed
-from accel.models.cpu.parts import Weights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.weights import Weights
 from accel.models.llama_torch import (
     eps_of,
     fused_biases,
@@ -58,16 +58,16 @@ def decoder_of(module: Any, *, quantised: bool = False) -> Decoder:
     """The parts of a module that ``can_be_compiled``; its layers give up their weights."""
     base, config = module.model, module.config
     attention = base.layers[0].self_attn
-    depth, rotary = attention.head_dim, base.rotary_emb
+    head_dim, rotary = attention.head_dim, base.rotary_emb
     shape = Shape(
-        heads=attention.q_proj.weight.shape[0] // depth,
-        kv_heads=attention.k_proj.weight.shape[0] // depth,
-        depth=depth,
+        heads=attention.q_proj.weight.shape[0] // head_dim,
+        kv_heads=attention.k_proj.weight.shape[0] // head_dim,
+        head_dim=head_dim,
         eps=eps_of(base.norm),
         scaling=float(attention.scaling),
     )
 
-    def rotations(positions: int) -> NDArray[np.float32]:
+    def cos_sin(positions: int) -> NDArray[np.float32]:
         scale = float(rotary.attention_scaling)
         return rope_table(rotary_frequencies(rotary), scale, positions)
 
@@ -79,7 +79,7 @@ def decoder_of(module: Any, *, quantised: bool = False) -> Decoder:
         vocabulary_size=vocabulary,
         max_positions=min(config.max_position_embeddings, MOST_SUMMED),
         dtype="int8" if quantised else dtype,
-        rotations=rotations,
+        cos_sin=cos_sin,
         matrices=matrices,
     )
 
@@ -88,7 +88,7 @@ def quantise(module: Any) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
     """The module's weights rounded to eight bits, and the matrices that hold them; its own are
     freed."""
     base, layers = module.model, module.model.layers
-    held: list[QuantisedMatrix] = []
+    matrices: list[QuantisedMatrix] = []
 
     def matrix_of(part: Any) -> QuantisedMatrix:
         weight = part.weight.detach()
@@ -97,8 +97,8 @@ def quantise(module: Any) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
             numbers: NDArray[np.float32] = weight[first:last].float().numpy()
             return numbers
 
-        held.append(QuantisedMatrix.from_numbers(rows, *weight.shape))
-        return held[-1]
+        matrices.append(QuantisedMatrix.from_numbers(rows, *weight.shape))
+        return matrices[-1]
 
     def stacked(parts_of: Callable[[Any], tuple[Any, ...]]) -> NDArray[np.int64]:
         found = []
@@ -107,15 +107,15 @@ def quantise(module: Any) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
             found.append([matrix_of(part) for part in parts])
             for part in parts:
                 part.weight.data = part.weight.data.new_empty(0)
-        return places_of(found)
+        return descriptors_of(found)
 
-    head = places_of([[matrix_of(module.lm_head)]])
+    head = descriptors_of([[matrix_of(module.lm_head)]])
     is_tied = module.lm_head.weight.data_ptr() == base.embed_tokens.weight.data_ptr()
-    embedding = head if is_tied else places_of([[matrix_of(base.embed_tokens)]])
+    embedding = head if is_tied else descriptors_of([[matrix_of(base.embed_tokens)]])
     weights = _weights(module, stacked, embedding, head)
     for parameter in module.parameters():
         parameter.data = parameter.data.new_empty(0)
-    return weights, tuple(held)
+    return weights, tuple(matrices)
 
 
 def pack_weights(module: Any) -> Weights:
@@ -123,7 +123,7 @@ def pack_weights(module: Any) -> Weights:
     layers = module.model.layers
 
     def stacked(parts_of: Callable[[Any], tuple[Any, ...]]) -> NDArray[Any]:
-        """Layer by layer, so that little is held twice."""
+        """Layer by layer, so that little is in memory twice."""
         whole: NDArray[Any] | None = None
         for place, layer in enumerate(layers):
             parts = parts_of(layer)
@@ -150,7 +150,7 @@ def _weights(
     embedding: NDArray[Any],
     head: NDArray[Any],
 ) -> Weights:
-    """stacked: makes the matrices of all layers of what it is told to take from each."""
+    """stacked: makes the matrices of all layers of the parts that a function picks of each."""
     base, layers = module.model, module.model.layers
 
     def heads_of(layer: Any) -> tuple[Any, ...]:
@@ -174,7 +174,7 @@ def _weights(
 
 
 def _head_norms(layers: Any, name: str) -> NDArray[np.float32]:
-    """float32 [layers, depth], [layers, 0] where there is none."""
+    """float32 [layers, head_dim], [layers, 0] where there is none."""
     parts = [getattr(layer.self_attn, name, None) for layer in layers]
     if parts[0] is None:
         return np.empty((len(parts), 0), np.float32)

@@ -12,10 +12,10 @@ from typing import Any
 from accel.models.cpu.quantised.registers import (
     Sum,
     bytes_of,
-    everywhere,
     in_order,
     pairs_of,
     same,
+    splat,
     words_of,
 )
 from accel.native.simd import call
@@ -41,7 +41,7 @@ class _Sum:
         self._added = 0
         # Weights with a sign of their own need no correction.
         needs = correction is not None and not self._is_signed
-        self._wide = everywhere(builder, correction, _LANES) if needs else None
+        self._wide = splat(builder, correction, _LANES) if needs else None
 
     def add(self, weights: Any, values: Any) -> None:
         builder = self._builder

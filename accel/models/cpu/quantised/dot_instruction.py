@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.models.cpu.quantised.registers import Sum, everywhere, in_order, same, words_of
+from accel.models.cpu.quantised.registers import Sum, in_order, same, splat, words_of
 from accel.native.simd import call
 
 
@@ -38,7 +38,7 @@ class DotInstruction:
     def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
         total = same(words_of(self.lanes), 0)
         if correction is not None:
-            total = everywhere(builder, correction, self.lanes)
+            total = splat(builder, correction, self.lanes)
         return _Sum(builder, self.name, total, keeps_order=self.keeps_order)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of weights as GGUF files have them, taken apart into codes and scales.
+"""Blocks of weights as GGUF files have them, unpacked into codes and scales.
 
 After ``ggml-common.h`` and ``ggml-quants.c`` of llama.cpp. A row of a matrix is a row of blocks; a
 block has 32 weights, or 256 in the K types. What two numbers make, as a scale of a K type and that
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised.forms import (
+from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
     EIGHT,
     FIVE_MINIMUM,
     FOUR,
     FOUR_MINIMUM,
     SIX,
-    Form,
+    PackedLayout,
 )
 from accel.native.numba_cache import compiled_with
 
@@ -39,7 +39,7 @@ _SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
 
 @dataclass(frozen=True)
 class BlockType:
-    """A type of blocks. size: bytes of one; weights: of one; form: what it becomes; codes: how they
+    """A type of blocks. size: bytes of one; weights: of one; layout: what it is packed into; codes: how they
     stand in it; first: bytes before those with their low bits; fifth: before those with the fifth
     bits, 0 where there are none.
 
@@ -48,7 +48,7 @@ class BlockType:
 
     size: int
     weights: int
-    form: Form
+    layout: PackedLayout
     codes: int
     first: int
     scales: Callable[[Bytes], Halves]

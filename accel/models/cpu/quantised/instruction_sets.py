@@ -30,10 +30,10 @@ def here() -> list[str]:
 def chosen() -> str:
     """The name of the one to use. Raises InvalidRequest where ``REDRAFT_INSTRUCTIONS`` names one
     that is not here."""
-    names, asked = here(), os.environ.get(INSTRUCTIONS, "")
-    if asked and asked not in names:
-        raise InvalidRequest(f"{INSTRUCTIONS}={asked}: this processor has {', '.join(names)}")
-    return asked or names[0]
+    names, named = here(), os.environ.get(INSTRUCTIONS, "")
+    if named and named not in names:
+        raise InvalidRequest(f"{INSTRUCTIONS}={named}: this processor has {', '.join(names)}")
+    return named or names[0]
 
 
 def is_fast() -> bool:

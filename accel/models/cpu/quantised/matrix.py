@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu.quantised import activations, product
-from accel.models.cpu.quantised.activations import RECORD, Records, encode_rows, room_for_records
+from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, empty_q8, quantise_rows
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
-from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, EIGHT, Form
 from accel.models.cpu.quantised.instruction_sets import chosen
+from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, EIGHT, PackedLayout
 from accel.models.cpu.quantised.packing import Packed, pack_blocks, pack_codes, pack_scales
 from accel.models.cpu.quantised.product import address_of_product, call_product
 from accel.native import simd
@@ -21,9 +21,9 @@ from accel.native.numba_cache import compiled_with
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
 
-Place = NDArray[np.int64]
+MatrixDescriptor = NDArray[np.int64]
 """int64 [5], of a matrix: addresses of the compiled product and of the first group, blocks along
-``in``, groups of columns, number of the form."""
+``in``, groups of columns, number of the layout."""
 
 _AT_ONCE = 64 * COLUMNS
 """Columns that are packed at a time, so that little is held twice."""
@@ -35,48 +35,48 @@ class QuantisedMatrix:
     """A matrix [out, in] whose products with rows are computed in whole numbers. Build it with
     ``from_file`` or ``from_numbers``."""
 
-    def __init__(self, form: Form, out: int, depth: int) -> None:
-        assert depth % BLOCK == 0, "whole blocks"
-        self.form, self.out, self.depth = form, out, depth
+    def __init__(self, layout: PackedLayout, out: int, in_features: int) -> None:
+        assert in_features % BLOCK == 0, "whole blocks"
+        self.layout, self.out, self.in_features = layout, out, in_features
         self.is_finite = True
         """Whether all weights are numbers."""
         # The forward's threads take columns by two groups.
         groups = -(-out // (2 * COLUMNS)) * 2
-        self.packed: Packed = empty((groups, form.group_bytes(depth // BLOCK)), np.uint8)
+        self.packed: Packed = empty((groups, layout.group_bytes(in_features // BLOCK)), np.uint8)
         self.packed[-(-out // COLUMNS) :] = 0
 
     def _groups(self, first: int, last: int, scales: Halves) -> Packed:
         """Those of the columns from one to before another, with their scales."""
         self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
         groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
-        pack_scales(self.form, scales, groups)
+        pack_scales(self.layout, scales, groups)
         return groups
 
     @classmethod
     def from_file(
-        cls, kind: str, raw: NDArray[np.uint8], depth: int, factor: float = 1.0
+        cls, kind: str, raw: NDArray[np.uint8], in_features: int, factor: float = 1.0
     ) -> QuantisedMatrix:
         """A matrix as a GGUF file has it: rows of blocks, uint8 [out, ..], of a type in
-        ``file_blocks.BLOCK_TYPES``, ``depth`` weights each, times a
+        ``file_blocks.BLOCK_TYPES``, ``in_features`` weights each, times a
         factor."""
-        of_type = BLOCK_TYPES[kind]
-        assert depth % of_type.weights == 0, "whole blocks"
-        found = cls(of_type.form, len(raw), depth)
+        block_type = BLOCK_TYPES[kind]
+        assert in_features % block_type.weights == 0, "whole blocks"
+        found = cls(block_type.layout, len(raw), in_features)
         for first in range(0, found.out, _AT_ONCE):
             rows = raw[first : first + _AT_ONCE]
-            scales = of_type.scales(rows.reshape(len(rows), -1, of_type.size))
+            scales = block_type.scales(rows.reshape(len(rows), -1, block_type.size))
             if factor != 1:
                 scales = (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
-            pack_blocks(of_type, rows, found._groups(first, first + len(rows), scales))
+            pack_blocks(block_type, rows, found._groups(first, first + len(rows), scales))
         return found
 
     @classmethod
     def from_numbers(
-        cls, rows: Callable[[int, int], Floats], out: int, depth: int
+        cls, rows: Callable[[int, int], Floats], out: int, in_features: int
     ) -> QuantisedMatrix:
         """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
         those from one to before another, float32."""
-        found = cls(EIGHT, out, depth)
+        found = cls(EIGHT, out, in_features)
         for first in range(0, out, _AT_ONCE):
             last = min(first + _AT_ONCE, out)
             blocks = rows(first, last).reshape(last - first, -1, BLOCK)
@@ -85,34 +85,34 @@ class QuantisedMatrix:
             steps[steps == 0] = np.inf
             rounded = np.clip(np.rint(blocks / steps), -_MOST, _MOST).astype(np.int8)
             groups = found._groups(first, last, scales)
-            codes = np.zeros((len(groups) * COLUMNS, depth), np.uint8)
+            codes = np.zeros((len(groups) * COLUMNS, in_features), np.uint8)
             written = codes[: last - first]
             np.bitwise_xor(rounded.view(np.uint8).reshape(written.shape), EIGHT.offset, out=written)
             pack_codes(EIGHT, codes, groups)
         return found
 
-    def place(self, instructions: str | None = None) -> Place:
+    def descriptor(self, instructions: str | None = None) -> MatrixDescriptor:
         """What ``multiply`` takes, valid as long as the matrix is held. instructions: the name of
         an instruction set, None for the chosen one."""
-        address = address_of_product(self.form, instructions or chosen())
-        blocks, groups = self.depth // BLOCK, len(self.packed)
+        address = address_of_product(self.layout, instructions or chosen())
+        blocks, groups = self.in_features // BLOCK, len(self.packed)
         first = self.packed.ctypes.data
-        return np.array([address, first, blocks, groups, self.form.number], np.int64)
+        return np.array([address, first, blocks, groups, self.layout.number], np.int64)
 
     def products(self, x: Floats, instructions: str | None = None) -> Floats:
         """float32 [rows, out] of rows, float32 [rows, in]."""
-        rows, place = len(x), self.place(instructions)
-        records = room_for_records(rows, self.depth)
+        rows, descriptor = len(x), self.descriptor(instructions)
+        q8 = empty_q8(rows, self.in_features)
         out = np.empty((rows, len(self.packed) * COLUMNS), np.float32)
-        encode_rows(np.ascontiguousarray(x), rows, records)
-        multiply(place, records, 0, rows, 0, len(self.packed), out, 0)
+        quantise_rows(np.ascontiguousarray(x), rows, q8)
+        multiply(descriptor, q8, 0, rows, 0, len(self.packed), out, 0)
         return out[:, : self.out]
 
 
 @compiled_with(activations, simd, product, borrows=True)
 def multiply(
-    place: Place,
-    records: Records,
+    descriptor: MatrixDescriptor,
+    q8: Q8Blocks,
     first_row: int,
     rows: int,
     first: int,
@@ -124,9 +124,9 @@ def multiply(
     ``last`` of a matrix, into the first rows of out, float32 [rows, ..], from ``column`` on."""
     if rows > 0 and first < last:
         stride = 4 * out.shape[1]
-        x = records.ctypes.data + first_row * place[2] * RECORD
+        x = q8.ctypes.data + first_row * descriptor[2] * Q8_BYTES
         to = out.ctypes.data + 4 * column
-        call_product(place[0], x, rows, place[2], place[1], first, last, to, stride)
+        call_product(descriptor[0], x, rows, descriptor[2], descriptor[1], first, last, to, stride)
 
 
-__all__ = ["Place", "QuantisedMatrix", "multiply"]
+__all__ = ["MatrixDescriptor", "QuantisedMatrix", "multiply"]

@@ -1,11 +1,11 @@
-"""Codes and scales of weights, put into the places that ``forms`` says."""
+"""Codes and scales of weights, packed as ``packed_layouts`` says."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised import file_blocks, forms
+from accel.models.cpu.quantised import file_blocks, packed_layouts
 from accel.models.cpu.quantised.file_blocks import (
     BYTES,
     NIBBLES,
@@ -14,51 +14,52 @@ from accel.models.cpu.quantised.file_blocks import (
     BlockType,
     read_codes,
 )
-from accel.models.cpu.quantised.forms import BLOCK, COLUMNS, PLANE, WORDS, Form
+from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, PLANE, WORDS, PackedLayout
 from accel.native.numba_cache import compiled_with
 
 Packed = NDArray[np.uint8]
-"""uint8 [groups, ``Form.group_bytes``]."""
+"""uint8 [groups, ``PackedLayout.group_bytes``]."""
 
 _LOW, _FIFTH, _HIGH = np.uint32(0x0F0F0F0F), np.uint32(0x01010101), np.uint32(0x03030303)
 _PLANE_WORDS = PLANE // 4
 
 
-def pack_scales(form: Form, scales: NDArray[np.float16], groups: Packed) -> None:
+def pack_scales(layout: PackedLayout, scales: NDArray[np.float16], groups: Packed) -> None:
     """Write the scales of whole groups of columns.
 
-    scales: float16 [columns, blocks, ..], of all parts and then the minimum where the form has one.
+    scales: float16 [columns, blocks, ..], of all parts and then the minimum where the layout has
+    one.
     """
     blocks, missing = scales.shape[1], len(groups) * COLUMNS - len(scales)
     scales = np.pad(scales, [(0, missing), (0, 0), (0, 0)]) if missing else scales
     by_group = scales.reshape(len(groups), COLUMNS, blocks, -1).transpose(0, 2, 3, 1)
-    first, count = form.scales_bytes(blocks), blocks * form.scale_bytes
+    first, count = layout.scales_bytes(blocks), blocks * layout.scale_bytes
     assert by_group[0].size * 2 == count, "a scale for every part, and a minimum where there is one"
     groups[:, :count] = np.ascontiguousarray(by_group).view(np.uint8).reshape(len(groups), -1)
     groups[:, count:first] = 0
 
 
-def pack_codes(form: Form, codes: NDArray[np.uint8], groups: Packed) -> None:
+def pack_codes(layout: PackedLayout, codes: NDArray[np.uint8], groups: Packed) -> None:
     """Write the codes of whole groups of columns, uint8 [columns, in]."""
-    first = form.scales_bytes(codes.shape[1] // BLOCK)
-    _pack_codes(codes.view(np.uint32), form.bits, groups.view(np.uint32), first // 4)
+    first = layout.scales_bytes(codes.shape[1] // BLOCK)
+    _pack_codes(codes.view(np.uint32), layout.bits, groups.view(np.uint32), first // 4)
 
 
-def pack_blocks(of_type: BlockType, rows: NDArray[np.uint8], groups: Packed) -> None:
+def pack_blocks(block_type: BlockType, rows: NDArray[np.uint8], groups: Packed) -> None:
     """Write the codes of columns as a file has them, uint8 [columns, ..], a row of blocks each, and
     zeros for the columns that are missing to whole groups."""
-    parts = of_type.weights // BLOCK
-    first = of_type.form.scales_bytes(rows.shape[1] // of_type.size * parts)
+    parts = block_type.weights // BLOCK
+    first = block_type.layout.scales_bytes(rows.shape[1] // block_type.size * parts)
     if missing := len(groups) * COLUMNS - len(rows):
         words = groups[-1, first:].view(np.uint32).reshape(-1, COLUMNS)
         words[:, COLUMNS - missing :] = 0
     _pack_blocks(
-        *(rows, of_type.codes, of_type.size, of_type.first, of_type.fifth or -1),
-        *(of_type.form.bits, groups.view(np.uint32), first // 4),
+        *(rows, block_type.codes, block_type.size, block_type.first, block_type.fifth or -1),
+        *(block_type.layout.bits, groups.view(np.uint32), first // 4),
     )
 
 
-@compiled_with(file_blocks, forms, borrows=True, error_model="numpy")
+@compiled_with(file_blocks, packed_layouts, borrows=True, error_model="numpy")
 def _pack_blocks(
     rows: NDArray[np.uint8],
     codes: int,
@@ -69,7 +70,7 @@ def _pack_blocks(
     groups: NDArray[np.uint32],
     first: int,
 ) -> None:
-    """``low``, ``fifth``: see ``BlockType``. The kinds are told apart outside of all loops over
+    """``low``, ``fifth``: see ``BlockType``. The kinds are distinguished outside of all loops over
     blocks, so that each has a loop of its own."""
     for column in range(len(rows)):
         row, group, at = rows[column], groups[column // COLUMNS], first + column % COLUMNS
@@ -87,7 +88,7 @@ def _pack_blocks(
             _pack_column(row, SIX_BITS, size, low, -1, 8, 6, group, at)
 
 
-@compiled_with(file_blocks, forms, borrows=True, forceinline=True)
+@compiled_with(file_blocks, packed_layouts, borrows=True, forceinline=True)
 def _pack_column(
     row: NDArray[np.uint8],
     codes: int,
@@ -131,7 +132,7 @@ def _pack_column(
                 group[at + 5 * _PLANE_WORDS] = higher
 
 
-@compiled_with(forms, borrows=True, error_model="numpy")
+@compiled_with(packed_layouts, borrows=True, error_model="numpy")
 def _pack_codes(
     words: NDArray[np.uint32], bits: int, groups: NDArray[np.uint32], first: int
 ) -> None:
@@ -143,7 +144,7 @@ def _pack_codes(
             _pack_block(words[column], block * WORDS, bits, groups[group], at)
 
 
-@compiled_with(forms, borrows=True, forceinline=True)
+@compiled_with(packed_layouts, borrows=True, forceinline=True)
 def _pack_block(
     words: NDArray[np.uint32], first: int, bits: int, group: NDArray[np.uint32], at: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.models.cpu.quantised.registers import Sum, everywhere, same, words_of
+from accel.models.cpu.quantised.registers import Sum, same, splat, words_of
 
 
 class _Sum:
@@ -12,7 +12,7 @@ class _Sum:
         self._builder, self._kind = builder, words_of(lanes)
         self._total = same(self._kind, 0)
         if correction is not None:
-            self._total = everywhere(builder, correction, lanes)
+            self._total = splat(builder, correction, lanes)
 
     def add(self, weights: Any, values: Any) -> None:
         builder, kind = self._builder, self._kind

@@ -2,8 +2,8 @@
 
 Rows are computed in tiles whose sums stand in registers. What is written for a row depends on that
 row and the weights alone, whatever else is computed with it, and it is the same to the last bit
-with every instruction set. A form of weights is compiled by itself, and called by its address: so
-it is compiled once, not again with everything that uses it.
+with every instruction set. Each layout of weights is compiled by itself, and called by its address:
+so it is compiled once, not again with everything that uses it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from accel.models.cpu.quantised import (
     avx2,
     avx512_vnni,
     avx_vnni,
-    forms,
     instruction_sets,
+    packed_layouts,
     portable,
     registers,
     tile,
 )
-from accel.models.cpu.quantised.activations import RECORD
-from accel.models.cpu.quantised.forms import COLUMNS, FORMS, PLANE, Form
+from accel.models.cpu.quantised.activations import Q8_BYTES
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
+from accel.models.cpu.quantised.packed_layouts import COLUMNS, PACKED_LAYOUTS, PLANE, PackedLayout
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
 from accel.native import aligned_memory as memory
@@ -42,33 +42,33 @@ _GROUP_OUT = 4 * COLUMNS
 """Bytes of a group in a row of outputs."""
 
 
-def _form_and_set(form: Any, instructions: Any) -> tuple[Form, InstructionSet]:
+def _layout_and_set(layout: Any, instructions: Any) -> tuple[PackedLayout, InstructionSet]:
     """Those that types of constants stand for."""
-    return FORMS[form.literal_value], _SETS[instructions.literal_value]
+    return PACKED_LAYOUTS[layout.literal_value], _SETS[instructions.literal_value]
 
 
 def _constant(value_of: Any) -> Any:
-    """A number that follows from a form and an instruction set, known when compiling."""
+    """A number that follows from a layout and an instruction set, known when compiling."""
 
     @intrinsic(prefer_literal=True)
-    def constant(_context: Any, form: Any, instructions: Any) -> Any:
+    def constant(_context: Any, layout: Any, instructions: Any) -> Any:
         def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
-            return I64(value_of(*_form_and_set(form, instructions)))
+            return I64(value_of(*_layout_and_set(layout, instructions)))
 
-        return types.int64(form, instructions), generate
+        return types.int64(layout, instructions), generate
 
     return constant
 
 
-_rows_of = _constant(lambda _form, instructions: instructions.rows)
-_scale_bytes_of = _constant(lambda form, _instructions: form.scale_bytes)
-_code_bytes_of = _constant(lambda form, _instructions: form.code_bytes)
+_rows_of = _constant(lambda _layout, instructions: instructions.rows)
+_scale_bytes_of = _constant(lambda layout, _instructions: layout.scale_bytes)
+_code_bytes_of = _constant(lambda layout, _instructions: layout.code_bytes)
 
 
 @intrinsic(prefer_literal=True)
 def _tile(
     _context: Any,
-    form: Any,
+    layout: Any,
     instructions: Any,
     rows: Any,
     x: Any,
@@ -82,38 +82,38 @@ def _tile(
     """``write_tile`` for so many rows."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        of_form, machine = _form_and_set(form, instructions)
+        of_layout, machine = _layout_and_set(layout, instructions)
         done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
         choice = builder.switch(arguments[2], no_such)
         for count in range(1, machine.rows + 1):
             case = builder.append_basic_block(f"rows{count}")
             choice.add_case(I64(count), case)
             builder.position_at_end(case)
-            write_tile(builder, of_form, count, machine, Arguments(*arguments[3:]))
+            write_tile(builder, of_layout, count, machine, Arguments(*arguments[3:]))
             builder.branch(done)
         builder.position_at_end(no_such)
         builder.unreachable()
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(form, instructions, rows, *[types.int64] * 7), generate
+    return types.void(layout, instructions, rows, *[types.int64] * 7), generate
 
 
 _PARTS = (
-    *(activations, avx2, avx512_vnni, avx_vnni, forms, instruction_sets),
+    *(activations, avx2, avx512_vnni, avx_vnni, packed_layouts, instruction_sets),
     *(simd, memory, portable, registers, tile),
 )
 
 
 @compiled_with(*_PARTS, borrows=True, error_model="numpy", callable_from_c=True)
-def multiply_by_form(  # type: ignore[no-untyped-def]
-    form, instructions, x, rows, blocks, weights, first, last, out, out_stride
+def multiply_packed(  # type: ignore[no-untyped-def]
+    layout, instructions, x, rows, blocks, weights, first, last, out, out_stride
 ):
-    """See ``call_product``; ``form`` and ``instructions`` are constants."""
-    most = _rows_of(form, instructions)
-    lines = (blocks * _scale_bytes_of(form, instructions) + PLANE - 1) // PLANE
-    group_bytes = lines * PLANE + blocks * _code_bytes_of(form, instructions)
-    x_stride = blocks * RECORD
+    """See ``call_product``; ``layout`` and ``instructions`` are constants."""
+    most = _rows_of(layout, instructions)
+    lines = (blocks * _scale_bytes_of(layout, instructions) + PLANE - 1) // PLANE
+    group_bytes = lines * PLANE + blocks * _code_bytes_of(layout, instructions)
+    x_stride = blocks * Q8_BYTES
     tiles = (rows + most - 1) // most
     height, taller = rows // tiles, rows % tiles
     for group in range(first, last):
@@ -124,7 +124,7 @@ def multiply_by_form(  # type: ignore[no-untyped-def]
             count = height + (place < taller)
             x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
             _tile(
-                form,
+                layout,
                 instructions,
                 count,
                 x_at,
@@ -139,11 +139,11 @@ def multiply_by_form(  # type: ignore[no-untyped-def]
 
 
 @cache
-def address_of_product(form: Form, instructions: str) -> int:
-    """Where the compiled product with weights of a form stands, for ``call_product``."""
+def address_of_product(layout: PackedLayout, instructions: str) -> int:
+    """Where the compiled product with weights of a layout stands, for ``call_product``."""
     chosen = list(INSTRUCTION_SETS).index(instructions)
-    kinds = types.literal(form.number), types.literal(chosen), *[types.int64] * 8
-    dispatcher: Any = multiply_by_form
+    kinds = types.literal(layout.number), types.literal(chosen), *[types.int64] * 8
+    dispatcher: Any = multiply_packed
     dispatcher.compile(kinds)
     found = dispatcher.overloads[kinds]
     address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
@@ -165,7 +165,7 @@ def call_product(
 ) -> Any:
     """Write the products of rows with the groups from ``first`` to before ``last`` of a matrix.
 
-    address: see ``address_of_product``; x: address of ``activations.Records`` of ``blocks`` blocks;
+    address: see ``address_of_product``; x: that of ``activations.Q8Blocks`` of ``blocks`` blocks;
     weights: of the matrix's first group; out: of float32, where the first row's product with the
     first group belongs; out_stride: bytes from a row to the next.
     """
@@ -180,4 +180,4 @@ def call_product(
     return types.void(*[types.int64] * 9), generate
 
 
-__all__ = ["address_of_product", "call_product", "multiply_by_form"]
+__all__ = ["address_of_product", "call_product", "multiply_packed"]

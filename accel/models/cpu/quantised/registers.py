@@ -54,7 +54,7 @@ def pairs_of(lanes: int) -> ir.VectorType:
     return ir.VectorType(_I16, 2 * lanes)
 
 
-def everywhere(builder: Any, value: Any, lanes: int) -> Any:
+def splat(builder: Any, value: Any, lanes: int) -> Any:
     """One value in all lanes."""
     undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     first = builder.insert_element(undefined, value, I32(0))
@@ -82,9 +82,9 @@ __all__ = [
     "InstructionSet",
     "Sum",
     "bytes_of",
-    "everywhere",
     "in_order",
     "pairs_of",
     "same",
+    "splat",
     "words_of",
 ]

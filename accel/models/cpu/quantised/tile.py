@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from accel.models.cpu.quantised.activations import CORRECTIONS, RECORD, SCALE, SUM
-from accel.models.cpu.quantised.forms import COLUMNS, PLANE, SCALES, WORDS, Form
-from accel.models.cpu.quantised.registers import InstructionSet, Sum, everywhere, words_of
+from accel.models.cpu.quantised.activations import CORRECTIONS, Q8_BYTES, SCALE, SUM
+from accel.models.cpu.quantised.packed_layouts import COLUMNS, PLANE, SCALES, WORDS, PackedLayout
+from accel.models.cpu.quantised.registers import InstructionSet, Sum, splat, words_of
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
 
@@ -32,7 +32,7 @@ class _Place:
         return self._builder.bitcast(place, kind.as_pointer())
 
 
-def _weights(builder: Any, form: Form, codes: _Place, register: int, lanes: int) -> Any:
+def _weights(builder: Any, layout: PackedLayout, codes: _Place, register: int, lanes: int) -> Any:
     """A function that gives a word of a block, for the columns of a register, with all bits."""
     kind, first = words_of(lanes), 4 * lanes * register
     planes: dict[int, Any] = {}
@@ -53,10 +53,10 @@ def _weights(builder: Any, form: Form, codes: _Place, register: int, lanes: int)
         return builder.and_(register, ir.Constant(kind, [whole] * lanes))
 
     def word(number: int) -> Any:
-        if form.bits == 8:
+        if layout.bits == 8:
             return plane(number)
         low = bits_at(plane(number // 2), 4 * (number % 2), 0, 4)
-        more = form.bits - 4
+        more = layout.bits - 4
         if not more:
             return low
         in_plane = WORDS // more
@@ -72,37 +72,37 @@ class _Block:
     def __init__(
         self,
         builder: Any,
-        form: Form,
+        layout: PackedLayout,
         machine: InstructionSet,
         registers: range,
-        records: list[_Place],
+        q8: list[_Place],
         scales: _Place,
         codes: _Place,
     ) -> None:
-        self._builder, self._form, self._machine = builder, form, machine
-        self._registers, self._records = registers, records
+        self._builder, self._layout, self._machine = builder, layout, machine
+        self._registers, self._q8 = registers, q8
         self._scales, self._codes = scales, codes
         lanes = machine.lanes
         self._lanes, self._floats = lanes, ir.VectorType(F32, lanes)
-        self._words = [_weights(builder, form, codes, each, lanes) for each in registers]
+        self._words = [_weights(builder, layout, codes, each, lanes) for each in registers]
 
     def fetch_later(self) -> None:
         """Ask for codes that are read later."""
-        for offset in range(_AHEAD, _AHEAD + self._form.code_bytes, LINE):
+        for offset in range(_AHEAD, _AHEAD + self._layout.code_bytes, LINE):
             prefetch(self._builder, self._codes.at(offset, ir.IntType(8)))
 
     def added_to(self, sums: Any) -> Any:
         """Sums [rows][registers] and the products with this block."""
-        for part in range(self._form.parts):
+        for part in range(self._layout.parts):
             sums = self._with_part(part, sums)
-        return self._with_minimum(sums) if self._form.has_minimum else sums
+        return self._with_minimum(sums) if self._layout.has_minimum else sums
 
     def _with_part(self, part: int, sums: Any) -> Any:
         dots = self._dots(part)
         counts = [self._factor(part, register) for register in self._registers]
         found = []
-        for record, row_dots, row_sums in zip(self._records, dots, sums, strict=True):
-            scale = self._of_row(record, SCALE)
+        for q8_block, row_dots, row_sums in zip(self._q8, dots, sums, strict=True):
+            scale = self._of_row(q8_block, SCALE)
             found.append(
                 [
                     self._fused(
@@ -117,26 +117,26 @@ class _Block:
 
     def _dots(self, part: int) -> list[list[Sum]]:
         """Sums of products of whole numbers, by rows and registers."""
-        builder, bits = self._builder, self._form.bits
-        corrections = CORRECTIONS.get(self._form.number)
+        builder, bits = self._builder, self._layout.bits
+        corrections = CORRECTIONS.get(self._layout.number)
         dots = []
-        for record in self._records:
-            taken = None if corrections is None else record.load(corrections[part], I32)
+        for q8_block in self._q8:
+            taken = None if corrections is None else q8_block.load(corrections[part], I32)
             dots.append([self._machine.sum(builder, bits, taken) for _ in self._registers])
-        count = WORDS // self._form.parts
+        count = WORDS // self._layout.parts
         for word in range(part * count, (part + 1) * count):
             weights = [self._machine.prepared(builder, of(word), bits) for of in self._words]
-            for record, row_dots in zip(self._records, dots, strict=True):
-                values = everywhere(builder, record.load(4 * word, I32), self._lanes)
+            for q8_block, row_dots in zip(self._q8, dots, strict=True):
+                values = splat(builder, q8_block.load(4 * word, I32), self._lanes)
                 for dot, given in zip(row_dots, weights, strict=True):
                     dot.add(given, values)
         return dots
 
     def _with_minimum(self, sums: Any) -> Any:
-        least = [self._factor(self._form.parts, register) for register in self._registers]
+        least = [self._factor(self._layout.parts, register) for register in self._registers]
         found = []
-        for record, row_sums in zip(self._records, sums, strict=True):
-            total = self._of_row(record, SUM)
+        for q8_block, row_sums in zip(self._q8, sums, strict=True):
+            total = self._of_row(q8_block, SUM)
             pairs = zip(least, row_sums, strict=True)
             found.append([self._fused(minimum, total, before) for minimum, before in pairs])
         return found
@@ -147,15 +147,15 @@ class _Block:
         halves = self._scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
         return self._builder.fpext(halves, self._floats)
 
-    def _of_row(self, record: _Place, offset: int) -> Any:
-        return everywhere(self._builder, record.load(offset, F32), self._lanes)
+    def _of_row(self, q8_block: _Place, offset: int) -> Any:
+        return splat(self._builder, q8_block.load(offset, F32), self._lanes)
 
     def _fused(self, a: Any, b: Any, c: Any) -> Any:
         return call(self._builder, f"llvm.fma.v{self._lanes}f32", self._floats, a, b, c)
 
 
 class Arguments(NamedTuple):
-    """Of a tile, int64: addresses of the records of its first row, of a group's scales and codes;
+    """Of a tile, int64: addresses of its first row's blocks, of a group's scales and codes;
     how many blocks; where to write float32; and what rows stand apart, in bytes."""
 
     x: Any
@@ -169,7 +169,7 @@ class Arguments(NamedTuple):
 
 def write_tile(
     builder: Any,
-    form: Form,
+    layout: PackedLayout,
     rows: int,
     machine: InstructionSet,
     arguments: Arguments,
@@ -193,9 +193,9 @@ def write_tile(
         return _Place(builder, builder.add(start, builder.mul(block, I64(size))))
 
     reader = _Block(
-        *(builder, form, machine, registers),
-        *([here(start, RECORD) for start in starts], here(scales, form.scale_bytes)),
-        here(codes, form.code_bytes),
+        *(builder, layout, machine, registers),
+        *([here(start, Q8_BYTES) for start in starts], here(scales, layout.scale_bytes)),
+        here(codes, layout.code_bytes),
     )
     reader.fetch_later()
     ends = reader.added_to(sums)

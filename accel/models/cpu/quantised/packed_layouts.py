@@ -1,7 +1,7 @@
-"""How quantised weights stand in memory.
+"""Packed layouts of quantised weights in memory.
 
 A matrix [out, in] is cut into groups of 16 columns (its outputs) and blocks of 32 along ``in``. A
-weight is ``scale * (code - offset)``, or ``scale * code + minimum`` where its form has a minimum.
+weight is ``scale * (code - offset)``, or ``scale * code + minimum`` where its layout has a minimum.
 Scales and minimums are fp16, one for a column and block, or two scales, one for each half of it.
 
 A group has the scales of all its blocks, then, from a line of the cache on, their codes. A block's
@@ -33,9 +33,9 @@ SCALES = 2 * COLUMNS
 
 
 @dataclass(frozen=True)
-class Form:
-    """A way to store weights. number: its place in ``FORMS``; bits: of a code; offset: what codes
-    are higher than what they stand for; parts: scales for a column and block."""
+class PackedLayout:
+    """How weights of a kind are packed. number: the index in ``PACKED_LAYOUTS``; bits: of a code;
+    offset: what codes are higher than what they stand for; parts: scales for a column and block."""
 
     number: int
     bits: int
@@ -62,10 +62,10 @@ class Form:
         return self.scales_bytes(blocks) + blocks * self.code_bytes
 
 
-EIGHT = Form(0, bits=8, offset=128)
-FOUR = Form(1, bits=4, offset=8)
-FOUR_MINIMUM = Form(2, bits=4, has_minimum=True)
-FIVE_MINIMUM = Form(3, bits=5, has_minimum=True)
-SIX = Form(4, bits=6, offset=32, parts=2)
+EIGHT = PackedLayout(0, bits=8, offset=128)
+FOUR = PackedLayout(1, bits=4, offset=8)
+FOUR_MINIMUM = PackedLayout(2, bits=4, has_minimum=True)
+FIVE_MINIMUM = PackedLayout(3, bits=5, has_minimum=True)
+SIX = PackedLayout(4, bits=6, offset=32, parts=2)
 
-FORMS = (EIGHT, FOUR, FOUR_MINIMUM, FIVE_MINIMUM, SIX)
+PACKED_LAYOUTS = (EIGHT, FOUR, FOUR_MINIMUM, FIVE_MINIMUM, SIX)

@@ -1,0 +1,55 @@
+"""RMS norm (Zhang and Sennrich 2019) of the residual stream and of heads, and the residual sum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.models.cpu.attention import Floats, Stored
+from accel.native import simd
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import LANES, load, multiply_add, reduce_add, splat, store
+
+
+@compiled_with(simd, borrows=True)
+def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
+    """Add the columns from ``first`` to before ``last`` to the residual stream."""
+    for row in range(rows):
+        to, start = row * x.shape[1], row * added.shape[1]
+        for i in range(first, last, LANES):
+            store(x, to + i, load(x, to + i) + load(added, start + i))
+
+
+@compiled_with(simd, borrows=True)
+def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Stored) -> None:
+    """Normalise the rows from ``first`` to before ``last`` of the residual stream."""
+    hidden_size, zero = x.shape[1], splat(np.float32(0))
+    for row in range(first, last):
+        start = row * hidden_size
+        even, odd = zero, zero
+        for i in range(0, hidden_size, 2 * LANES):
+            first, second = load(x, start + i), load(x, start + i + LANES)
+            even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
+        mean = reduce_add(even + odd) / np.float32(hidden_size)
+        scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+        for i in range(0, hidden_size, LANES):
+            store(normed, start + i, load(x, start + i) * scale * load(weight, i))
+
+
+@compiled_with(simd, borrows=True)
+def rms_norm_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
+    """Normalise a head's vector in place, from flat place ``at`` on. An empty weight means that
+    the model has no such norm."""
+    head_dim, zero = len(weight), splat(np.float32(0))
+    if head_dim == 0:
+        return
+    even, odd = zero, zero
+    for i in range(0, head_dim, 2 * LANES):
+        first, second = load(vectors, at + i), load(vectors, at + i + LANES)
+        even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
+    mean = reduce_add(even + odd) / np.float32(head_dim)
+    scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+    for i in range(0, head_dim, LANES):
+        store(vectors, at + i, load(vectors, at + i) * scale * load(weight, i))
+
+
+__all__ = ["add_residual", "rms_norm", "rms_norm_head"]

@@ -1,0 +1,30 @@
+"""The activation of a SwiGLU layer (Shazeer 2020): silu of the gate times the up projection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.models.cpu.attention import Floats, Stored
+from accel.native import simd
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import LANES, exp, load, minimum, splat, store
+
+
+@compiled_with(simd, borrows=True)
+def silu_and_mul(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> None:
+    """Write silu(gate) * up for the columns from ``first`` to before ``last``.
+
+    gate_up: [rows, >= 2 * intermediate_size], the gate before the up projection; gated: [rows,
+    intermediate_size]."""
+    intermediate_size = gated.shape[1]
+    one, zero = splat(np.float32(1)), splat(np.float32(0))
+    most = splat(np.float32(87))
+    for row in range(rows):
+        start = row * gate_up.shape[1]
+        for i in range(first, last, LANES):
+            gate, up = load(gate_up, start + i), load(gate_up, start + intermediate_size + i)
+            silu = gate / (one + exp(minimum(zero - gate, most)))
+            store(gated, row * intermediate_size + i, silu * up)
+
+
+__all__ = ["silu_and_mul"]
