@@ -11,9 +11,8 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import Interrupted
 from accel.output import OutputBuffer
-from accel.planning.draft_log import DraftLog
 from accel.planning.drafting import Drafting
-from accel.planning.planner import Planner
+from accel.planning.planner import DraftPlan
 from accel.request import Chunk, GenerationRequest, StoppedBy
 from accel.runner import ModelRunner
 from accel.session import Session
@@ -36,10 +35,9 @@ class Generation:
         self,
         runner: ModelRunner,
         tokenizer: Tokenizer,
-        planner: Planner,
+        plan: DraftPlan,
         request: GenerationRequest,
         session: Session,
-        log: DraftLog | None = None,
     ) -> None:
         request.check(runner.max_positions)
         self.request = request
@@ -48,13 +46,12 @@ class Generation:
         ends = request.stop_tokens | runner.model.end_tokens
         self._output = OutputBuffer(request, tokenizer, frozenset() if request.ignore_end else ends)
         self._drafting = Drafting(
-            *(request.drafter, planner, runner.model.capability, tokenizer),
+            *(request.drafter, plan, runner.model.capability, tokenizer),
             self.statistics,
             plans=request.plan,
-            log=log,
         )
         self._verifying = Verifying(
-            runner, tokenizer, planner, request, self._output, self.statistics
+            runner, tokenizer, plan.costs, request, self._output, self.statistics
         )
         self._chunks = self._run()
 
@@ -119,11 +116,12 @@ class Generation:
     def _draft(self, pending: TokenArray) -> DraftTree:
         """What is worth verifying behind the text and ``pending``."""
         return self._drafting.tree(
-            len(pending), self._session.length, self._room(len(pending)), self._output.rest
+            len(pending), self._session.length, self._max_nodes(len(pending)), self._output.rest
         )
 
-    def _room(self, pending: int) -> int:
-        """Nodes that may be drafted: what is asked, left to generate and left of the context."""
+    def _max_nodes(self, pending: int) -> int:
+        """Nodes that may be drafted, by the request, the tokens left to generate and the
+        context."""
         if self.request.max_tokens - len(self._output.tokens) <= 1:
             return 0
         left = self._runner.max_positions - self._session.length - pending

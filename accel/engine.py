@@ -15,10 +15,12 @@ from accel.errors import AccelError
 from accel.free_memory import free_bytes
 from accel.model_options import ModelOptions
 from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.registry import open_backend
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
-from accel.planning.profile_store import ProfileStore
+from accel.planning.acceptance_rate import expected_hits
+from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import AdaptivePlanner, Planner
 from accel.request import GenerationRequest
 from accel.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.session import Session
@@ -29,7 +31,6 @@ from accel.text.prompts import Prompt, fim_prompt
 from accel.text.special_tokens import fill_format
 from accel.text.tokenizer import Tokenizer
 from accel.verification.confidence import Confidences
-from accel.verification.verifier import expected_hits
 
 if TYPE_CHECKING:
     from accel.models.llama_cpp.opening import Later
@@ -117,7 +118,7 @@ class Engine(ModelRunner):
         engine = cls(
             opened.model,
             opened.tokenizer,
-            _planner(opened.model, opened.costs),
+            _planner(opened.model, opened.costs, opened.store),
             name=options.path,
             threads=opened.threads,
             kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
@@ -143,18 +144,21 @@ class Engine(ModelRunner):
         return self.dtype if kept == "f16" else f"{self.dtype}, keys and values in {kept}"
 
     @property
+    def notice(self) -> str:
+        """What its user should know of how it is computed; empty where there is nothing to say."""
+        return self.planner.notice or self.model.notice
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """Tokens that end the model's texts."""
         return self.model.end_tokens
 
     def generate(self, request: GenerationRequest, session: Session | None = None) -> Generation:
         """Start a generation; it runs as it is iterated over. Raises InvalidRequest."""
-        told = request.draft_request
-        is_edit = told is not None and told.original is not None
-        planner, log = self.planner, None
-        if self.model.fixed_widths is not None:
-            planner, log = self.model.fixed_widths.begin(is_edit=is_edit)
-        return Generation(self, self.tokenizer, planner, request, session or self.session(), log)
+        drafted = request.draft_request
+        is_edit = drafted is not None and drafted.original is not None
+        plan = self.planner.begin(is_edit=is_edit)
+        return Generation(self, self.tokenizer, plan, request, session or self.session())
 
     def fim_prompt(
         self,
@@ -213,7 +217,7 @@ class Engine(ModelRunner):
         if costs is None:
             return False
         self._later = None
-        self.planner = _planner(self.model, costs)
+        self.planner = _planner(self.model, costs, self._store)
         return True
 
     def _find_order(self, *, measures_later: bool) -> None:
@@ -271,15 +275,13 @@ class Engine(ModelRunner):
         self.model.forward(tree_batch(np.zeros(1, np.int32), siblings), [cache])
         cache.commit([0, 2])
         expected_hits(siblings, [1])
-        self.planner.prices(1, 0, 1.0, 0.0)
+        self.planner.costs.verify_costs(1, 0, 1.0, 0.0)
 
 
-def _planner(model: Model, costs: ForwardCosts) -> Planner:
-    if model.fixed_widths is None:
-        return Planner(costs, widths=model.capability.widths)
-    # Each request gets its own; this one tells what else takes how long.
-    planner, _ = model.fixed_widths.begin(is_edit=False)
-    return planner
+def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> Planner:
+    if model.capability.fixed_batch:
+        return FixedBatchPlanner(costs, store)
+    return AdaptivePlanner(costs, widths=model.capability.widths)
 
 
 def _with_room(kv_budget: int) -> int:

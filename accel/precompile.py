@@ -52,9 +52,9 @@ def _compile_forward(file: Path, kv_type: KvType) -> None:
     import numpy as np
 
     from accel.engine import Engine
+    from accel.models.costs.forward_costs import ForwardCosts
     from accel.models.cpu.llama import CompiledLlama
-    from accel.planning.cost_model import ForwardCosts
-    from accel.planning.planner import Planner
+    from accel.planning.planner import AdaptivePlanner
     from accel.text.tokenizer import Tokenizer
 
     # A file may be large, and may be one that another forward computes.
@@ -65,7 +65,7 @@ def _compile_forward(file: Path, kv_type: KvType) -> None:
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     # Any tokenizer will do.
     tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
-    Engine(model, tokenizer, Planner(costs), name=str(file), threads=1).preload()
+    Engine(model, tokenizer, AdaptivePlanner(costs), name=str(file), threads=1).preload()
     # The first request asks for these.
     forward.num_steps(1, 1, 0, False)
     infilling.warm_up()

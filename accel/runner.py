@@ -130,8 +130,9 @@ class ModelRunner:
 
     def _prefill_batch(self, chunk: TokenArray) -> ForwardBatch:
         """Rows whose logits nobody wants, their number one that the model computes fast."""
-        # Where requests have one width each, prompts go by none: padding would only cost.
-        widths = () if self.model.fixed_widths else self.model.capability.widths or ()
+        capability = self.model.capability
+        # With a fixed batch size prompts have none: padding would only cost.
+        widths = () if capability.fixed_batch else capability.widths or ()
         target = next((width for width in widths if width >= len(chunk)), len(chunk))
         if target == len(chunk) or not self.takes_trees:
             return chain_batch(chunk, len(chunk))

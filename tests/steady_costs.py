@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from small_model import SMALL_MODEL
 
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 
 DTYPE, THREADS = "fp32", 1
 COSTS = ForwardCosts([256], [1, 128], np.array([[2e-3, 4e-3]]))

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accel.drafting.history import History
+    from accel.drafting.retrieval.calibration import Calibration
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.drafting.retrieval.token_classes import TokenShapes
-    from accel.planning.calibration import Calibration
     from accel.text.tokenizer import Tokenizer
 
 
 def default_drafter(
-    tokenizer: Tokenizer, *, learnt: Calibration | None = None, history: History | None = None
+    tokenizer: Tokenizer, *, calibration: Calibration | None = None, history: History | None = None
 ) -> RetrievalDrafter:
     """The drafter for completions of a model with ``tokenizer``.
 
-    ``learnt``: what earlier drafters of this model learnt; without it learning starts anew.
+    ``calibration``: that of earlier drafters of this model; without it learning starts anew.
     ``history`` may be shared by the drafters of one thread. Compiled code is loaded by
     ``retrieval.drafter.warm_up``.
     """
     from accel.drafting.retrieval.drafter import RetrievalDrafter
 
-    return RetrievalDrafter(shapes_of(tokenizer), learnt=learnt, history=history)
+    return RetrievalDrafter(shapes_of(tokenizer), calibration=calibration, history=history)
 
 
 @lru_cache(maxsize=4)

@@ -117,19 +117,19 @@ class DraftRequest:
     """How the text's tokens are chosen, for drafters that choose like that."""
 
 
-class Prices(NamedTuple):
+class VerifyCosts(NamedTuple):
     """What verifying costs, for drafters that stop where more nodes do not pay.
 
-    seconds: float64 [n + 1], a step with 0, 1, .. nodes; slopes: float64 [n + 1], the least that a
-    node costs beyond so many; trust: accepted tokens for each that was predicted, so far.
+    seconds: float64 [n + 1], a step with 0, 1, .. nodes; marginal: float64 [n + 1], the
+    least cost of one more node beyond so many; acceptance_scale: accepted over predicted tokens.
     """
 
     seconds: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    trust: float
+    marginal: NDArray[np.float64]
+    acceptance_scale: float
 
     @classmethod
-    def free(cls, nodes: int) -> Prices:
+    def free(cls, nodes: int) -> VerifyCosts:
         """Nodes cost nothing."""
         return cls(np.ones(nodes + 1), np.zeros(nodes + 1), 1.0)
 
@@ -150,9 +150,9 @@ class PlanningDrafter(Protocol):
         """See above."""
         ...
 
-    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+    def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more.
-        ``prices`` are for ``max_nodes`` or more."""
+        ``costs`` are for ``max_nodes`` or more."""
         ...
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from accel.model_options import KvType
 from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.measuring import Threaded, behind_long_texts, measure, share
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.measuring import Threaded, behind_long_texts, measure, share
-from accel.planning.profile_store import ProfileStore
 
 INT8 = "int8"
 """Weights rounded to eight bits, activations too where they are multiplied: for the compiled

@@ -10,16 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import ForwardBatch
 from accel.model_options import KvType
-
-if TYPE_CHECKING:
-    from accel.planning.fixed_width import FixedWidths
 
 
 class BatchKind(IntEnum):
@@ -39,13 +36,16 @@ class Capability:
 
     ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
     computes fast, in ascending order, to one of which others are padded, None where every number is
-    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own.
+    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own;
+    ``fixed_batch``: numbers depend on how many rows a forward has, so all forwards of a request,
+    with drafts or without, have the same.
     """
 
     kind: BatchKind
     leaves: int | None = None
     widths: tuple[int, ...] | None = None
     requests: int = 1
+    fixed_batch: bool = False
 
 
 class Logits(Protocol):
@@ -122,9 +122,6 @@ class Model(ABC):
     """Tokens that end its texts."""
     fingerprint: str = ""
     """Names model, machine and library versions, for what is kept about it."""
-    fixed_widths: FixedWidths | None = None
-    """Chooses the rows of every forward of a request, with drafts or without, where the numbers
-    depend on how many a forward has; None for any number."""
     computed_by: str = ""
     """What computes it and how, in words, where that is told."""
     notices: tuple[str, ...] = ()

@@ -8,10 +8,10 @@ from pathlib import Path
 from accel.model_options import KvType
 from accel.models.autotune import RunSettings, can_be_kept, kept_as, may_use_more, profile
 from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.safetensors_model import open_folder
 from accel.models.fingerprint import fingerprint
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 
 
 def open_known(

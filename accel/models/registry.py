@@ -10,6 +10,8 @@ from accel.model_folder import check_folder
 from accel.model_options import ModelOptions, part_of
 from accel.models.autotune import INT8, RunSettings, may_use_more, profile
 from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
@@ -21,8 +23,6 @@ from accel.models.known_folder import open_known
 from accel.models.llama_cpp.places import is_installed
 from accel.models.room import check_room
 from accel.native.cpu_features import cores
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

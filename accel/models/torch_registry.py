@@ -33,6 +33,8 @@ from accel.models.autotune import (
     weight_bytes,
 )
 from accel.models.base import BatchKind, Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
@@ -48,8 +50,6 @@ from accel.models.llama_torch import FusedLlama
 from accel.models.packed_linear import Linear
 from accel.models.probe import Probe
 from accel.models.torch_names import DTYPES
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 
 STORED = {**DTYPES, INT8: torch.bfloat16}
 """What weights are read as."""

@@ -1,133 +1,77 @@
-"""How much of a draft tree is worth its forward.
+"""How much to draft: the interface of the two planners, and the plan of one request.
 
-A tree S of expected accepted tokens sum P costs t(|S| + 1); the planner takes the prefix with the
-largest (1 + sum P) / (t(|S| + pending) + overhead) (Sequoia and TurboSpec reason alike), where
-t is measured and P is what the drafter says, corrected by how far it was right so far.
+``AdaptivePlanner`` chooses the size of every tree by measured costs and the acceptance so far.
+``FixedBatchPlanner`` gives all forwards of a request one batch size, for models whose numbers
+depend on it.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from accel.draft_tree import DraftTree
-from accel.drafting.base import Prices
-from accel.native.numba_cache import compiled_with
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.overheads import NODE_S
-
-CONTEXT_STEP = 256
-"""Contexts are rounded to this, so that few tables are made."""
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.planning.acceptance_rate import AcceptanceRate
+from accel.planning.cost_table import CostTable
+from accel.planning.draft_log import DraftLog
 
 
-class Planner:
-    """Costs of one model in one dtype on one device. Shared by all requests."""
+@dataclass(slots=True)
+class DraftPlan:
+    """What the drafts of one request go by. ``log``: where they are noted, if anybody reads it."""
+
+    costs: CostTable
+    log: DraftLog | None = None
+    acceptance: AcceptanceRate = field(default_factory=AcceptanceRate)
+
+
+class Planner(ABC):
+    """Decides how much is drafted for one model in one dtype on one device. Shared by all
+    requests."""
+
+    notice: str = ""
+    """What a user should know of how drafts are planned; empty where there is nothing to say."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> CostTable:
+        """What forwards cost outside of a request: for prompts, and for time limits."""
+
+    @abstractmethod
+    def begin(self, *, is_edit: bool = False) -> DraftPlan:
+        """The plan of a new request."""
+
+    def seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows`` behind ``context`` tokens."""
+        return self.costs.seconds(rows, context)
+
+    def prefill_seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows`` rows of a prompt."""
+        return self.costs.prefill_seconds(rows, context)
+
+    def forget(self) -> None:  # noqa: B027
+        """Drop what earlier requests taught, and write nothing to disk from now on."""
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Meanwhile requests of a kind are planned alike, whatever is learnt."""
+        yield
+
+
+class AdaptivePlanner(Planner):
+    """Trees of any size: each as large as pays, by the acceptance of its own request."""
 
     def __init__(
         self, costs: ForwardCosts, limit: int = 320, *, widths: tuple[int, ...] | None = None
     ) -> None:
-        """``limit`` is the largest number of rows asked about; ``widths``: see
-        ``models.base.Capability``."""
-        self._costs, self._limit, self._widths = costs, limit, widths
-        self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
-        self._prices: dict[
-            tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
-        ] = {}
+        """See ``CostTable``."""
+        self._costs = CostTable(costs, limit, widths=widths)
 
     @property
-    def width(self) -> int:
-        """Rows of every forward, with drafts or without; 0 for any number."""
-        return self._widths[0] if self._widths and len(self._widths) == 1 else 0
+    def costs(self) -> CostTable:
+        return self._costs
 
-    def seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows``, padded to what is fastest."""
-        return float(self._table(context)[0][min(rows, self._limit)])
-
-    def prefill_seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that is asked
-        about, in proportion."""
-        if 0 < self.width < rows:
-            known = min(rows, max(self._costs.rows))
-            return float(self._costs.by_rows(context, known)[known]) * rows / known
-        known = min(rows, self._limit)
-        return self.seconds(known, context) * rows / known
-
-    def padding(self, rows: int, context: int) -> int:
-        """Rows to add so that the forward is faster than without them."""
-        if rows > self._limit or self._widths is None:
-            return 0
-        return int(self._table(context)[1][rows]) - rows
-
-    def prices(self, pending: int, context: int, trust: float, overhead_s: float) -> Prices:
-        """Costs of the steps of trees behind ``pending`` rows, for a drafter that plans."""
-        key = context // CONTEXT_STEP, pending, overhead_s
-        kept = self._prices.get(key)
-        if kept is None:
-            seconds = self._table(context)[0][pending:] + overhead_s
-            kept = self._prices[key] = seconds, _least_slopes(seconds) + NODE_S
-        return Prices(*kept, trust)
-
-    def fit(
-        self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float
-    ) -> DraftTree:
-        """The prefix of ``tree`` with the most expected tokens per second, empty when plain
-        decoding has more."""
-        count = min(len(tree), self._limit - pending)
-        if count <= 0:
-            return tree.prefix(0)
-        expected = np.empty(count + 1)
-        expected[0] = 1.0
-        expected[1:] = 1.0 + trust * np.cumsum(tree.probabilities[:count], dtype=np.float64)
-        seconds = self._table(context)[0][pending : pending + count + 1]
-        chosen = int(np.argmax(expected / (seconds + overhead_s)))
-        return tree.prefix(chosen) if chosen < len(tree) else tree
-
-    def saved_s(
-        self, tree: DraftTree, pending: int, context: int, trust: float, overhead_s: float
-    ) -> float:
-        """Seconds that verifying a whole tree is expected to save over plain decoding."""
-        plain_s = self.seconds(pending, context)
-        accepted = trust * float(tree.probabilities.sum())
-        return accepted * (plain_s + overhead_s) - (
-            self.seconds(pending + len(tree), context) - plain_s
-        )
-
-    def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Seconds by rows when padded to the best count, and that count."""
-        step = context // CONTEXT_STEP
-        table = self._tables.get(step)
-        if table is None:
-            plain = self._costs.by_rows((step * CONTEXT_STEP) + CONTEXT_STEP // 2, self._limit)
-            widths = self._widths or ()
-            table = _padded(plain, [count for count in self._costs.rows if count in widths])
-            self._tables[step] = table
-        return table
-
-
-@compiled_with()
-def _least_slopes(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a node costs at the least beyond each count; never below nothing."""
-    slopes = np.zeros(len(seconds))
-    for count in range(len(seconds) - 1):
-        least = np.inf
-        for more in range(count + 1, len(seconds)):
-            least = min(least, (seconds[more] - seconds[count]) / (more - count))
-        slopes[count] = max(least, 0.0)
-    return slopes
-
-
-def _padded(
-    seconds: NDArray[np.float64], measured: list[int]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Seconds and target when each count grows to the next measured one, or to a larger one that
-    is clearly faster. Only measured counts are computed, because kernels are compiled (oneDNN) or
-    recorded (CUDA graphs) for every shape anew."""
-    padded = seconds.copy()
-    target = np.arange(len(seconds))
-    fastest = 0
-    for count in sorted((count for count in measured if count < len(seconds)), reverse=True):
-        if not fastest or seconds[fastest] * 1.03 >= seconds[count]:
-            fastest = count
-        padded[: count + 1] = seconds[fastest]
-        target[: count + 1] = fastest
-    return padded, target
+    def begin(self, *, is_edit: bool = False) -> DraftPlan:
+        return DraftPlan(self._costs)

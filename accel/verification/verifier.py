@@ -7,8 +7,7 @@ from collections.abc import Callable, Container
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.native.numba_cache import compiled_with
+from accel.draft_tree import DraftTree, Source
 
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
@@ -88,33 +87,6 @@ def _draft_model_child(
         return None
     accepted = relaxed(node)
     return next((int(child) for child in children if int(tree.tokens[child]) in accepted), None)
-
-
-def expected_hits(tree: DraftTree, path: list[int]) -> float:
-    """How many of the nodes that a walk along ``path`` visited, the root among them, were expected
-    to have the model's next token as a child.
-
-    To be compared with ``len(path)``. The sum of all probabilities would count one wrong guess at
-    the start of a long branch as many.
-    """
-    if not len(tree):
-        return 0.0
-    parents = np.asarray(tree.parents, np.int32)
-    probabilities = np.asarray(tree.probabilities, np.float32)
-    return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
-
-
-@compiled_with()
-def _expected_hits(
-    parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
-) -> float:
-    below = np.zeros(len(parents) + 1)
-    for node in range(len(parents)):
-        below[parents[node] + 1] += probabilities[node]
-    hits = min(below[0], 1.0)
-    for node in path:
-        hits += min(below[node + 1] / max(probabilities[node], 1e-9), 1.0)
-    return hits
 
 
 def _children(tree: DraftTree) -> dict[tuple[int, int], int]:

@@ -12,7 +12,7 @@ from accel.batch import tree_batch
 from accel.draft_tree import DraftTree, TokenArray
 from accel.models.base import Logits
 from accel.output import OutputBuffer
-from accel.planning.planner import Planner
+from accel.planning.cost_table import CostTable
 from accel.request import GenerationRequest
 from accel.runner import ModelRunner
 from accel.session import Session
@@ -36,12 +36,12 @@ class Verifying:
         self,
         runner: ModelRunner,
         tokenizer: Tokenizer,
-        planner: Planner,
+        costs: CostTable,
         request: GenerationRequest,
         output: OutputBuffer,
         statistics: Statistics,
     ) -> None:
-        self._runner, self._tokenizer, self._planner = runner, tokenizer, planner
+        self._runner, self._tokenizer, self._costs = runner, tokenizer, costs
         self._request = request
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
@@ -63,7 +63,7 @@ class Verifying:
         batch = tree_batch(
             pending,
             tree,
-            self._planner.padding(len(pending) + len(tree), context),
+            self._costs.padding(len(pending) + len(tree), context),
             wants_numbers=self._is_lossy or not is_likeliest or self._tells_chances,
         )
         logits = self._runner.forward(batch, session, again=False)

@@ -247,7 +247,7 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
     told = [f"{engine.name}, {how}"]
     if engine.model.measured:
         told.append(f"forwards by rows: {engine.model.measured}")
-    return Finding("model", "; ".join([*told, *filter(None, [engine.model.notice])]))
+    return Finding("model", "; ".join([*told, *filter(None, [engine.notice])]))
 
 
 def _formats(model: str | None) -> Finding:

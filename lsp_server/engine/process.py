@@ -22,7 +22,6 @@ from lsp_server.contract.options import EngineOptions
 from lsp_server.contract.prompt_length import PromptLength
 from lsp_server.contract.status import EngineStatus
 from lsp_server.engine import warming
-from lsp_server.engine.calibration_file import Learnt
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.completion.cross_file import CrossFile
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from accel.draft_tree import TokenArray
     from accel.drafting.base import Drafter
     from accel.drafting.history import History
+    from accel.drafting.retrieval.calibration import Calibration
     from accel.engine import Engine
     from accel.request import GenerationRequest
     from accel.session import Session
@@ -148,7 +148,7 @@ class EngineService:
         self._engine: Engine | None = None
         self._sessions: Spares[Session] = Spares(KEPT_SESSIONS)
         self._drafters: Spares[Drafter] = Spares(KEPT_DRAFTERS)
-        self._learnt: Learnt | None = None
+        self._calibration: Calibration | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
         self._prompt_length = PromptLength(())
@@ -208,8 +208,10 @@ class EngineService:
     def _open_what_is_learnt(self) -> None:
         """What earlier processes learnt and kept of this model."""
         from accel.drafting.history import History
+        from accel.drafting.retrieval.calibration import Calibration
 
-        self._learnt = Learnt.load(f"{self.engine.name} {self.engine.tokenizer.sha256}")
+        name = f"{self.engine.name} {self.engine.tokenizer.sha256}"
+        self._calibration = Calibration.of_model(name)
         self._history = History()
         if self._caches is not None:
             megabytes = self._options.disk_cache_megabytes
@@ -333,8 +335,8 @@ class EngineService:
         else:
             steps = self._generate(key, request, job.plain, self._mixture)
         result = yield from steps
-        if self._learnt is not None:
-            self._learnt.completed()
+        if self._calibration is not None:
+            self._calibration.note_completion()
         return result
 
     def _begin(self, job: CompletionJob) -> None:
@@ -597,8 +599,9 @@ class EngineService:
     def _mixture(self) -> Drafter:
         from accel.drafting import default_drafter
 
-        learnt = self._learnt.calibration if self._learnt is not None else None
-        return default_drafter(self.engine.tokenizer, learnt=learnt, history=self._history)
+        return default_drafter(
+            self.engine.tokenizer, calibration=self._calibration, history=self._history
+        )
 
     def _reuse(self) -> Drafter:
         from accel.drafting.copy.drafter import CopyDrafter
@@ -682,7 +685,7 @@ class EngineService:
         problems = format_problems(engine.tokenizer)
         if engine.fim_order is Order.PREFIX_ALONE:
             problems.append("in a trial the text after the cursor did not help it: it is left out")
-        return "; ".join([*problems, *filter(None, [engine.model.notice])])
+        return "; ".join([*problems, *filter(None, [engine.notice])])
 
     def interrupt(self) -> None:
         """Have the job that is decoded now ask whether it goes on. For other threads."""
@@ -696,8 +699,8 @@ class EngineService:
 
     def close(self) -> None:
         """Let go of the model and the indexes."""
-        if self._learnt is not None:
-            self._learnt.save()
+        if self._calibration is not None:
+            self._calibration.save_new()
         self._edits_behind.close()
         self._sampling_behind.close()
         self._sessions.clear()

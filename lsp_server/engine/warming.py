@@ -55,8 +55,7 @@ def parts_to_compile(
 
 def warm_up_drafting() -> None:
     """Compile, or load the compiled form of, what drafts."""
-    from accel.drafting.retrieval import drafter
-    from accel.planning import calibration
+    from accel.drafting.retrieval import calibration, drafter
 
     drafter.warm_up()
     calibration.warm_up()

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from platformdirs import user_cache_path
 
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 
 _COPIED_BYTES = 1 << 26
 _COPIES = 5

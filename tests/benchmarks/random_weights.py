@@ -10,10 +10,10 @@ from torch import nn
 from accel.errors import InvalidRequest
 from accel.models.autotune import is_faster, may_use_more
 from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.measuring import measure, share
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.llama_torch import FusedLlama
-from accel.planning.measuring import measure, share
-from accel.planning.planner import Planner
 
 _QWEN = {
     "max_position_embeddings": 32768,
@@ -113,8 +113,10 @@ def _random_module(shape: str, dtype: Literal["fp32", "bf16"]) -> nn.Module:
     return module
 
 
-def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | None) -> Planner:
-    """Costs of the shape's forwards on this machine, ready to be asked about trees.
+def costs_of_shape(
+    shape: str, dtype: Literal["fp32", "bf16"], threads: int | None
+) -> tuple[ForwardCosts, tuple[int, ...] | None]:
+    """Costs of the shape's forwards on this machine, and the batch sizes that are fast.
 
     Raises InvalidRequest for an unknown shape.
     """
@@ -127,4 +129,4 @@ def planner_of_shape(shape: str, dtype: Literal["fp32", "bf16"], threads: int | 
     costs = measure(model, budget_s, ROWS, CONTEXTS)
     if may_share:
         costs = share(model, costs, budget_s)
-    return Planner(costs, widths=model.capability.widths)
+    return costs, model.capability.widths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import DraftTree, Source
-from accel.planning.calibration import FARTHEST, Calibration, depth_group, file_of
+from accel.drafting.retrieval.calibration import FARTHEST, Calibration, depth_group, file_of
 
 MATCHES = np.full(4, 3, np.int32)
 

@@ -220,12 +220,12 @@ def test_a_tree_has_the_nodes_that_bring_more_than_their_time(seed):
     text, *rest = random_text(seed)
     seconds = np.cumsum(random.uniform(0, 1, 65)) / 10 + 1
     steps = np.arange(65)
-    slopes = np.array([
+    marginal = np.array([
         ((seconds[n + 1 :] - seconds[n]) / (steps[n + 1 :] - n)).min(initial=9.0) for n in steps
     ])  # fmt: skip
     trust, rate = random.uniform(0.5, 1.2), random.uniform(0.2, 3)
     (_, _, every), _, _ = grown(text, *rest, 64)
-    (_, _, chosen), _, _ = grown(text, *rest, 64, (seconds, slopes), trust, rate)
+    (_, _, chosen), _, _ = grown(text, *rest, 64, (seconds, marginal), trust, rate)
     expected = 1 + trust * np.concatenate([[0.0], np.cumsum(every, dtype=np.float64)])
     values = expected - rate * seconds[: len(expected)]
     assert values[len(chosen)] == pytest.approx(values.max()), f"seed {seed}"

@@ -22,8 +22,8 @@ from tiny_models import (
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import InvalidRequest
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.verification.sampling import Sampling
 
@@ -77,7 +77,7 @@ def test_a_slow_models_prompt_is_computed_in_short_steps(
     engine: Engine, row_s: float, rows: int
 ) -> None:
     costs = ForwardCosts([256], [1, 128], np.array([[row_s, 128 * row_s]]))
-    slow = Engine(engine.model, engine.tokenizer, Planner(costs), name="slow", threads=1)
+    slow = Engine(engine.model, engine.tokenizer, AdaptivePlanner(costs), name="slow", threads=1)
     assert slow.prefill_rows == rows
 
 

@@ -20,7 +20,7 @@ from accel.engine import Engine
 from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.module import read_module
 from accel.models.torch_registry import open_model
-from accel.planning.planner import Planner
+from accel.planning.planner import AdaptivePlanner
 from accel.text.prompts import fim_prompt
 from accel.text.tokenizer import Tokenizer
 
@@ -92,7 +92,7 @@ def open_lean(model: Path) -> Engine:
     opened, form = open_model(model, "bf16", torch.device("cpu"), store)
     assert form == "lean"
     tokenizer = Tokenizer.from_folder(model)
-    return Engine(opened, tokenizer, Planner(FLAT), name=model.name, threads=1)
+    return Engine(opened, tokenizer, AdaptivePlanner(FLAT), name=model.name, threads=1)
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.hf_loading import load_module
 from accel.models.registry import open_backend
-from accel.planning.planner import Planner
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
@@ -244,7 +244,9 @@ def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path, dtype: torch
 
 
 def test_drafts_change_no_text(file: Path, model: CompiledLlama) -> None:
-    engine = Engine(model, Tokenizer.from_folder(file), Planner(FLAT), name="int8", threads=1)
+    engine = Engine(
+        model, Tokenizer.from_folder(file), AdaptivePlanner(FLAT), name="int8", threads=1
+    )
     random = np.random.default_rng(3)
     for step in range(4):
         prompt = random.integers(0, 256, 40 + 9 * step).astype(np.int32)

@@ -19,13 +19,13 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
 from accel.model_options import ModelOptions
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.tree_context import LEAVES
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import FixedWidths
-from accel.planning.planner import Planner
+from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
@@ -46,7 +46,7 @@ def model(file: Path) -> LlamaCppModel:
 @pytest.fixture(scope="module")
 def engine(model: LlamaCppModel, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     costs = ForwardCosts([256], [WIDTH], np.array([[1e-3]]))
-    planner = Planner(costs, WIDTH, widths=(WIDTH,))
+    planner = AdaptivePlanner(costs, WIDTH, widths=(WIDTH,))
     return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
 
 
@@ -179,7 +179,7 @@ def test_an_engine_opens_a_file_by_llama_cpp(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = Engine.load(file, backend="llama-cpp", threads=1)
     assert engine.form == "llama.cpp"
-    assert engine.model.fixed_widths is not None
+    assert isinstance(engine.planner, FixedBatchPlanner)
     assert len(written(engine, np.arange(30, dtype=np.int32), None)) > 0
     # Without being asked, it computes what we do not.
     assert Engine.load(file, dtype="fp32").form != "llama.cpp"
@@ -213,4 +213,4 @@ def test_the_width_is_what_brings_most_tokens_a_second(
     seconds: list[float], widths: tuple[int, int]
 ) -> None:
     costs = ForwardCosts([256], [1, 4, 8, 12, 16, 32], np.array([seconds]) * 1e-3)
-    assert tuple(FixedWidths(costs).chosen.values()) == widths
+    assert tuple(FixedBatchPlanner(costs).chosen.values()) == widths

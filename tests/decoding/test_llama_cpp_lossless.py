@@ -25,11 +25,11 @@ from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.model_options import ModelOptions
 from accel.models.base import Cache
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
@@ -129,7 +129,7 @@ def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     engine = Engine(
         LlamaCppModel(file, ModelOptions(threads=threads)),
         Tokenizer.from_folder(file),
-        Planner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
+        AdaptivePlanner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
         name=file.name,
         threads=threads,
     )

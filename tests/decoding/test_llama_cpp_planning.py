@@ -23,13 +23,14 @@ from accel.engine import Engine
 from accel.errors import Interrupted
 from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
+from accel.models.costs.typical_rate import typical_rate
 from accel.models.llama_cpp import opening, process, row_costs
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import LibraryPlace, has_package
 from accel.models.llama_cpp.probe import kind_of
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import typical_rate
-from accel.planning.profile_store import ProfileStore
+from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.request import GenerationRequest
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
@@ -64,8 +65,8 @@ def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
 
 
 def widths_of(engine: Engine) -> tuple[int, ...]:
-    assert engine.model.fixed_widths is not None
-    return tuple(engine.model.fixed_widths.chosen.values())
+    assert isinstance(engine.planner, FixedBatchPlanner)
+    return tuple(engine.planner.chosen.values())
 
 
 def written(engine: Engine, drafter: Any) -> Any:
@@ -82,9 +83,9 @@ def test_drafts_that_lose_against_plain_decoding_are_off_and_it_is_said(
     assert widths_of(engine) == (1, 1)
     assert (
         "completions and edits without drafts: forwards of several rows take too long"
-        in engine.model.notice
+        in engine.notice
     )
-    assert "1: 10.0 ms, 4: 40.0 ms" in engine.model.notice
+    assert "1: 10.0 ms, 4: 40.0 ms" in engine.notice
     plain = written(engine, None).tokens
     drafted = written(engine, Oracle(plain))
     assert drafted.tokens.tolist() == plain.tolist()
@@ -102,7 +103,7 @@ def test_drafts_that_pay_are_made_and_nothing_is_said(
     costing(monkeypatch, 10, 11, 12, 20, 30, 60)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert widths_of(engine) == (8, 8)
-    assert engine.model.notice == ""
+    assert engine.notice == ""
     assert "8: 12.0 ms" in engine.model.measured
     plain = written(engine, None).tokens
     assert sum(written(engine, Oracle(plain)).statistics.accepted)
@@ -115,7 +116,7 @@ def test_completions_and_edits_have_widths_of_their_own(
     costing(monkeypatch, 10, 28, 40, 60, 80, 160)
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert widths_of(engine) == (1, 8)
-    assert "completions without drafts" in engine.model.notice
+    assert "completions without drafts" in engine.notice
     prompt = np.arange(30, dtype=np.int32)
     for told in (DraftRequest(prompt), DraftRequest(prompt, original=prompt)):
         texts = []
@@ -195,7 +196,7 @@ def test_a_probe_finds_trees_chains_or_neither(
 def test_a_model_whose_state_runs_over_the_text_is_computed_plainly(tmp_path: Path) -> None:
     engine = Engine.load(recurrent(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert engine.model.capability.kind == BatchKind.PLAIN
-    assert "without drafts: what it computes cannot be taken back" in engine.model.notice
+    assert "without drafts: what it computes cannot be taken back" in engine.notice
     for check in ("chains", "trims", "memory", "likeliest"):
         getattr(conformance, f"check_{check}")(engine.model, 1)
     plain = written(engine, None).tokens

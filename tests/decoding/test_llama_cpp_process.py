@@ -27,11 +27,11 @@ from accel.engine import Engine
 from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.model_folder import check_folder
 from accel.model_options import ModelOptions
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
 from accel.models.llama_cpp.places import has_package
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.session import Session
 from accel.text.tokenizer import Tokenizer
@@ -54,7 +54,9 @@ def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
 
 
 def engine_of(model: LlamaCppModel, file: Path) -> Engine:
-    planner = Planner(ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,))
+    planner = AdaptivePlanner(
+        ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,)
+    )
     return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
 
 

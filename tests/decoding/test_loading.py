@@ -14,10 +14,10 @@ from accel.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
 from accel.models import fingerprint as names
 from accel.models import torch_registry as opening
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.fingerprint import fingerprint
 from accel.native.processor import INSTRUCTIONS
-from accel.planning.profile_store import ProfileStore
 
 
 @pytest.fixture(scope="module")

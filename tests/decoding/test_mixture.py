@@ -10,7 +10,7 @@ from seeds import for_each_seed
 from small_mixture import WEIGHTS, IndexOfText, drafter, paths_of, request_of
 
 from accel.draft_tree import DraftTree, Source
-from accel.drafting.base import Continuations, DraftRequest, Prices
+from accel.drafting.base import Continuations, DraftRequest, VerifyCosts
 from accel.drafting.history import History
 from accel.drafting.retrieval import acceptance_model as acceptance
 from accel.drafting.retrieval import drafter as mixture
@@ -188,7 +188,7 @@ def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed, m
     for _ in range(5):
         fixed, step = random.uniform(0.5, 3), random.uniform(0.01, 1.2)
         seconds = fixed + step * np.cumsum(random.random(65) ** 3)
-        slopes = np.array(
+        marginal = np.array(
             [
                 min((seconds[n + 1 :] - seconds[n]) / np.arange(1, 65 - n), default=0)
                 for n in range(65)
@@ -197,10 +197,10 @@ def test_planning_while_drafting_gives_the_best_prefix_of_the_whole_tree(seed, m
         trust = float(random.uniform(0.3, 1.4))
         sums = np.concatenate([[0], np.cumsum(tree.probabilities, dtype=np.float64)])
         rates = (1 + trust * sums) / seconds
-        planned = planning.draft_within(64, Prices(seconds, slopes, trust))
+        planned = planning.draft_within(64, VerifyCosts(seconds, marginal, trust))
         assert paths_of(planned) == paths_of(tree)[: len(planned)]
         assert rates[len(planned)] >= rates.max() * (1 - 1e-6)
-    steep = Prices(np.arange(1.0, 66.0), np.ones(65), 1.0)
+    steep = VerifyCosts(np.arange(1.0, 66.0), np.ones(65), 1.0)
     assert len(planning.draft_within(64, steep)) == 0
 
 

@@ -11,11 +11,11 @@ import pytest
 from tiny_models import open_engine, save
 
 from accel.draft_tree import DraftTree, Source
-from accel.planning import measuring
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.feedback import AcceptanceTracker
-from accel.planning.measuring import FEW_ROWS, ROWS, measure
-from accel.planning.planner import Planner
+from accel.models.costs import measuring
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.measuring import FEW_ROWS, ROWS, measure
+from accel.planning.acceptance_rate import AcceptanceRate
+from accel.planning.cost_table import CostTable
 
 
 def tree_of(probabilities: list[float]) -> DraftTree:
@@ -26,22 +26,22 @@ def tree_of(probabilities: list[float]) -> DraftTree:
     return tree
 
 
-def linear(fixed: float, slope: float) -> ForwardCosts:
+def linear(fixed: float, marginal_cost: float) -> ForwardCosts:
     rows = [1, 2, 4, 8, 16, 32, 64, 128]
-    return ForwardCosts([256], rows, np.array([[fixed + slope * count for count in rows]]))
+    return ForwardCosts([256], rows, np.array([[fixed + marginal_cost * count for count in rows]]))
 
 
 def test_the_choice_equals_a_search_over_all_sizes() -> None:
     random = np.random.default_rng(8)
     for _ in range(200):
         costs = linear(float(random.uniform(0.1, 5)), float(random.uniform(0.01, 1)))
-        planner = Planner(costs)
+        planner = CostTable(costs)
         pending = int(random.integers(1, 6))
         chances = np.sort(random.uniform(0, 0.6, random.integers(0, 60)))[::-1]
-        trust, overhead = float(random.uniform(0.2, 1.2)), float(random.uniform(0, 1))
-        chosen = planner.fit(tree_of(chances.tolist()), pending, 300, trust, overhead)
+        acceptance, overhead = float(random.uniform(0.2, 1.2)), float(random.uniform(0, 1))
+        chosen = planner.fit(tree_of(chances.tolist()), pending, 300, acceptance, overhead)
         rates = [
-            (1 + trust * float(chances[:size].sum()))
+            (1 + acceptance * float(chances[:size].sum()))
             / (planner.seconds(pending + size, 300) + overhead)
             for size in range(len(chances) + 1)
         ]
@@ -56,7 +56,7 @@ def test_drafts_fill_the_chunks_that_kernels_compute_at_once(
 ) -> None:
     """Eight rows are the pending token and seven nodes."""
     seconds = [2.0 + 8.0 * -(-count // chunk) for count in rows]
-    planner = Planner(ForwardCosts([256], list(rows), np.array([seconds])))
+    planner = CostTable(ForwardCosts([256], list(rows), np.array([seconds])))
     sizes = set()
     for chance in np.linspace(0.02, 0.98, 49):
         # A chain whose nodes are right with the same chance as long as all before were.
@@ -68,18 +68,18 @@ def test_drafts_fill_the_chunks_that_kernels_compute_at_once(
 
 
 def test_unlikely_drafts_are_not_verified() -> None:
-    assert len(Planner(linear(0.0, 1.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 0
-    assert len(Planner(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 8
+    assert len(CostTable(linear(0.0, 1.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 0
+    assert len(CostTable(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 8
 
 
 def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
     """One row at 9 ms, two to eight at 2 ms: one is computed as two, five as eight."""
     costs = ForwardCosts([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
-    planner = Planner(costs, widths=(1, 2, 8, 16))
+    planner = CostTable(costs, widths=(1, 2, 8, 16))
     targets = [rows + planner.padding(rows, 0) for rows in range(1, 18)]
     assert targets == [2, 2, *[8] * 6, *[16] * 8, 17]
     assert [planner.seconds(rows, 0) for rows in (1, 2, 5, 8, 9)] == [2.0, 2.0, 2.0, 2.0, 7.0]
-    alone = Planner(costs)
+    alone = CostTable(costs)
     assert [alone.padding(rows, 0) for rows in (1, 5)] == [0, 0]
     assert alone.seconds(1, 0) == 9.0
     assert planner.padding(5000, 0) == 0
@@ -87,7 +87,7 @@ def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
 
 def test_prompts_cost_as_much_for_a_row_as_the_widest_forward_that_is_computed() -> None:
     costs = ForwardCosts([256], [1, 8], np.array([[2.0, 4.0]]))
-    planner = Planner(costs, limit=8, widths=(8,))
+    planner = CostTable(costs, limit=8, widths=(8,))
     assert planner.prefill_seconds(4, 0) == 4.0
     assert planner.prefill_seconds(64, 0) == 32.0
 
@@ -119,24 +119,24 @@ def test_damaged_costs_are_not_trusted(data: object) -> None:
 
 
 def test_trust_falls_with_refused_drafts_and_comes_back() -> None:
-    trust = AcceptanceTracker()
-    assert trust.factor == 1.0
+    acceptance = AcceptanceRate()
+    assert acceptance.scale == 1.0
     for _ in range(50):
-        trust.learn(4.0, 0, 1e-3)
-    low = trust.factor
+        acceptance.learn(4.0, 0, 1e-3)
+    low = acceptance.scale
     assert low < 0.1
     for _ in range(200):
-        trust.learn(4.0, 4, 1e-3)
-    assert trust.factor > 0.8
+        acceptance.learn(4.0, 4, 1e-3)
+    assert acceptance.scale > 0.8
 
 
 def test_what_was_learnt_fades_while_nothing_is_verified() -> None:
-    trust = AcceptanceTracker()
+    acceptance = AcceptanceRate()
     for _ in range(50):
-        trust.learn(4.0, 0, 1e-3)
+        acceptance.learn(4.0, 0, 1e-3)
     for _ in range(300):
-        trust.note_draft(1e-4, taken=False, gain_s=0.0)
-    assert trust.factor > 0.9
+        acceptance.note_draft(1e-4, is_used=False, gain_s=0.0)
+    assert acceptance.scale > 0.9
 
 
 def test_wrong_drafts_cost_little() -> None:
@@ -144,54 +144,54 @@ def test_wrong_drafts_cost_little() -> None:
     embedded model in bf16: less than 5 % above plain decoding."""
     rows = [1, 2, 4, 8, 16, 32, 64]
     costs = ForwardCosts([512], rows, np.array([[1.39, 1.6, 1.91, 2.29, 3.08, 4.06, 6.7]]))
-    planner, trust = Planner(costs), AcceptanceTracker()
+    planner, acceptance = CostTable(costs), AcceptanceRate()
     spent = 0.0
     for _ in range(400):
         plain = planner.seconds(1, 512)
-        if trust.wants_draft(plain):
-            tree = planner.fit(tree_of([0.9] * 16), 1, 512, trust.factor, 0.1)
-            gain_s = planner.saved_s(tree, 1, 512, trust.factor, 0.1)
-            trust.note_draft(0.05, taken=len(tree) > 0, gain_s=gain_s)
+        if acceptance.wants_draft(plain):
+            tree = planner.fit(tree_of([0.9] * 16), 1, 512, acceptance.scale, 0.1)
+            gain_s = planner.saved_s(tree, 1, 512, acceptance.scale, 0.1)
+            acceptance.note_draft(0.05, is_used=len(tree) > 0, gain_s=gain_s)
             spent += 0.05
         else:
             tree = DraftTree.empty()
         spent += planner.seconds(1 + len(tree), 512)
         if len(tree):
-            trust.learn(float(tree.probabilities.sum()), 0, plain)
+            acceptance.learn(float(tree.probabilities.sum()), 0, plain)
     assert spent < 1.05 * 400 * planner.seconds(1, 512)
 
 
 def test_costly_drafts_pause_when_they_are_refused_again_and_again() -> None:
-    trust = AcceptanceTracker()
+    acceptance = AcceptanceRate()
     asked = 0
     for _ in range(100):
-        if trust.wants_draft(plain_s=1e-3):
+        if acceptance.wants_draft(plain_s=1e-3):
             asked += 1
-            trust.note_draft(1e-3, taken=False, gain_s=0.0)
+            acceptance.note_draft(1e-3, is_used=False, gain_s=0.0)
     assert 5 < asked < 20
     for _ in range(20):
-        trust.note_draft(1e-3, taken=True, gain_s=4e-3)
-    assert all(trust.wants_draft(1e-3) for _ in range(5))
-    cheap = AcceptanceTracker()
+        acceptance.note_draft(1e-3, is_used=True, gain_s=4e-3)
+    assert all(acceptance.wants_draft(1e-3) for _ in range(5))
+    cheap = AcceptanceRate()
     for _ in range(20):
         assert cheap.wants_draft(1.0)
-        cheap.note_draft(1e-6, taken=False, gain_s=0.0)
+        cheap.note_draft(1e-6, is_used=False, gain_s=0.0)
 
 
 def test_drafts_that_are_refused_against_expectation_become_rare() -> None:
     """Each is expected to save four times what it costs, and never saves anything."""
-    trust, drafts = AcceptanceTracker(), 0
+    acceptance, drafts = AcceptanceRate(), 0
     for _ in range(300):
-        if trust.wants_draft(1e-3):
+        if acceptance.wants_draft(1e-3):
             drafts += 1
-            trust.note_draft(1e-4, taken=True, gain_s=trust.factor * 4e-4)
-            trust.learn(0.4, 0, 1e-3)
+            acceptance.note_draft(1e-4, is_used=True, gain_s=acceptance.scale * 4e-4)
+            acceptance.learn(0.4, 0, 1e-3)
     assert drafts < 40
-    other = AcceptanceTracker()
+    other = AcceptanceRate()
     for _ in range(100):
         assert other.wants_draft(1e-3)
-        other.note_draft(1e-4, taken=True, gain_s=4e-4)
-        other.learn(0.4, 0 if other.factor > 1 else 1, 1e-3)
+        other.note_draft(1e-4, is_used=True, gain_s=4e-4)
+        other.learn(0.4, 0 if other.scale > 1 else 1, 1e-3)
 
 
 def test_measuring_covers_the_grid_and_keeps_to_its_time(
@@ -217,30 +217,30 @@ def test_measuring_covers_the_grid_and_keeps_to_its_time(
 def test_drafts_that_save_less_than_they_cost_become_rare() -> None:
     """Drafting takes 0.1 ms and saves half of it: one step in 33 drafts. Once drafts save time,
     every step does."""
-    trust, drafts = AcceptanceTracker(), []
+    acceptance, drafts = AcceptanceRate(), []
     for _ in range(400):
-        drafts.append(trust.wants_draft(1e-3))
+        drafts.append(acceptance.wants_draft(1e-3))
         if drafts[-1]:
-            trust.note_draft(1e-4, taken=True, gain_s=5e-5)
+            acceptance.note_draft(1e-4, is_used=True, gain_s=5e-5)
     assert sum(drafts[:64]) <= 8
     assert sum(drafts[64:]) <= 336 // 33 + 1
     for _ in range(40):
-        if trust.wants_draft(1e-3):
-            trust.note_draft(1e-4, taken=True, gain_s=2e-3)
-    assert all(trust.wants_draft(1e-3) for _ in range(20))
-    trust.note_draft(1e-4, taken=False, gain_s=0.0)
-    assert trust.wants_draft(1e-3), "one draft in vain is no reason to stop"
+        if acceptance.wants_draft(1e-3):
+            acceptance.note_draft(1e-4, is_used=True, gain_s=2e-3)
+    assert all(acceptance.wants_draft(1e-3) for _ in range(20))
+    acceptance.note_draft(1e-4, is_used=False, gain_s=0.0)
+    assert acceptance.wants_draft(1e-3), "one draft in vain is no reason to stop"
 
 
 def test_a_slower_machine_than_was_measured_does_not_end_drafting() -> None:
     """Drafts cost as much more as forwards do, and save as much more."""
-    slow, measured = AcceptanceTracker(), AcceptanceTracker()
+    slow, measured = AcceptanceRate(), AcceptanceRate()
     for _ in range(100):
         slow.note_forward(2e-3, 1e-3)
         measured.note_forward(1e-3, 1e-3)
-    for trust in (slow, measured):
+    for acceptance in (slow, measured):
         for _ in range(20):
-            trust.note_draft(1e-3, taken=True, gain_s=1e-3)
+            acceptance.note_draft(1e-3, is_used=True, gain_s=1e-3)
     assert slow.wants_draft(1e-3)
     assert not measured.wants_draft(1e-3)
 
@@ -258,7 +258,7 @@ def test_any_form_of_curve_is_planned_on(name: str) -> None:
     """Flat: all nodes. Steep: none of low chance. A staircase: up to the edge of a step."""
     costs = ForwardCosts([256], list(range(1, 9)), np.array([CURVES[name][1:]]))
     tree = tree_of([0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.05])
-    chosen = len(Planner(costs).fit(tree, 1, 0, 1.0, 0.0))
+    chosen = len(CostTable(costs).fit(tree, 1, 0, 1.0, 0.0))
     assert chosen == {"flat": 7, "steep": 0, "a staircase": 3}[name]
 
 

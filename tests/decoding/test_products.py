@@ -11,12 +11,12 @@ import torch
 from small_model import SMALL_MODEL
 
 from accel.models import torch_registry as opening
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu import matmul_timing as products
 from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.cpu.weights import Weights
 from accel.models.torch_names import name_of
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 
 CPU = torch.device("cpu")
 

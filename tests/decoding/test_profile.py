@@ -13,9 +13,9 @@ import torch
 
 from accel.models import autotune
 from accel.models.autotune import RunSettings, profile
-from accel.planning import measuring
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
+from accel.models.costs import measuring
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from lsp_server.contract.prompt_length import PromptLength
 
 ONCE = ForwardCosts([64, 256], [1, 8, 16], np.array([[1.0, 2, 4], [2.0, 3, 5]]) * 1e-4)

@@ -17,6 +17,8 @@ from tiny_models import numbers, save
 
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.measuring import prob
 from accel.models.cpu.barrier import (
     _FUTEX,
     _SLEPT,
@@ -32,8 +34,6 @@ from accel.models.cpu.barrier import (
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.hf_loading import load_module
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.measuring import prob
 from accel.verification.verifier import walk
 
 CPU = torch.device("cpu")
@@ -228,7 +228,7 @@ def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPa
         [64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64)
     )
     both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
-    monkeypatch.setattr("accel.planning.measuring.shared_seconds", lambda *_: both)
+    monkeypatch.setattr("accel.models.costs.measuring.shared_seconds", lambda *_: both)
     model = threaded(2)
     found = prob(model, costs, 0.1)
     assert (found.shared_from, found.threads) == (32, 2)
@@ -247,7 +247,7 @@ def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPa
 def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds_by = {2: 0.5, 4: 0.3, 6: 0.29}
     monkeypatch.setattr(
-        "accel.planning.measuring.shared_seconds",
+        "accel.models.costs.measuring.shared_seconds",
         lambda _model, threads, *_: np.full((1, 2), seconds_by[threads]),
     )
     costs = ForwardCosts([64], [1, 8], np.ones((1, 2)))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from accel.draft_tree import DraftTree, Source
-from accel.verification.verifier import entropy_tokens, expected_hits, walk
+from accel.planning.acceptance_rate import expected_hits
+from accel.verification.verifier import entropy_tokens, walk
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:

@@ -19,9 +19,9 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.models.base import Cache, Model
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.torch_registry import open_model
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer as OurTokenizer
 
@@ -177,7 +177,7 @@ def open_engine(
     engine = Engine(
         model,
         OurTokenizer.from_folder(folder),
-        Planner(costs),
+        AdaptivePlanner(costs),
         name=folder.name,
         threads=1,
         **options,

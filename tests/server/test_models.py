@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import write_gguf
 
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.profile_store import ProfileStore
 from lsp_server.cli import models as command
 from lsp_server.cli.main import main
 from lsp_server.errors import RedraftError

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import DraftRequest, Prices
+from accel.drafting.base import DraftRequest, VerifyCosts
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.alignment import AT, EVENT_REJOINED, OFF_TRACK
 from accel.drafting.copy.kernels import (
@@ -40,7 +40,7 @@ from accel.drafting.copy.rewrites import (
     still_due,
 )
 from accel.drafting.copy.weights import row_weights
-from accel.planning.overheads import COPIED_STEP_S, DRAFTED_STEP_S
+from accel.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 
 _LOOKUP_LIMIT = 24
 _SIDE = 24
@@ -94,7 +94,7 @@ class CopyDrafter:
         self._classes = rows_of.classes_of(codec)
         self.weights = row_weights()
         self._saved_s = 0.0
-        self._free = Prices.free(0)
+        self._free = VerifyCosts.free(0)
         self.begin(DraftRequest(np.empty(0, np.int32)))
 
     def begin(self, request: DraftRequest) -> None:
@@ -144,15 +144,15 @@ class CopyDrafter:
         """The best tree of at most ``max_nodes`` nodes."""
         self._step_s = 0.0
         if len(self._free.seconds) < max_nodes + 1:
-            self._free = Prices.free(max_nodes)
+            self._free = VerifyCosts.free(max_nodes)
         return self._grow(max_nodes, self._free, 0.0)
 
-    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+    def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
         """The tree that brings most for its time, empty when plain decoding brings more."""
-        hoped_s = HOPED_TOKENS * float(prices.seconds[0]) / HOPED_SPEEDUP
+        hoped_s = HOPED_TOKENS * float(costs.seconds[0]) / HOPED_SPEEDUP
         rate = (HOPED_TOKENS + self._written) / (hoped_s + self._spent_s)
-        tree = self._grow(max_nodes, prices, rate)
-        self._step_s = float(prices.seconds[len(tree)]) + DRAFTED_STEP_S
+        tree = self._grow(max_nodes, costs, rate)
+        self._step_s = float(costs.seconds[len(tree)]) + DRAFTED_STEP_S
         return tree
 
     @property
@@ -160,14 +160,14 @@ class CopyDrafter:
         """Seconds that the last tree of ``draft_within`` is expected to save."""
         return self._saved_s
 
-    def _grow(self, max_nodes: int, prices: Prices, rate: float) -> DraftTree:
+    def _grow(self, max_nodes: int, costs: VerifyCosts, rate: float) -> DraftTree:
         if max_nodes <= 0:
             return DraftTree.empty()
         looked_up, sources = self._look_up() if self._index is not None else (_NO_ROWS, _NO_SOURCES)
         room, pool = self._room_for(max_nodes), self._pool
         count, self._saved_s = draft_in(
             room, pool.home, pool.context_start, pool.stop, max_nodes,
-            looked_up, sources, prices.seconds, prices.slopes, prices.trust, rate,
+            looked_up, sources, costs.seconds, costs.marginal, costs.acceptance_scale, rate,
         )  # fmt: skip
         tokens, parents, probabilities, origins = self._tree
         return DraftTree(

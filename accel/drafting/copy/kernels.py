@@ -184,8 +184,8 @@ def draft_in(
     looked_up: TokenArray,
     sources: NDArray[np.int8],
     seconds: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    trust: float,
+    marginal: NDArray[np.float64],
+    acceptance_scale: float,
     rate: float,
 ) -> tuple[int, float]:
     """Write the best tree of a room; returns its nodes, and the seconds that it is expected to
@@ -219,14 +219,14 @@ def draft_in(
         ),
         Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
         Fitted(room.weights, room.slips),
-        Worth(max_nodes, LEAST_PROBABILITY, seconds, slopes, trust, rate),
+        Worth(max_nodes, LEAST_PROBABILITY, seconds, marginal, acceptance_scale, rate),
         CopyTree(room.tokens, room.parents, room.probabilities, room.sources),
     )
     expected = 0.0
     for node in range(nodes):
         expected += room.probabilities[node]
         room.sources[node] = _SOURCES[room.sources[node]]
-    return nodes, trust * expected * seconds[0] - (seconds[nodes] - seconds[0])
+    return nodes, acceptance_scale * expected * seconds[0] - (seconds[nodes] - seconds[0])
 
 
 @compiled_with(copy_rows, cursor_of, slips)

@@ -114,15 +114,16 @@ class Fitted(NamedTuple):
 class Worth(NamedTuple):
     """What nodes have to be worth.
 
-    most: nodes at most; least: probability of a path at least; seconds, slopes, trust: as in
-    ``protocol.Prices``; rate: tokens per second of steps on the average, 0 to take all nodes.
+    most: nodes at most; least: probability of a path at least; seconds, marginal, acceptance_scale:
+    as in ``base.VerifyCosts``; rate: tokens per second of steps on the average, 0 to take all
+    nodes.
     """
 
     most: int
     least: float
     seconds: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    trust: float
+    marginal: NDArray[np.float64]
+    acceptance_scale: float
     rate: float
 
 
@@ -294,10 +295,10 @@ def _least_of(worth: Worth) -> float:
     the cheapest node has to be."""
     if worth.rate <= 0:
         return worth.least
-    slope = worth.slopes[0]
+    marginal_cost = worth.marginal[0]
     for node in range(1, worth.most):
-        slope = min(slope, worth.slopes[node])
-    return max(worth.least, worth.rate * slope / worth.trust)
+        marginal_cost = min(marginal_cost, worth.marginal[node])
+    return max(worth.least, worth.rate * marginal_cost / worth.acceptance_scale)
 
 
 @compiled_with(copy_rows, slips_of, forceinline=True)
@@ -306,7 +307,7 @@ def expand_rows(
 ) -> int:
     """Write the likeliest nodes, best first; returns how many of them are the best tree."""
     slips, rows = fitted.slips, len(given.rows)
-    seconds, trust, rate = worth.seconds, worth.trust, worth.rate
+    seconds, acceptance_scale, rate = worth.seconds, worth.acceptance_scale, worth.rate
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
     capacity = (worth.most + 1) * 4 + rows
     found, votes = _room_for(capacity), _votes_of(rows)
@@ -334,14 +335,14 @@ def expand_rows(
         if (
             size == 0
             or nodes == worth.most
-            or trust * chances[heap[0]] < rate * worth.slopes[nodes]
+            or acceptance_scale * chances[heap[0]] < rate * worth.marginal[nodes]
         ):
             return best_count
         item, node = _pop(heap, size, chances), nodes
         size, nodes = size - 1, nodes + 1
         tree.tokens[node], tree.parents[node] = found.tokens[item], found.parents[item]
         tree.chances[node], tree.kinds[node] = chances[item], found.kinds[item]
-        expected += trust * chances[item]
+        expected += acceptance_scale * chances[item]
         if expected - rate * seconds[nodes] > best_value:
             best_value, best_count = expected - rate * seconds[nodes], nodes
         depth, reach, first_row = found.depths[item], chances[item], found.first_rows[item]

@@ -58,7 +58,7 @@ class TextView(NamedTuple):
 
 
 class MatchRows(NamedTuple):
-    """Continuations that an index gave for the context, as in ``protocol.Continuations``.
+    """Continuations that an index gave for the context, as in ``base.Continuations``.
 
     following: int32 [n], for linked lists of rows, -1 ends one.
     """
@@ -92,7 +92,7 @@ class MatchRows(NamedTuple):
 
 
 def places_of(rows: MatchRows, first: int = 0) -> NDArray[np.int64]:
-    """Where an index writes rows from ``first`` on, see ``protocol.DirectIndex``. Whoever keeps it
+    """Where an index writes rows from ``first`` on, see ``base.DirectIndex``. Whoever keeps it
     keeps ``rows``."""
     arrays = rows.tokens[first:], rows.lengths[first:], rows.counts[first:], rows.sources[first:]
     return np.array([*(array.ctypes.data for array in arrays), *arrays[0].shape], np.int64)

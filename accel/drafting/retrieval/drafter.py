@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.drafting.base import ContinuationIndex, DirectIndex, DraftRequest, Prices
+from accel.drafting.base import ContinuationIndex, DirectIndex, DraftRequest, VerifyCosts
 from accel.drafting.history import History
+from accel.drafting.retrieval import calibration as calibrations
 from accel.drafting.retrieval import prompt_index as prompt
 from accel.drafting.retrieval.acceptance_model import AcceptanceBuffers, AcceptanceWeights
+from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, places_of
 from accel.drafting.retrieval.kernels import (
     HANDED_NODES,
@@ -27,9 +29,7 @@ from accel.drafting.retrieval.lookups import found_beside, write_rows
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
-from accel.planning import calibration
-from accel.planning.calibration import Calibration
-from accel.planning.overheads import DRAFTED_STEP_S
+from accel.step_overheads import DRAFTED_STEP_S
 
 ROWS_PER_SOURCE = 64
 ROW_DEPTH = 32
@@ -65,11 +65,11 @@ class RetrievalDrafter:
         shapes: TokenShapes | None = None,
         *,
         weights: AcceptanceWeights | None = None,
-        learnt: Calibration | None = None,
+        calibration: Calibration | None = None,
         history: History | None = None,
     ) -> None:
         """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
-        self._calibration = learnt or Calibration()
+        self._calibration = calibration or Calibration()
         self._shapes = shapes or TokenShapes.unknown()
         self.weights = weights or AcceptanceWeights.load()
         self._prompt = PromptIndex(self._shapes.shapes)
@@ -86,8 +86,8 @@ class RetrievalDrafter:
         self.frontier = Frontier.room()
         self.matches = np.empty(0, np.int32)
         self._tree = TreeBuffers.room(0)
-        self._prices = self._free = Prices.free(0)
-        self._seconds, self._slopes = np.empty(USUAL_PRICES), np.empty(USUAL_PRICES)
+        self._costs_for = self._free = VerifyCosts.free(0)
+        self._seconds, self._marginal = np.empty(USUAL_PRICES), np.empty(USUAL_PRICES)
         self._room: DraftingState | None = None
         self._room_text = np.empty(0, np.int32)
         self._read_for = self._free.seconds
@@ -117,34 +117,34 @@ class RetrievalDrafter:
         self._workspace, self._accepted = request.workspace, 0
         if not self._prompt.is_empty:
             self._reserve_rows(ROWS_PER_SOURCE * LAYERS)
-            self._room_for(USUAL_NODES, self._prices)
+            self._room_for(USUAL_NODES, self._costs_for)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
         if len(self._free.seconds) != max_nodes + 1:
-            self._free = Prices.free(max_nodes)
+            self._free = VerifyCosts.free(max_nodes)
         return self.draft_within(max_nodes, self._free)
 
-    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+    def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more."""
         if self._undrafted:
             self._catch_up()
         if self._prompt.is_empty or max_nodes <= 0:
             return DraftTree.empty()
-        limit, depth = self._row_limits(prices)
+        limit, depth = self._row_limits(costs)
         first_rows = self._look_up_beside(limit, depth)
         self._reserve_rows(first_rows + limit * LAYERS, first_rows)
-        room = self._room_for(max_nodes, prices)
+        room = self._room_for(max_nodes, costs)
         first = self._handed_nodes
         (nodes, leaf, own), accepted = self._coming(), self._accepted
         start, stop = self._prompt.start, self._prompt.stop
         count = draft_in(
             *(room, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
-            *(max_nodes, prices.trust, first),
+            *(max_nodes, costs.acceptance_scale, first),
         )
         if count == NOT_COMMITTED:
             self._settle()
-            return self.draft_within(max_nodes, prices)
+            return self.draft_within(max_nodes, costs)
         if nodes:
             self._prompt.grew_to(stop + accepted)
             self._committed = None
@@ -159,12 +159,12 @@ class RetrievalDrafter:
         )
         return self._drafted
 
-    def _row_limits(self, prices: Prices) -> tuple[int, int]:
-        """Rows of each layer, and tokens of each, for a tree of such prices."""
-        if prices.seconds is not self._read_for:
-            self._read_for = prices.seconds
-            few = min(SMALL_TREE, len(prices.seconds) - 1)
-            self._reads_few = bool(prices.seconds[few] > 1.5 * prices.seconds[0])
+    def _row_limits(self, costs: VerifyCosts) -> tuple[int, int]:
+        """Rows of each layer, and tokens of each, for a tree of such costs."""
+        if costs.seconds is not self._read_for:
+            self._read_for = costs.seconds
+            few = min(SMALL_TREE, len(costs.seconds) - 1)
+            self._reads_few = bool(costs.seconds[few] > 1.5 * costs.seconds[0])
         return (FEW_ROWS, FEW_DEPTH) if self._reads_few else (ROWS_PER_SOURCE, ROW_DEPTH)
 
     def view(self) -> View:
@@ -186,7 +186,7 @@ class RetrievalDrafter:
             self._evidence = Evidence.room(self._prompt.vocabulary)
             self._room = None
 
-    def _room_for(self, nodes: int, prices: Prices) -> DraftingState:
+    def _room_for(self, nodes: int, costs: VerifyCosts) -> DraftingState:
         """What lasts from tree to tree, with room for so many nodes."""
         if len(self._tree.tokens) < nodes:
             self._settle()  # what is learnt is read from the tree that is
@@ -197,8 +197,8 @@ class RetrievalDrafter:
             self._handed = Handed.room(max(HANDED_NODES, 4 * nodes))
             self._handed_nodes = 0
             self._room = None
-        if self._prices.seconds is not prices.seconds:
-            self._take_prices(prices)
+        if self._costs_for.seconds is not costs.seconds:
+            self._take_costs(costs)
         if (
             self._room is None
             or self._room_text is not text
@@ -210,21 +210,21 @@ class RetrievalDrafter:
                 *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
                 *(self.scratch, self.frontier, self._tree, self._calibration.information),
                 *(self._prompt.text(room=MAX_DEPTH + 1 + coming), self._rows),
-                *(self._seconds, self._slopes, self._saved, self._handed),
+                *(self._seconds, self._marginal, self._saved, self._handed),
                 *(self._entry, self._places),
             )
             self._room = room_of(*held)
         return self._room
 
-    def _take_prices(self, prices: Prices) -> None:
-        """Have the room hold other prices: a new room takes as long as a draft."""
-        self._prices = prices
-        count = len(prices.seconds)
+    def _take_costs(self, costs: VerifyCosts) -> None:
+        """Have the room hold other costs: a new room takes as long as a draft."""
+        self._costs_for = costs
+        count = len(costs.seconds)
         if count > len(self._seconds):
-            self._seconds, self._slopes = np.empty(count), np.empty(count)
+            self._seconds, self._marginal = np.empty(count), np.empty(count)
             self._room = None
-        self._seconds[:count], self._seconds[count:] = prices.seconds, np.inf
-        self._slopes[:count], self._slopes[count:] = prices.slopes, np.inf
+        self._seconds[:count], self._seconds[count:] = costs.seconds, np.inf
+        self._marginal[:count], self._marginal[count:] = costs.marginal, np.inf
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
@@ -322,7 +322,7 @@ class RetrievalDrafter:
 def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
     prompt.warm_up()
-    calibration.warm_up()
+    calibrations.warm_up()
     drafter = RetrievalDrafter(weights=AcceptanceWeights.random(0))
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)

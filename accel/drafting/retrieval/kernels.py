@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import calibration, heap
 from accel.drafting.retrieval import candidate_features as evidence_of
-from accel.drafting.retrieval import heap
 from accel.drafting.retrieval import native_call as entry
 from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval import prompt_index as prompt_of
@@ -22,6 +22,7 @@ from accel.drafting.retrieval.acceptance_model import (
     Floats,
     fetch_weights,
 )
+from accel.drafting.retrieval.calibration import learn_from
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, TextView
 from accel.drafting.retrieval.native_call import call_entry
 from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
@@ -30,8 +31,6 @@ from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import Frontier, Ground, TreeBuffers, grow
 from accel.native import simd
 from accel.native.numba_cache import FieldsType, compiled_with
-from accel.planning import calibration
-from accel.planning.calibration import learn_from
 
 HANDED_NODES = 4096
 """Nodes of the trees that are handed out of one piece of memory."""
@@ -96,7 +95,7 @@ class DraftingState(structref.StructRefProxy):
 
 _FIELDS = (
     *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
-    *("information", "text", "rows", "seconds", "slopes", "saved", "handed", "entry", "places"),
+    *("information", "text", "rows", "seconds", "marginal", "saved", "handed", "entry", "places"),
 )
 structref.define_proxy(DraftingState, _RoomType, list(_FIELDS))
 
@@ -114,14 +113,14 @@ def room_of(
     text: TextView,
     rows: MatchRows,
     seconds: NDArray[np.float64],
-    slopes: NDArray[np.float64],
+    marginal: NDArray[np.float64],
     saved: NDArray[np.float64],
     handed: Handed,
     entry: NDArray[np.int64],
     places: NDArray[np.int64],
 ) -> DraftingState:
     """A room that holds these. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
-    ``protocol.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
+    ``base.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
     return DraftingState(
         shapes,
         evidence,
@@ -134,7 +133,7 @@ def room_of(
         text,
         rows,
         seconds,
-        slopes,
+        marginal,
         saved,
         handed,
         entry,
@@ -234,7 +233,7 @@ def draft_in(
     depth: int,
     accepted: int,
     max_nodes: int,
-    trust: float,
+    acceptance_scale: float,
     handed_from: int,
 ) -> int:
     """``commit_in`` what the last step brought (not where ``nodes`` is 0), look up and ``grow``.
@@ -256,7 +255,7 @@ def draft_in(
         *(text, room.rows, room.shapes, accepted, room.evidence, room.weights),
         *(room.corrections, room.scratch, room.frontier, tree),
     )
-    count = grow(ground, row_count, max_nodes, room.seconds, room.slopes, trust)
+    count = grow(ground, row_count, max_nodes, room.seconds, room.marginal, acceptance_scale)
     expected, seconds, handed = 0.0, room.seconds, room.handed
     for node in range(count):
         expected += tree.probabilities[node]
@@ -264,5 +263,5 @@ def draft_in(
         handed.parents[handed_from + node] = tree.parents[node]
         handed.probabilities[handed_from + node] = tree.probabilities[node]
         handed.sources[handed_from + node] = tree.sources[node]
-    room.saved[0] = trust * expected * seconds[0] - (seconds[count] - seconds[0])
+    room.saved[0] = acceptance_scale * expected * seconds[0] - (seconds[count] - seconds[0])
     return count

@@ -27,7 +27,7 @@ def call_entry(
     limit: Any,
     depth: Any,
 ) -> Any:
-    """Call the function at ``address``, int64 all, see ``protocol.DirectIndex.entry``."""
+    """Call the function at ``address``, int64 all, see ``base.DirectIndex.entry``."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)

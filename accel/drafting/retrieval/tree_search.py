@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.drafting.retrieval import acceptance_model as acceptance
+from accel.drafting.retrieval import calibration, heap
 from accel.drafting.retrieval import candidate_features as evidence_of
-from accel.drafting.retrieval import heap
 from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval.acceptance_model import (
     AcceptanceBuffers,
@@ -20,6 +20,7 @@ from accel.drafting.retrieval.acceptance_model import (
     hidden_of_near,
     probabilities_of,
 )
+from accel.drafting.retrieval.calibration import depth_group
 from accel.drafting.retrieval.candidate_features import (
     Evidence,
     MatchRows,
@@ -32,8 +33,6 @@ from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
-from accel.planning import calibration
-from accel.planning.calibration import depth_group
 
 MAX_DEPTH = 48
 LEAST_PROBABILITY = 0.001
@@ -165,12 +164,12 @@ def begin(ground: Ground, row_count: int) -> int:
 
 
 @compiled_with(forceinline=True, borrows=True)
-def least_of(slopes: NDArray[np.float64], nodes: int, worth_s: float) -> float:
+def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float:
     """What the path of a node has to be, where an expected token is worth so many seconds: growth
     ends before it comes to what is less probable than the cheapest of so many nodes has to be."""
-    least = slopes[0]
+    least = marginal[0]
     for count in range(1, nodes):
-        least = min(least, slopes[count])
+        least = min(least, marginal[count])
     return max(least / worth_s, LEAST_PROBABILITY)
 
 
@@ -240,18 +239,18 @@ def grow(
     row_count: int,
     max_nodes: int,
     seconds: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    trust: float,
+    marginal: NDArray[np.float64],
+    acceptance_scale: float,
 ) -> int:
     """Write the nodes of the best tree in decreasing path probability; returns how many.
 
-    ``row_count``: how many of the rows there are. For the rest see ``protocol.Prices``. The best
+    ``row_count``: how many of the rows there are. For the rest see ``base.VerifyCosts``. The best
     tree is the one with the most expected tokens per second; growth ends where no larger one can be
     better.
     """
     frontier, tree = ground.frontier, ground.tree
     expected, best_rate, best_count = 1.0, 1.0 / seconds[0], 0
-    least = least_of(slopes, max_nodes, trust / best_rate)
+    least = least_of(marginal, max_nodes, acceptance_scale / best_rate)
     near = begin(ground, row_count)
     kept = waiting = nodes = 0
     at = NodeContext(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
@@ -264,7 +263,8 @@ def grow(
         # All that follows is less probable than the next, and costs as much or more.
         if (
             waiting == 0
-            or trust * frontier.probabilities[frontier.heap[0]] < best_rate * slopes[nodes]
+            or acceptance_scale * frontier.probabilities[frontier.heap[0]]
+            < best_rate * marginal[nodes]
         ):
             break
         waiting -= 1
@@ -277,7 +277,7 @@ def grow(
         depth, first_row = frontier.depths[best], frontier.rows[best]
         at = NodeContext(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
         nodes += 1
-        expected += trust * path
+        expected += acceptance_scale * path
         if expected > best_rate * seconds[nodes]:
             best_rate, best_count = expected / seconds[nodes], nodes
     return best_count

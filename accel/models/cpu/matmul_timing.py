@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.matmul import BLOCK, Packed, multiply, row_dtype
 from accel.models.cpu.weights import Weights
-from accel.planning.cost_model import ForwardCosts
 
 ROWS = (1, 8, 32)
 

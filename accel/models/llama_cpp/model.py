@@ -52,7 +52,7 @@ class LlamaCppModel(Model):
             kind = BatchKind.CHAIN if about["rewinds"] else BatchKind.PLAIN
             # One row at the least is committed.
             widths = tuple(width for width in WIDTHS if width <= about["rewinds"] + 1)
-        self.capability = Capability(kind, leaves=LEAVES, widths=widths)
+        self.capability = Capability(kind, leaves=LEAVES, widths=widths, fixed_batch=True)
         self._numbers = count()
         weakref.finalize(self, self._worker.end)
 
@@ -70,14 +70,6 @@ class LlamaCppModel(Model):
         kind = self.capability.kind
         if kind == BatchKind.PLAIN:
             return "llama.cpp computes it without drafts: what it computes cannot be taken back"
-        chosen = self.fixed_widths.chosen if self.fixed_widths is not None else {}
-        undrafted = [name for name, width in chosen.items() if width == 1]
-        # Before forwards of several rows are measured, nobody can tell.
-        if undrafted and self.fixed_widths is not None and self.fixed_widths.has_choice:
-            return (
-                f"llama.cpp computes {' and '.join(undrafted)} without drafts: forwards of several "
-                f"rows take too long here (by rows, {self.measured})"
-            )
         if kind == BatchKind.CHAIN:
             return "llama.cpp verifies drafts of it as chains, not as trees"
         return ""

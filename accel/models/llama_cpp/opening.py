@@ -15,15 +15,15 @@ from accel.free_memory import free_bytes
 from accel.model_options import ModelOptions
 from accel.models.autotune import can_be_kept
 from accel.models.base import BatchKind
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
+from accel.models.costs.typical_rate import typical_rate
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.fixed_width import FixedWidths, typical_rate
-from accel.planning.profile_store import ProfileStore
 
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""
@@ -84,14 +84,14 @@ def open_by_llama_cpp(
     model.takes(BatchKind(kind))
     costs, later = _kept_costs(store, options.threads), None
     if costs is None:
-        begun, use = RowCosts(model), partial(_use_measured, model, store, options.threads)
+        begun, use = RowCosts(model), partial(_save_measured, model, store, options.threads)
         if measures_later and not begun.is_over:
             costs, later = begun.costs, LaterCosts(begun, use)
         else:
             begun.go_on()
             costs = begun.costs
             use(costs)
-    _use(model, store, costs)
+    model.measured = str(costs)
     return Opened(model, costs, store, options.threads, later)
 
 
@@ -197,18 +197,9 @@ def _kept_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
         return None
 
 
-def _use_measured(
+def _save_measured(
     model: LlamaCppModel, store: ProfileStore, threads: int, costs: ForwardCosts
 ) -> None:
     if can_be_kept(threads):
         store.put(f"rows/{threads}", costs.to_json())
-    _use(model, store, costs)
-
-
-def _use(model: LlamaCppModel, store: ProfileStore, costs: ForwardCosts) -> None:
-    """Compute requests that begin from now on by what forwards cost."""
-    model.fixed_widths = FixedWidths(costs, store)
-    model.measured = ", ".join(
-        f"{rows}: {1e3 * seconds:.1f} ms"
-        for rows, seconds in zip(costs.rows, costs.seconds[0].tolist(), strict=True)
-    )
+    model.measured = str(costs)

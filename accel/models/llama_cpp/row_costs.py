@@ -9,8 +9,8 @@ import numpy as np
 
 from accel.batch import ForwardBatch, chain_batch
 from accel.models.base import BatchKind, Cache, Model
+from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp.context import PIECE
-from accel.planning.cost_model import ForwardCosts
 
 BUDGET_S = 2.0
 WIDTHS = (1, 4, 8, 12, 16, 32)

@@ -21,7 +21,6 @@ from lsp_server.engine.garbage import settle
 from tests.benchmarks.cases import CompletionCase
 from tests.benchmarks.completion.replay import PROMPT_TOKENS
 from tests.benchmarks.datastores import CaseDatastores, TokenFiles
-from tests.benchmarks.fixed_widths import held
 from tests.benchmarks.measurement import Measurement, similarity
 from tests.benchmarks.methods import PLAIN, MakeDrafter, tell_files
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
@@ -158,7 +157,7 @@ def decode_cases(
         names = tolerance.left(decoders)
         turn = number % len(names)
         measured: dict[str, Measurement] = {}
-        with held(engine):
+        with engine.planner.frozen():
             for name in [*names[turn:], *names[:turn]]:
                 with tolerance.of(name):
                     decoders[name](_shortened(task))

@@ -12,9 +12,8 @@ import numpy as np
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
 from accel.models.base import BatchKind, Capability
-from accel.planning.draft_log import DraftLog
 from accel.planning.drafting import Drafting
-from accel.planning.planner import Planner
+from accel.planning.planner import DraftPlan, Planner
 from accel.replay import replay
 from accel.statistics import Statistics
 from tests.benchmarks.cases import CompletionCase
@@ -86,17 +85,14 @@ class Planned:
     def __init__(
         self,
         drafter: Drafter,
-        planner: Planner,
+        plan: DraftPlan,
         tokenizer: Tokenizer,
         leaves: int | None = None,
-        log: DraftLog | None = None,
     ) -> None:
         self.name = drafter.name
         self._context = 0
         capability = Capability(BatchKind.TREE, leaves)
-        self._drafting = Drafting(
-            *(drafter, planner, capability, tokenizer, Statistics()), plans=True, log=log
-        )
+        self._drafting = Drafting(*(drafter, plan, capability, tokenizer, Statistics()), plans=True)
 
     def begin(self, request: DraftRequest) -> None:
         """Begin within."""
@@ -180,7 +176,7 @@ def replay_cases(
             )
             if planner is not None:
                 if name in PLANNED:
-                    recorder = Recorder(Planned(begun(make), planner, tokenizer))
+                    recorder = Recorder(Planned(begun(make), planner.begin(), tokenizer))
                     statistics = replay(recorder, request, replayed.target, max_nodes)
                     statistics.learn_s = recorder.learn_s
                 measurement.projection = project(statistics, recorder.sizes, planner)

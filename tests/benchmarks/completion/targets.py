@@ -72,7 +72,6 @@ def measure_model(
     from accel.native.cpu_features import cores
     from tests.benchmarks import report
     from tests.benchmarks.completion.decoders import make_decoders
-    from tests.benchmarks.fixed_widths import begin_anew
     from tests.benchmarks.hf_peers import HF_GENERATE
     from tests.benchmarks.llama_cpp_decoders import add_chains, with_best_chain
     from tests.benchmarks.methods import (
@@ -96,7 +95,7 @@ def measure_model(
         backend=getattr(args, "backend", "own"),
         kv_type=getattr(args, "kv_type", "f16"),
     )
-    begin_anew(engine)
+    engine.planner.forget()
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
     sampling = sampling_of(args)
@@ -301,14 +300,15 @@ def _iterated(
 
 
 def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
-    from tests.benchmarks.random_weights import planner_of_shape
+    from accel.planning.planner import AdaptivePlanner
+    from tests.benchmarks.random_weights import costs_of_shape
 
     if args.dtype not in DTYPES:
         raise BenchError(f"--shape has weights in {' or '.join(DTYPES)}; give --dtype one of them")
     task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
-    planner = planner_of_shape(args.shape, args.dtype, args.threads)
+    costs, widths = costs_of_shape(args.shape, args.dtype, args.threads)
     progress.remove_task(task)
-    return planner
+    return AdaptivePlanner(costs, widths=widths)
 
 
 def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str, Any]:

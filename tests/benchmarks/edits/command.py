@@ -218,7 +218,6 @@ def _decoded(
     from tests.benchmarks.edits.ablation import ABLATION
     from tests.benchmarks.edits.decoders import make_decoders
     from tests.benchmarks.edits.model import decode_edits
-    from tests.benchmarks.fixed_widths import begin_anew
     from tests.benchmarks.hf_peers import HF_GENERATE
     from tests.benchmarks.methods import PLAIN, find_draft_model, without_hf
     from tests.benchmarks.tolerance import Tolerance
@@ -232,7 +231,7 @@ def _decoded(
         backend=args.backend,
         kv_type=args.kv_type,
     )
-    begin_anew(engine)
+    engine.planner.forget()
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS

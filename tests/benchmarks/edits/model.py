@@ -23,7 +23,6 @@ from tests.benchmarks.completion.model import same_text
 from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.edits.cases import reuse_bin, reuse_rate
 from tests.benchmarks.edits.methods import EditMethod
-from tests.benchmarks.fixed_widths import held
 from tests.benchmarks.measurement import Measurement, similarity
 from tests.benchmarks.methods import PLAIN, tell_files
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
@@ -155,7 +154,7 @@ def decode_edits(
         names = tolerance.left(decoders)
         turn = number % len(names)
         edited: dict[str, tuple[Edited, float]] = {}
-        with held(engine):
+        with engine.planner.frozen():
             for name in [*names[turn:], *names[:turn]]:
                 with tolerance.of(name):
                     decoders[name](_shortened(task))

@@ -87,7 +87,7 @@ def _alone(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
     """Number of rows (as text) to milliseconds, and the thread count."""
     from accel.engine import Engine
-    from accel.planning.measuring import measure
+    from accel.models.costs.measuring import measure
     from tests.benchmarks.peers.hf_generate import set_threads, threads
     from tests.benchmarks.random_weights import random_model
 

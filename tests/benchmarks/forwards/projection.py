@@ -126,8 +126,8 @@ def _projected(
     fixed_for: bool | None,
 ) -> dict[str, Any]:
     from accel.models.llama_cpp.tree_context import LEAVES
-    from accel.planning.fixed_width import FixedWidths
-    from accel.planning.planner import Planner
+    from accel.planning.fixed_batch_planner import FixedBatchPlanner
+    from accel.planning.planner import AdaptivePlanner
 
     ours, theirs = (costs_of(document, name) for name in (OURS, PEER))
     context = ours.contexts[0]
@@ -135,9 +135,9 @@ def _projected(
     gains = {rows: by_width[rows] * float(peer_ms[1] / ms[rows]) for rows in WIDTHS}
     best_rows = max(gains, key=gains.__getitem__)
     if fixed_for is None:
-        ran = texts.planned(lambda: (Planner(ours), None), max(WIDTHS))
+        ran = texts.planned(AdaptivePlanner(ours).begin, max(WIDTHS))
     else:
-        fixed = FixedWidths(ours)
+        fixed = FixedBatchPlanner(ours)
         ran = texts.planned(lambda: fixed.begin(is_edit=fixed_for), max(WIDTHS), LEAVES)
     speed = texts.tokens / (ran.forwards_s + ran.drafting_s)
     speeds = {
@@ -183,7 +183,7 @@ def costs_of(document: Any, engine: str) -> Any:
     """Measured seconds of an engine's forwards, as the planner takes them."""
     import numpy as np
 
-    from accel.planning.cost_model import ForwardCosts
+    from accel.models.costs.forward_costs import ForwardCosts
 
     figures = document["forward_ms"][engine]
     rows = sorted(int(count) for count in figures if count.isdigit())

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
-from accel.planning.draft_log import DraftLog
-from accel.planning.planner import Planner
+from accel.planning.planner import DraftPlan
 from accel.replay import replay
 from tests.benchmarks.completion import replay as completion_replay
 from tests.benchmarks.completion.replay import Planned, Recorder
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tests.benchmarks.cases import CompletionCase, EditCase
     from tests.benchmarks.datastores import CaseDatastores
 
-BeginText = Callable[[], tuple[Planner, DraftLog | None]]
+BeginText = Callable[[], DraftPlan]
 
 LOOKUP_LONGEST = 2
 """Of the n-grams of llama-cpp-python's lookup."""
@@ -69,20 +68,20 @@ class ProjectedTexts:
 
     def planned(self, begin: BeginText, most_rows: int, leaves: int | None = None) -> PlannedRun:
         """With trees of so many leaves at most that a planner cuts to what pays. ``begin`` gives
-        the planner of the next text, and where its drafts are noted."""
+        the plan of the next text."""
         forwards, widths = 0, Counter[int]()
         forwards_s = drafting_s = 0.0
         for text in self.texts:
-            planner, log = begin()
-            widths[planner.width] += 1
-            planned = Planned(self.make(), planner, self.tokenizer, leaves, log)
+            plan = begin()
+            widths[plan.costs.batch_size] += 1
+            planned = Planned(self.make(), plan, self.tokenizer, leaves)
             recorder = Recorder(planned)
             ran = replay(recorder, text.request, text.target, most_rows - 1)
             planned.end(text.target)
             drafting_s += sum(ran.draft_s) + recorder.learn_s
             context = ran.prompt_tokens
             for size, accepted in zip(recorder.sizes, ran.accepted, strict=True):
-                forwards_s += planner.seconds(size + 1, context)
+                forwards_s += plan.costs.seconds(size + 1, context)
                 context += accepted + 1
             forwards += ran.forwards
         return PlannedRun(forwards, forwards_s, drafting_s, widths)

@@ -40,15 +40,15 @@ def test_examples_name_the_right_candidate(examples):
 
 def test_slopes_equal_differences(examples):
     room, count = examples
-    weights, slopes = AcceptanceWeights.random(2), AcceptanceWeights.random(3)
-    for part in slopes:
+    weights, marginal = AcceptanceWeights.random(2), AcceptanceWeights.random(3)
+    for part in marginal:
         part.fill(0)
     chosen = np.arange(min(count, 20))
-    _learn_from(room, chosen, weights, slopes)
+    _learn_from(room, chosen, weights, marginal)
     random = np.random.default_rng(4)
     ignored = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
     for name in AcceptanceWeights._fields:
-        part, slope = getattr(weights, name), getattr(slopes, name)
+        part, marginal_cost = getattr(weights, name), getattr(marginal, name)
         direction = random.standard_normal(part.shape).astype(np.float32)
         step = 2e-3
         part += step * direction
@@ -57,13 +57,13 @@ def test_slopes_equal_differences(examples):
         below = _learn_from(room, chosen, weights, ignored)
         part += step * direction
         expected = (above - below) / (2 * step)
-        assert np.isclose((slope * direction).sum(), expected, rtol=0.05, atol=0.05), name
+        assert np.isclose((marginal_cost * direction).sum(), expected, rtol=0.05, atol=0.05), name
 
 
 def loss_of(weights: AcceptanceWeights, examples: Examples, count: int) -> float:
     """Loss in nats per node over the first ``count`` examples."""
-    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
-    return _learn_from(examples, np.arange(count), weights, slopes) / max(count, 1)
+    marginal = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
+    return _learn_from(examples, np.arange(count), weights, marginal) / max(count, 1)
 
 
 def test_fitting_lowers_the_loss(examples):

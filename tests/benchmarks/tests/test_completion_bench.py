@@ -14,8 +14,8 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import save
 
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.planning.planner import AdaptivePlanner
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from lsp_server.errors import BenchError
@@ -150,7 +150,7 @@ def test_missing_peers(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_projection_by_hand() -> None:
     # 10 ms for a row, 40 ms for two to 65: rows are padded to what was measured.
-    planner = Planner(ForwardCosts([16], [1, 65], np.array([[0.01, 0.04]])), widths=(1, 65))
+    planner = AdaptivePlanner(ForwardCosts([16], [1, 65], np.array([[0.01, 0.04]])), widths=(1, 65))
     statistics = Statistics(prompt_tokens=10)
     statistics.draft_s, statistics.learn_s = [0.001, 0.001], 0.003
     statistics.accepted, statistics.forwards = [2, 0], 2

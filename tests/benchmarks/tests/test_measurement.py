@@ -12,8 +12,9 @@ from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.planning.cost_model import ForwardCosts
-from accel.planning.planner import Planner
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.planning.cost_table import CostTable
+from accel.planning.planner import DraftPlan
 from accel.replay import replay
 from accel.statistics import Statistics
 from tests.benchmarks import report
@@ -190,7 +191,7 @@ def test_similarity_is_levenshteins(seed: int) -> None:
 def test_projection_by_hand() -> None:
     # A forward of one row takes 10 ms, of five 12 ms, of nine 14 ms: plain decoding of the four
     # tokens 40 ms, the two forwards 12 + 14 ms and their drafts 1 ms each.
-    planner = Planner(ForwardCosts([256], [1, 9], np.array([[0.010, 0.014]])))
+    planner = CostTable(ForwardCosts([256], [1, 9], np.array([[0.010, 0.014]])))
     statistics = Statistics(tokens=4, forwards=2, accepted=[2, 0], draft_s=[0.001, 0.001])
     projection = project(statistics, [4, 8], planner)
     assert projection.plain_s == pytest.approx(0.040)
@@ -203,13 +204,13 @@ NO_TOKENIZER: Any = None
 
 def test_planned_replay_cuts_what_does_not_pay() -> None:
     # The second row costs as much as the first: a node must be accepted more often than not.
-    planner = Planner(ForwardCosts([256], [1, 65], np.array([[0.01, 0.65]])))
+    planner = CostTable(ForwardCosts([256], [1, 65], np.array([[0.01, 0.65]])))
     tree = DraftTree.merge([array(1, 2, 3), array(5)], Source.REPOSITORY)
     tree.probabilities = np.array([1.0, 0.9, 0.05, 0.0], np.float32)
-    recorder = Recorder(Planned(Script([tree]), planner, NO_TOKENIZER))
+    recorder = Recorder(Planned(Script([tree]), DraftPlan(planner), NO_TOKENIZER))
     replay(recorder, DraftRequest(array(0)), array(1), 64)
     assert recorder.sizes[0] < 3
-    flat = Planner(ForwardCosts([256], [1, 65], np.array([[0.01, 0.0101]])))
-    recorder = Recorder(Planned(Script([tree]), flat, NO_TOKENIZER))
+    flat = CostTable(ForwardCosts([256], [1, 65], np.array([[0.01, 0.0101]])))
+    recorder = Recorder(Planned(Script([tree]), DraftPlan(flat), NO_TOKENIZER))
     replay(recorder, DraftRequest(array(0)), array(1), 64)
     assert recorder.sizes[0] >= 3

@@ -187,22 +187,22 @@ def observe(
 
 @compiled_with(acceptance, fastmath=True)
 def _learn_none(
-    slope: float,
+    marginal_cost: float,
     last: int,
     inputs: Floats,
     hidden: Floats,
     weights: AcceptanceWeights,
-    slopes: AcceptanceWeights,
+    marginal: AcceptanceWeights,
 ) -> None:
     """Add the slopes of the score of "none"; ``hidden`` is that of ``score_of_none``."""
-    slopes.escape_shape[last] += slope
+    marginal.escape_shape[last] += marginal_cost
     for h in range(ESCAPE_HIDDEN):
         if hidden[h] > 0:
-            slopes.escape_out[h] += slope * hidden[h]
-            into = slope * weights.escape_out[h]
-            slopes.escape_bias[h] += into
+            marginal.escape_out[h] += marginal_cost * hidden[h]
+            into = marginal_cost * weights.escape_out[h]
+            marginal.escape_bias[h] += into
             for i in range(NODE_INPUTS):
-                slopes.escape_node[i, h] += inputs[i] * into
+                marginal.escape_node[i, h] += inputs[i] * into
 
 
 @compiled_with(acceptance, fastmath=True)
@@ -210,7 +210,7 @@ def _learn_from(
     examples: Examples,
     chosen: NDArray[np.int64],
     weights: AcceptanceWeights,
-    slopes: AcceptanceWeights,
+    marginal: AcceptanceWeights,
 ) -> float:
     """Add the slopes of the loss over the ``chosen`` nodes; returns the loss in nats."""
     node_hidden = np.empty(HIDDEN, np.float32)
@@ -251,36 +251,36 @@ def _learn_from(
         loss -= np.log(max(right, 1e-9))
 
         _learn_none(
-            none_chance - (1.0 if label < 0 else 0.0), last, inputs, none_hidden, weights, slopes
+            none_chance - (1.0 if label < 0 else 0.0), last, inputs, none_hidden, weights, marginal
         )
         into_node[:] = 0
         for c in range(count):
-            slope = chances[c] / total - (1.0 if c == label else 0.0)
-            if abs(slope) < 1e-5:
+            marginal_cost = chances[c] / total - (1.0 if c == label else 0.0)
+            if abs(marginal_cost) < 1e-5:
                 continue
             shape = examples.shapes[first + c]
-            slopes.pair[last, shape] += slope
+            marginal.pair[last, shape] += marginal_cost
             for h in range(HIDDEN):
                 if hidden[c, h] > 0:
-                    slopes.out[h] += slope * hidden[c, h]
-                    hidden[c, h] = slope * weights.out[h]
+                    marginal.out[h] += marginal_cost * hidden[c, h]
+                    hidden[c, h] = marginal_cost * weights.out[h]
                 else:
                     hidden[c, h] = 0
                 into_node[h] += hidden[c, h]
-                slopes.shape[shape, h] += hidden[c, h]
+                marginal.shape[shape, h] += hidden[c, h]
             for e in range(examples.entries[first + c], examples.entries[first + c + 1]):
-                row = slopes.candidate[examples.indices[e]]
+                row = marginal.candidate[examples.indices[e]]
                 value = examples.values[e]
                 for h in range(HIDDEN):
                     row[h] += value * hidden[c, h]
         for h in range(HIDDEN):
-            slopes.bias[h] += into_node[h]
-            slopes.last_shape[last, h] += into_node[h]
+            marginal.bias[h] += into_node[h]
+            marginal.last_shape[last, h] += into_node[h]
         for i in range(NODE_INPUTS):
             value = inputs[i]
             if value != 0:
                 for h in range(HIDDEN):
-                    slopes.node[i, h] += value * into_node[h]
+                    marginal.node[i, h] += value * into_node[h]
     return loss
 
 
@@ -293,11 +293,11 @@ class _Adam:
         self._mean = np.zeros_like(weights)
         self._square = np.zeros_like(weights)
 
-    def step(self, slope: Floats, rate: float, number: int) -> None:
+    def step(self, marginal_cost: Floats, rate: float, number: int) -> None:
         """The ``number``-th step, counted from 1."""
-        slope = slope + self._decay * self._weights
-        self._mean += 0.1 * (slope - self._mean)
-        self._square += 0.01 * (slope * slope - self._square)
+        marginal_cost = marginal_cost + self._decay * self._weights
+        self._mean += 0.1 * (marginal_cost - self._mean)
+        self._square += 0.01 * (marginal_cost * marginal_cost - self._square)
         mean = self._mean / (1 - 0.9**number)
         square = self._square / (1 - 0.99**number)
         self._weights -= rate * mean / (np.sqrt(square) + 1e-6)
@@ -318,7 +318,7 @@ def fit(
     The rate falls linearly to nothing. The loss is in nats per node.
     """
     random = np.random.default_rng(seed)
-    slopes = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
+    marginal = AcceptanceWeights(*(np.zeros_like(part) for part in weights))
     optimizers = [_Adam(part, decay) for part in weights]
     steps = epochs * -(-count // BATCH)
     step = 0
@@ -327,12 +327,12 @@ def fit(
         loss = 0.0
         order = random.permutation(count)
         for begin in range(0, count, BATCH):
-            for part in slopes:
+            for part in marginal:
                 part.fill(0)
             batch = order[begin : begin + BATCH]
-            loss += _learn_from(examples, batch, weights, slopes)
+            loss += _learn_from(examples, batch, weights, marginal)
             now = rate * (1 - step / steps)
             step += 1
-            for optimizer, slope in zip(optimizers, slopes, strict=True):
-                optimizer.step(slope / np.float32(len(batch)), now, step)
+            for optimizer, marginal_cost in zip(optimizers, marginal, strict=True):
+                optimizer.step(marginal_cost / np.float32(len(batch)), now, step)
     return loss / max(count, 1)

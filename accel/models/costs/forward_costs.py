@@ -24,6 +24,13 @@ class ForwardCosts:
     was_busy: bool = False
     threads: int = 1
 
+    def __str__(self) -> str:
+        """Milliseconds by rows behind the first context."""
+        return ", ".join(
+            f"{rows}: {1e3 * seconds:.1f} ms"
+            for rows, seconds in zip(self.rows, self.seconds[0].tolist(), strict=True)
+        )
+
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
         """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
 

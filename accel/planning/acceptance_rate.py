@@ -1,20 +1,25 @@
-"""How far drafts of one request were right, and whether the next is worth making."""
+"""How far the drafts of one request come true, and whether the next is worth making."""
 
 from __future__ import annotations
 
-from accel.planning.overheads import AROUND_DRAFTS, USUAL_DRAFT_S
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree, TokenArray
+from accel.native.numba_cache import compiled_with
+from accel.step_overheads import AROUND_DRAFTS, USUAL_DRAFT_S
 
 _DECAY = 0.97
 _PRIOR = 3.0
-_NEW_SHARE = 0.05
+_NEW_WEIGHT = 0.05
 """Of what was just saved, in the running mean."""
 _NEW_PACE, _MOST_PACE = 0.1, 4.0
 _MOST_REFUSED = 6
 """Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
 
-class AcceptanceTracker:
-    """What drafts of one request brought lately, and what drafting costs."""
+class AcceptanceRate:
+    """Accepted over predicted tokens of one request, and what drafting costs it."""
 
     def __init__(self) -> None:
         self._accepted = _PRIOR
@@ -28,14 +33,16 @@ class AcceptanceTracker:
         self._waiting = 0
 
     @property
-    def factor(self) -> float:
+    def scale(self) -> float:
         """Accepted over predicted tokens, near 1 while little is known."""
         return min(max(self._accepted / self._predicted, 0.02), 1.5)
 
     def wants_draft(self, plain_s: float) -> bool:
-        """Whether the next draft is likely to save time, where a plain step takes ``plain_s``: not
-        for some forwards after drafts were refused again and again, unless they cost next to
-        nothing."""
+        """Whether the next draft is likely to save time, where a plain step takes ``plain_s``.
+
+        After drafts were refused again and again, none is made for some forwards, unless they cost
+        next to nothing.
+        """
         if self._waiting > 0 and self.draft_s > 0.02 * plain_s * self.pace:
             self._waiting -= 1
             return False
@@ -47,7 +54,7 @@ class AcceptanceTracker:
         pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
         self.pace += _NEW_PACE * (pace - self.pace)
 
-    def note_draft(self, seconds: float, *, taken: bool, gain_s: float) -> None:
+    def note_draft(self, seconds: float, *, is_used: bool, gain_s: float) -> None:
         """A draft was made in ``seconds``, and some of it is going to be verified or none.
 
         ``gain_s`` is the time that it is expected to save: while drafts save less than they cost,
@@ -55,11 +62,11 @@ class AcceptanceTracker:
         """
         # One slow draft, after which none is made, would never be corrected.
         self.draft_s += 0.2 * (min(seconds, 2 * self.draft_s) - self.draft_s)
-        if not taken:
+        if not is_used:
             # Nothing is learnt while nothing is verified, so what was learnt fades.
             self._fade()
         saved_s = gain_s * self.pace - AROUND_DRAFTS * seconds
-        self._saved_s += _NEW_SHARE * (saved_s - self._saved_s)
+        self._saved_s += _NEW_WEIGHT * (saved_s - self._saved_s)
         pays = self._saved_s > 0
         self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
         self._waiting = 0 if pays else (1 << self._refused) // 2
@@ -67,8 +74,8 @@ class AcceptanceTracker:
     def learn(self, predicted: float, accepted: int, token_s: float) -> None:
         """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
         accepted token saves."""
-        missed = accepted - self.factor * predicted
-        self._saved_s += _NEW_SHARE * missed * token_s * self.pace
+        missed = accepted - self.scale * predicted
+        self._saved_s += _NEW_WEIGHT * missed * token_s * self.pace
         self._fade()
         self._accepted += accepted
         self._predicted += predicted
@@ -76,3 +83,30 @@ class AcceptanceTracker:
     def _fade(self) -> None:
         self._accepted = _PRIOR + _DECAY * (self._accepted - _PRIOR)
         self._predicted = _PRIOR + _DECAY * (self._predicted - _PRIOR)
+
+
+def expected_hits(tree: DraftTree, path: list[int]) -> float:
+    """How many of the nodes that a verification along ``path`` visited, the root among them, were
+    expected to have the model's next token as a child.
+
+    To be compared with ``len(path)``. The sum of all probabilities would count one wrong guess at
+    the start of a long branch as many.
+    """
+    if not len(tree):
+        return 0.0
+    parents = np.asarray(tree.parents, np.int32)
+    probabilities = np.asarray(tree.probabilities, np.float32)
+    return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
+
+
+@compiled_with()
+def _expected_hits(
+    parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
+) -> float:
+    below = np.zeros(len(parents) + 1)
+    for node in range(len(parents)):
+        below[parents[node] + 1] += probabilities[node]
+    hits = min(below[0], 1.0)
+    for node in path:
+        hits += min(below[node + 1] / max(probabilities[node], 1e-9), 1.0)
+    return hits

@@ -9,6 +9,7 @@ logistic regression: the surprise, over the information gathered so far and a pr
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -30,7 +31,11 @@ PRIOR_INFORMATION = 30.0
 MOST_INFORMATION = 600.0
 """Information is forgotten above, so that corrections follow a changing task."""
 FARTHEST = 2.0
+SAVE_EVERY = 100
+"""Completions between two saves: the process may be killed any time."""
 _SOURCES = max(Source) + 1
+
+logger = logging.getLogger(__name__)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -70,7 +75,7 @@ def learn_from(
 
 
 class Calibration:
-    """Corrections and how much is known of each.
+    """Corrections of the acceptance model, and how much is known of each.
 
     corrections, information: float32 [DEPTHS, sources, MATCH_LENGTHS].
     """
@@ -78,9 +83,11 @@ class Calibration:
     def __init__(self) -> None:
         self.corrections = np.zeros((DEPTHS, _SOURCES, MATCH_LENGTHS), np.float32)
         self.information = np.zeros_like(self.corrections)
+        self._file: Path | None = None
+        self._unsaved = 0
 
     def learn(self, tree: DraftTree, matches: TokenArray, path: list[int]) -> None:
-        """The verifier walked ``path`` of ``tree`` and was free to go on.
+        """Verification accepted ``path`` of ``tree``, and nothing cut it short.
 
         matches: int32 [nodes], the longest match that spoke for each node.
         """
@@ -96,9 +103,15 @@ class Calibration:
             )
 
     @classmethod
+    def of_model(cls, name: str) -> Calibration:
+        """That of a model by its name, from disk, or a new one."""
+        return cls.load(file_of(name))
+
+    @classmethod
     def load(cls, file: Path) -> Calibration:
-        """What ``save`` wrote; a new one when the file is missing, damaged or of another form."""
+        """What ``save`` wrote; a new one when the file is missing, damaged or of another shape."""
         calibration = cls()
+        calibration._file = file
         try:
             with np.load(file) as stored:
                 corrections, information = stored["corrections"], stored["information"]
@@ -109,6 +122,22 @@ class Calibration:
             calibration.corrections[:] = np.clip(corrections, -FARTHEST, FARTHEST)
             calibration.information[:] = information
         return calibration
+
+    def note_completion(self) -> None:
+        """A completion is over: now and then save to the file that this was loaded from."""
+        self._unsaved += 1
+        if self._unsaved >= SAVE_EVERY:
+            self.save_new()
+
+    def save_new(self) -> None:
+        """Save what is new to the file that this was loaded from. A full disk costs only that."""
+        if not self._unsaved or self._file is None:
+            return
+        self._unsaved = 0
+        try:
+            self.save(self._file)
+        except OSError as error:
+            logger.warning("the calibration of drafts cannot be saved: %s", error)
 
     def save(self, file: Path) -> None:
         """Replace ``file`` in one step. Raises OSError when the folder cannot be written."""
@@ -124,7 +153,7 @@ class Calibration:
 
 
 def file_of(model: str) -> Path:
-    """Where the calibration of a model is kept, ``model`` being its name or folder."""
+    """The file with the calibration of a model, ``model`` being its name or folder."""
     key = hashlib.sha256(model.encode()).hexdigest()[:24]
     return Path(platformdirs.user_data_dir("redraft"), "calibration", f"{key}.npz")
 

@@ -11,14 +11,15 @@ import pytest
 from small_model import SMALL_MODEL
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import DraftRequest, Prices
+from accel.drafting.base import DraftRequest, VerifyCosts
 from accel.models.base import BatchKind, Capability
-from accel.planning.cost_model import ForwardCosts
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
+from accel.planning.cost_table import CostTable
 from accel.planning.draft_log import DraftLog
 from accel.planning.drafting import Drafting
-from accel.planning.fixed_width import FixedWidths
-from accel.planning.planner import Planner
-from accel.planning.profile_store import ProfileStore
+from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import DraftPlan
 from accel.planning.tokens_per_forward import HALF_LIFE, TokensPerForward
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
@@ -108,72 +109,72 @@ def test_what_is_learnt_outweighs_what_is_typical_and_is_forgotten() -> None:
     assert tokens[1] == pytest.approx(1.0)
 
 
-def learn(widths: FixedWidths, right: int, texts: int = 4, *, is_edit: bool = False) -> None:
+def learn(planner: FixedBatchPlanner, right: int, texts: int = 4, *, is_edit: bool = False) -> None:
     """Texts of 120 tokens of which each draft knows so many."""
     text = np.arange(120, dtype=np.int32)
     for _ in range(texts):
-        planner, log = widths.begin(is_edit=is_edit)
-        if log is None:
+        plan = planner.begin(is_edit=is_edit)
+        if plan.log is None:
             continue
         at = 0
         while at < len(text):
             tree = draft(text[at:], min(right, len(text) - at))
-            log.note(at, tree)
-            at += 1 + len(tree.prefix(planner.width - 1).accepted_path(text[at:]))
-        log.end(text)
+            plan.log.note(at, tree)
+            at += 1 + len(tree.prefix(plan.costs.batch_size - 1).accepted_path(text[at:]))
+        plan.log.end(text)
 
 
 def test_drafts_that_are_right_widen_forwards_and_wrong_ones_narrow_them() -> None:
-    widths = FixedWidths(costs_of(DEAR))
-    assert widths.chosen["completions"] == 1
-    edits = widths.chosen["edits"]
+    planner = FixedBatchPlanner(costs_of(DEAR))
+    assert planner.chosen["completions"] == 1
+    edits = planner.chosen["edits"]
     # Drafts are looked at, though none is verified.
-    learn(widths, 14)
-    assert widths.chosen["completions"] == 16
-    assert widths.begin(is_edit=False)[0].width == 16
-    assert widths.chosen["edits"] == edits
-    learn(widths, 0, texts=40)
-    assert widths.chosen["completions"] == 1
-    learn(widths, 0, is_edit=True)
-    assert widths.chosen["edits"] == 1
+    learn(planner, 14)
+    assert planner.chosen["completions"] == 16
+    assert planner.begin(is_edit=False).costs.batch_size == 16
+    assert planner.chosen["edits"] == edits
+    learn(planner, 0, texts=40)
+    assert planner.chosen["completions"] == 1
+    learn(planner, 0, is_edit=True)
+    assert planner.chosen["edits"] == 1
 
 
-def test_a_request_keeps_its_width_and_held_ones_have_one() -> None:
-    widths = FixedWidths(costs_of(DEAR))
-    planner, _ = widths.begin(is_edit=False)
-    with widths.held():
-        learn(widths, 14)
-        assert widths.begin(is_edit=False)[0] is planner
-    assert widths.chosen["completions"] == 16
-    assert planner.width == 1
+def test_a_request_keeps_its_width_and_frozen_ones_have_one() -> None:
+    planner = FixedBatchPlanner(costs_of(DEAR))
+    costs = planner.begin(is_edit=False).costs
+    with planner.frozen():
+        learn(planner, 14)
+        assert planner.begin(is_edit=False).costs is costs
+    assert planner.chosen["completions"] == 16
+    assert costs.batch_size == 1
 
 
 def test_drafts_that_nobody_verifies_are_seldom_made() -> None:
-    widths = FixedWidths(costs_of(DEAR))
-    assert all(widths.begin(is_edit=False)[1] for _ in range(32))
-    learn(widths, 0, texts=40)
-    assert sum(widths.begin(is_edit=False)[1] is not None for _ in range(32)) == 4
-    assert all(widths.begin(is_edit=True)[1] for _ in range(32))
+    planner = FixedBatchPlanner(costs_of(DEAR))
+    assert all(planner.begin(is_edit=False).log for _ in range(32))
+    learn(planner, 0, texts=40)
+    assert sum(planner.begin(is_edit=False).log is not None for _ in range(32)) == 4
+    assert all(planner.begin(is_edit=True).log for _ in range(32))
 
 
 def test_without_a_choice_nothing_is_looked_at() -> None:
-    widths = FixedWidths(ForwardCosts([16], [1], np.array([[1e-3]])))
-    planner, log = widths.begin(is_edit=True)
-    assert planner.width == 1
-    assert log is None
+    planner = FixedBatchPlanner(ForwardCosts([16], [1], np.array([[1e-3]])))
+    plan = planner.begin(is_edit=True)
+    assert plan.costs.batch_size == 1
+    assert plan.log is None
 
 
 def test_what_was_learnt_is_there_after_a_new_start() -> None:
-    widths = FixedWidths(costs_of(DEAR), ProfileStore("m"))
-    learn(widths, 14, texts=8)
-    again = FixedWidths(costs_of(DEAR), ProfileStore("m"))
-    assert again.chosen == widths.chosen
+    planner = FixedBatchPlanner(costs_of(DEAR), ProfileStore("m"))
+    learn(planner, 14, texts=8)
+    again = FixedBatchPlanner(costs_of(DEAR), ProfileStore("m"))
+    assert again.chosen == planner.chosen
     assert again.chosen["completions"] == 16
     # A bench begins as everybody does, and leaves what is kept alone.
     again.forget()
     assert again.chosen["completions"] == 1
     learn(again, 0, texts=16)
-    assert FixedWidths(costs_of(DEAR), ProfileStore("m")).chosen == widths.chosen
+    assert FixedBatchPlanner(costs_of(DEAR), ProfileStore("m")).chosen == planner.chosen
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,9 @@ def test_what_was_learnt_is_there_after_a_new_start() -> None:
 def test_what_is_kept_in_another_form_is_left(kept: object) -> None:
     store = ProfileStore("m")
     store.put("tokens per forward", json.loads(json.dumps(kept)))
-    assert FixedWidths(costs_of(DEAR), store).chosen == FixedWidths(costs_of(DEAR)).chosen
+    assert (
+        FixedBatchPlanner(costs_of(DEAR), store).chosen == FixedBatchPlanner(costs_of(DEAR)).chosen
+    )
 
 
 class Foreseeing:
@@ -205,7 +208,7 @@ class Foreseeing:
         tokens = np.arange(self._next, self._next + max_nodes, dtype=np.int32)
         return DraftTree.chain(tokens, Source.PROMPT, 0.99)
 
-    def draft_within(self, max_nodes: int, prices: Prices) -> DraftTree:
+    def draft_within(self, max_nodes: int, prices: VerifyCosts) -> DraftTree:
         return self.draft(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
@@ -216,12 +219,11 @@ class Foreseeing:
 def test_more_is_drafted_for_the_log_than_is_verified(width: int) -> None:
     found: dict[int, float] = {}
     log = DraftLog(WIDTHS, lambda _tokens, forwards: found.update(forwards))
-    planner = Planner(costs_of(DEAR), width, widths=(width,))
+    plan = DraftPlan(CostTable(costs_of(DEAR), width, widths=(width,)), log)
     drafting = Drafting(
-        *(Foreseeing(), planner, Capability(BatchKind.TREE, 8)),
+        *(Foreseeing(), plan, Capability(BatchKind.TREE, 8)),
         *(Tokenizer.from_folder(SMALL_MODEL), Statistics()),
         plans=True,
-        log=log,
     )
     drafting.begin(DraftRequest(np.full(1, 99, np.int32)))
     text = np.arange(96, dtype=np.int32)

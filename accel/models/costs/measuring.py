@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import BatchKind, Model
-from accel.planning.cost_model import ForwardCosts
+from accel.models.costs.forward_costs import ForwardCosts
 
 ROWS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 16, 17, 24, 32, 48, 64, 96, 128)
 """Kernels compute up to four or eight rows for nearly the price of one: the first row of the next

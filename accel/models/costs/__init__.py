@@ -1,0 +1,1 @@
+"""What forwards cost on this machine: measured, kept on disk, compared."""

@@ -1,0 +1,145 @@
+"""What steps cost by their number of rows, and how much of a draft tree is worth them.
+
+A tree S of expected accepted tokens sum P costs t(|S| + 1). The best prefix of it has the largest
+(1 + sum P) / (t(|S| + pending) + overhead) (Sequoia and TurboSpec reason alike), where t is
+measured and P is what the drafter predicts, times how far its predictions came true so far.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import DraftTree
+from accel.drafting.base import VerifyCosts
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.native.numba_cache import compiled_with
+from accel.step_overheads import NODE_S
+
+CONTEXT_STEP = 256
+"""Contexts are rounded to this, so that few tables are made."""
+
+
+class CostTable:
+    """Costs of one model's forwards, padded to the batch sizes that it computes fast."""
+
+    def __init__(
+        self, costs: ForwardCosts, limit: int = 320, *, widths: tuple[int, ...] | None = None
+    ) -> None:
+        """limit: the most rows of a forward; widths: see ``models.base.Capability``."""
+        self._costs, self._limit, self._widths = costs, limit, widths
+        self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._verify_costs: dict[
+            tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
+        ] = {}
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of every forward, with drafts or without; 0 for any number."""
+        return self._widths[0] if self._widths and len(self._widths) == 1 else 0
+
+    def seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows`` behind ``context`` tokens, padded to what is fastest."""
+        return float(self._table(context)[0][min(rows, self._limit)])
+
+    def prefill_seconds(self, rows: int, context: int) -> float:
+        """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that was
+        measured, in proportion."""
+        if 0 < self.batch_size < rows:
+            known = min(rows, max(self._costs.rows))
+            return float(self._costs.by_rows(context, known)[known]) * rows / known
+        known = min(rows, self._limit)
+        return self.seconds(known, context) * rows / known
+
+    def padding(self, rows: int, context: int) -> int:
+        """Rows to add so that the forward is faster than without them."""
+        if rows > self._limit or self._widths is None:
+            return 0
+        return int(self._table(context)[1][rows]) - rows
+
+    def verify_costs(
+        self, pending: int, context: int, acceptance_scale: float, overhead_s: float
+    ) -> VerifyCosts:
+        """Costs of verifying trees behind ``pending`` rows, for a drafter that plans."""
+        key = context // CONTEXT_STEP, pending, overhead_s
+        known = self._verify_costs.get(key)
+        if known is None:
+            seconds = self._table(context)[0][pending:] + overhead_s
+            known = self._verify_costs[key] = seconds, _least_marginal(seconds) + NODE_S
+        return VerifyCosts(*known, acceptance_scale)
+
+    def fit(
+        self,
+        tree: DraftTree,
+        pending: int,
+        context: int,
+        acceptance_scale: float,
+        overhead_s: float,
+    ) -> DraftTree:
+        """The prefix of ``tree`` with the most expected tokens per second, empty when plain
+        decoding has more."""
+        count = min(len(tree), self._limit - pending)
+        if count <= 0:
+            return tree.prefix(0)
+        expected = np.empty(count + 1)
+        expected[0] = 1.0
+        predicted = np.cumsum(tree.probabilities[:count], dtype=np.float64)
+        expected[1:] = 1.0 + acceptance_scale * predicted
+        seconds = self._table(context)[0][pending : pending + count + 1]
+        chosen = int(np.argmax(expected / (seconds + overhead_s)))
+        return tree.prefix(chosen) if chosen < len(tree) else tree
+
+    def saved_s(
+        self,
+        tree: DraftTree,
+        pending: int,
+        context: int,
+        acceptance_scale: float,
+        overhead_s: float,
+    ) -> float:
+        """Seconds that verifying a whole tree is expected to save over plain decoding."""
+        plain_s = self.seconds(pending, context)
+        accepted = acceptance_scale * float(tree.probabilities.sum())
+        return accepted * (plain_s + overhead_s) - (
+            self.seconds(pending + len(tree), context) - plain_s
+        )
+
+    def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Seconds by rows when padded to the best count, and that count."""
+        step = context // CONTEXT_STEP
+        table = self._tables.get(step)
+        if table is None:
+            plain = self._costs.by_rows((step * CONTEXT_STEP) + CONTEXT_STEP // 2, self._limit)
+            widths = self._widths or ()
+            table = _padded(plain, [count for count in self._costs.rows if count in widths])
+            self._tables[step] = table
+        return table
+
+
+@compiled_with()
+def _least_marginal(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least marginal cost of a node beyond each count, and at least zero."""
+    marginal = np.zeros(len(seconds))
+    for count in range(len(seconds) - 1):
+        least = np.inf
+        for more in range(count + 1, len(seconds)):
+            least = min(least, (seconds[more] - seconds[count]) / (more - count))
+        marginal[count] = max(least, 0.0)
+    return marginal
+
+
+def _padded(
+    seconds: NDArray[np.float64], measured: list[int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Seconds and target when each count grows to the next measured one, or to a larger one that
+    is clearly faster. Only measured counts are computed, because kernels are compiled (oneDNN) or
+    recorded (CUDA graphs) for every shape anew."""
+    padded = seconds.copy()
+    target = np.arange(len(seconds))
+    fastest = 0
+    for count in sorted((count for count in measured if count < len(seconds)), reverse=True):
+        if not fastest or seconds[fastest] * 1.03 >= seconds[count]:
+            fastest = count
+        padded[: count + 1] = seconds[fastest]
+        target[: count + 1] = fastest
+    return padded, target
