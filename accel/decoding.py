@@ -18,7 +18,7 @@ from accel.runner import ModelRunner
 from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
-from accel.verification.verifying import Verifying
+from accel.verification.tree_verifier import TreeVerifier
 
 MERGED_ROWS = 32
 """A prompt whose last new rows are this few is computed together with the first draft."""
@@ -50,7 +50,7 @@ class Generation:
             self.statistics,
             plans=request.plan,
         )
-        self._verifying = Verifying(
+        self._verifier = TreeVerifier(
             runner, tokenizer, plan.costs, request, self._output, self.statistics
         )
         self._chunks = self._run()
@@ -128,11 +128,11 @@ class Generation:
         return min(self.request.max_nodes, left)
 
     def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray] | None:
-        """The path that the model agrees with, and the tokens that it yields; None when cancelled
+        """The path that the model accepts, and the tokens that it yields; None when cancelled
         in the middle of the forward."""
         while True:
             try:
-                found = self._verifying.walk(pending, tree, self._session)
+                found = self._verifier.verify(pending, tree, self._session)
                 break
             except Interrupted:
                 if self.request.cancelled():
@@ -156,5 +156,5 @@ class Generation:
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
         self._drafting.learn(*learnt, taken, len(pending), self._session.length)
-        chances, confidences = self._verifying.chances[:count], self._verifying.confidences[:count]
-        return Chunk(taken, tree.sources, path, chances, confidences)
+        logprobs, confidences = self._verifier.logprobs[:count], self._verifier.confidences[:count]
+        return Chunk(taken, tree.sources, path, logprobs, confidences)

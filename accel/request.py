@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest, PromptTooLong
+from accel.verification.logprobs import Logprob
 from accel.verification.sampling import Sampling
-from accel.verification.token_chances import TokenChance
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -75,14 +75,14 @@ class GenerationRequest:
 @dataclass(slots=True)
 class Chunk:
     """Tokens that one forward committed, or a few, int32 [n]. The first came from ``origins``
-    (int8, values of ``Source``) at ``path``, the others are the model's own. ``chances`` holds one
+    (int8, values of ``Source``) at ``path``, the others are the model's own. ``logprobs`` holds one
     for each token where the request asks for ``logprobs``, ``confidences`` a log probability (nats)
     where it asks for those."""
 
     tokens: TokenArray
     origins: NDArray[np.int8]
     path: list[int]
-    chances: list[TokenChance] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
     confidences: list[float] = field(default_factory=list)
 
     @property

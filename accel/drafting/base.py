@@ -65,7 +65,7 @@ class ContinuationIndex(Protocol):
 
 @runtime_checkable
 class DirectIndex(ContinuationIndex, Protocol):
-    """An index whose lookups write where they are told to, and that compiled code can call.
+    """An index that writes lookups into given memory, and that compiled code can call.
 
     entry: int64 [2], the address of a function and its first argument, which the index keeps. It is
     called as a function of C with seven int64 and returns what ``lookup_into`` does: that argument,
@@ -87,7 +87,7 @@ class DirectIndex(ContinuationIndex, Protocol):
         """``lookup`` without files and in no order; returns how many rows were written.
 
         places: int64 [6], the addresses of tokens (int32 [rows, width]), lengths (int32 [rows]),
-        counts (float32 [rows]) and sources (int8 [rows]), then how many rows there is room for and
+        counts (float32 [rows]) and sources (int8 [rows]), then how many rows fit and
         ``width``. A row that is shorter than ``width`` ends by -1.
         """
         ...
@@ -95,7 +95,7 @@ class DirectIndex(ContinuationIndex, Protocol):
 
 @dataclass(slots=True)
 class DraftRequest:
-    """What a drafter is told when a request begins. All ids are of the target's tokenizer."""
+    """The input of a drafter for one request. All ids are of the target's tokenizer."""
 
     prompt: TokenArray
     """The text that is continued: no markers of a prompt's format stand at its end."""
@@ -110,9 +110,9 @@ class DraftRequest:
     """Words and phrases that the original is likely to have replaced, old and new; None: what the
     prompt before the original says in words."""
     workspace: str = ""
-    """Key under which accepted history is kept between requests."""
-    given: TokenArray | None = None
-    """What the target model was given, where that is more than ``prompt``: for draft models."""
+    """Key of the accepted history between requests."""
+    model_prompt: TokenArray | None = None
+    """The target model's whole prompt, where that is more than ``prompt``: for draft models."""
     sampling: Sampling | None = None
     """How the text's tokens are chosen, for drafters that choose like that."""
 

@@ -45,22 +45,22 @@ class DraftModelDrafter:
         self._context = np.empty(0, np.int32)
 
     def begin(self, request: DraftRequest) -> None:
-        """The context is the prompt; what the cache has in common with it is kept, the rest of it
-        computed now, so that drafting begins with the first token."""
-        given = request.prompt if request.given is None else request.given
-        self._context = np.asarray(given, np.int32)
+        """The context is the prompt; the cache is trimmed to what both have in common, and the
+        rest is computed now, so that drafting begins with the first token."""
+        prompt = request.prompt if request.model_prompt is None else request.model_prompt
+        self._context = np.asarray(prompt, np.int32)
         if 1 < len(self._context) < self._engine.max_positions:
             self._engine.prefill(self._context, self._session)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """One chain, ended early where the model itself would end the text."""
-        room = self._engine.max_positions - len(self._context) - 1
-        count = min(max_nodes, self._gamma, room)
+        left = self._engine.max_positions - len(self._context) - 1
+        count = min(max_nodes, self._gamma, left)
         if count <= 0 or not len(self._context):
             return DraftTree.empty()
         self._session.take(self)
-        held = self._engine.prepare(self._session, self._context)
-        if len(self._context) - held > 1:
+        reused = self._engine.prepare(self._session, self._context)
+        if len(self._context) - reused > 1:
             self._engine.extend(self._session, self._context[:-1], lambda: False)
         pending = self._context[-1:]
         tokens: list[int] = []

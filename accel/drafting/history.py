@@ -12,9 +12,9 @@ from accel.drafting.retrieval.prompt_index import PromptIndex
 
 WORKSPACES = 16
 TOKENS = 16_384
-"""Tokens kept of a workspace; at twice as many the older half is dropped."""
+"""Tokens stored for a workspace; at twice as many the older half is dropped."""
 CONTEXT = 24
-"""Tokens of context kept before each output, so that its beginning can be found."""
+"""Tokens of context stored before each output, so that its beginning can be found."""
 
 
 class History:
@@ -29,9 +29,9 @@ class History:
             return
         index = self._indexes.pop(workspace, None) or PromptIndex()
         if len(index.context) > 2 * TOKENS:
-            kept = index.context[-TOKENS:].copy()
+            recent = index.context[-TOKENS:].copy()
             index = PromptIndex()
-            index.extend(kept)
+            index.extend(recent)
         index.interrupt()
         index.extend(np.concatenate([context[-CONTEXT:], output]))
         self._indexes[workspace] = index

@@ -8,7 +8,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest
 
 LEAST_CHANCE = 0.5
-"""Where copies of a first token are less likely than that, the draft model is asked."""
+"""Where copies of a first token are less likely than that, the draft model drafts."""
 
 
 class ReuseOrGenerateDrafter:
@@ -16,7 +16,7 @@ class ReuseOrGenerateDrafter:
 
     After Peiding Wang et al., "Reuse or Generate? Accelerating Code Editing via Edit-Oriented
     Speculative Decoding", 2025, section III. There are no phases: the chances of the copies say at
-    every step whether the draft model is asked, and its text is verified beside theirs.
+    every step whether the draft model drafts, and its text is verified beside theirs.
     """
 
     name = "redraft"

@@ -1,1 +1,1 @@
-"""How much to draft: costs of forwards, chances of drafts, and what they brought lately."""
+"""How much to draft: two planners, by what forwards cost and how far drafts came true."""

@@ -20,7 +20,7 @@ class DraftLog:
     """
 
     def __init__(self, widths: Sequence[int], learn: Learn) -> None:
-        """``widths``: numbers of rows that are asked about, the pending token's among them;
+        """``widths``: batch sizes to compare, the pending token's row among them;
         ``learn`` is given the tokens of the text and the forwards that each would have taken."""
         self.most_nodes = max(widths) - 1
         """Of a draft that is noted."""
@@ -39,9 +39,9 @@ class DraftLog:
     def forwards(self, text: TokenArray) -> dict[int, float]:
         """How many forwards of each number of rows the text would have taken.
 
-        A walk by fewer rows goes on from the middle of a tree by what stands below that node. One
-        by more rows skips forwards; where its next would begin inside of what a forward brought,
-        that counts by its part.
+        Verification by fewer rows goes on from the middle of a tree by what stands below that node.
+        One by more rows skips forwards; where its next would begin inside of what a forward
+        brought, that counts by its part.
         """
         counts = dict.fromkeys(self._widths, 0.0)
         reached = dict.fromkeys(self._widths, 0)

@@ -65,8 +65,8 @@ class Drafting:
         batch_size, most = self._costs.batch_size, max_nodes
         if batch_size:
             max_nodes = min(max_nodes, batch_size - pending)
-        # Nothing is drafted behind several rows in forwards of any width; in those of one row all
-        # that is drafted is for the log.
+        # Behind several pending rows nothing is drafted for the log alone; with a batch size of one
+        # all drafts are for the log.
         most = (
             min(most, self._log.most_nodes) if self._log is not None and pending == 1 else max_nodes
         )
@@ -138,8 +138,8 @@ class Drafting:
         self, tree: DraftTree, path: list[int], tokens: TokenArray, pending: int, context: int
     ) -> None:
         """Of ``tree`` the nodes of ``path`` were right, and ``tokens`` became text; ``context``
-        tokens are held now. A tree that was pruned is not the one that the drafter made: give an
-        empty one for it."""
+        tokens are committed now. A tree that was pruned is not the one that the drafter made: give
+        an empty one for it."""
         if len(tree):
             plain_s = self._costs.seconds(pending, context) + STEP_S
             self._acceptance.learn(expected_hits(tree, path), len(path), plain_s)

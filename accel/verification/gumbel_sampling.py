@@ -66,15 +66,15 @@ def _may_win(
     key: np.uint64,
     best: np.float32,
 ) -> bool:
-    """Whether one of some tokens may come to more than ``best``. No branches, so that many are
-    looked at together, and room for the rounding of fp32; what is not known may win."""
+    """Whether one of some tokens may come to more than ``best``. There are no branches, so that the
+    loop vectorises, and a margin for the rounding of fp32; NaN may win."""
     inverse = np.float32(1) / temperature
     found = 0
     for token in range(first, last):
         bits = _mix(_mix(np.uint64(token) ^ key) + key) >> np.uint64(40)
         scaled = scores[token] * inverse
-        room = np.float32(1e-3) + np.float32(1e-6) * (abs(best) + abs(scaled))
-        short = best - scaled - room
+        margin = np.float32(1e-3) + np.float32(1e-6) * (abs(best) + abs(scaled))
+        short = best - scaled - margin
         # As in ``_noisy``, where (1 + x / 64) ** 64 is below exp(x), too.
         power = np.float32(1) + short * np.float32(1 / 64)
         power *= power

@@ -559,7 +559,7 @@ class EngineService:
                 closing=prompt.closing_tokens,
                 index=index,
                 workspace=job.scope,
-                given=prompt.tokens,
+                model_prompt=prompt.tokens,
             ),
             sampling=sampling,
             stop_tokens=prompt.stop_tokens,
@@ -589,7 +589,7 @@ class EngineService:
             for chunk in generation:
                 names = [source.name.lower() for source in chunk.sources]
                 if request.logprobs is not None:
-                    yield builder.add_one_by_one(chunk.chances, names)
+                    yield builder.add_one_by_one(chunk.logprobs, names)
                 elif request.confidences:
                     yield builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
                 else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lsp_server.engine.jobs import Chance, LikelySpan, Span, TokenSpan
 
 if TYPE_CHECKING:
-    from accel.verification.token_chances import TokenChance
+    from accel.verification.logprobs import Logprob
 
 
 class SpanBuilder:
@@ -37,7 +37,7 @@ class SpanBuilder:
             _append(self.spans, span.text, span.source)
         return added
 
-    def add_one_by_one(self, chances: Sequence[TokenChance], sources: Iterable[str]) -> list[Span]:
+    def add_one_by_one(self, chances: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
         """A span for each token, with how likely it was; its text may be empty."""
         added: list[Span] = []
         for chance, source in zip(chances, sources, strict=True):

@@ -102,7 +102,7 @@ def test_who_takes_types_of_ours_survives_their_end() -> None:
                 assert isinstance(index, _Index) or value.targetoptions.get("inline"), found[-1]
     assert {
         "accel.models.cpu.thread_state.thread_state_of",
-        "accel.drafting.retrieval.kernels.room_of",
+        "accel.drafting.retrieval.kernels.drafting_state_of",
     } <= set(found)
 
 

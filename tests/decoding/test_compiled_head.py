@@ -18,7 +18,7 @@ from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, argmax_of_
 from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.hf_loading import load_module
 from accel.request import GenerationRequest
-from accel.verification.verifier import walk
+from accel.verification.verify_tree import verify_tree
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -95,10 +95,10 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         cache = read(model, text[:-pending])
         model.shared_from = 0
         chosen = numbers(model, rows, cache).argmax(-1).tolist()
-        expected = walk(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
+        expected = verify_tree(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
         model.shared_from = shared_from
         found = model.forward(rows, [cache]).argmax()
-        assert walk(tree, lambda node, _above, found=found: found[node + 1]) == expected, (
+        assert verify_tree(tree, lambda node, _above, found=found: found[node + 1]) == expected, (
             f"seed {seed}"
         )
         assert list(found) == chosen, f"seed {seed}"

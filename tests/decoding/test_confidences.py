@@ -40,7 +40,7 @@ def written(
     )
     chunks = list(generation)
     found = [one for chunk in chunks for one in chunk.confidences]
-    told = [one.logprob for chunk in chunks for one in chunk.chances]
+    told = [one.logprob for chunk in chunks for one in chunk.logprobs]
     if drafts:
         assert any(len(chunk.tokens) > 1 for chunk in chunks), "a draft was right"
     return generation.tokens, found, told

@@ -123,7 +123,7 @@ def test_equals_the_slow_form(seed):
     rows = MatchRows(tokens, lengths, counts, sources, following)
     first = int(spelling_path[0]) if len(spelling_path) else -1
 
-    found = Evidence.room(len(text.newest))
+    found = Evidence.allocate(len(text.newest))
     wide = bool(random.random() < 0.5)
     near = note_surroundings(text, shapes, found) if wide else 0
     count = gather(text, len(path), rows, first, shapes, near, found)

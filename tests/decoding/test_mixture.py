@@ -55,7 +55,7 @@ def slow_probabilities(counts, totals, state, shapes, last_shape):
 def test_probabilities_equal_the_dense_form(seed):
     random = np.random.default_rng(seed)
     count = 12
-    found = Evidence.room(64)
+    found = Evidence.allocate(64)
     counts = random.integers(0, 4, (count, GROUPS, LEVELS)).astype(np.float32)
     counts[4:, MATCHED_GROUPS:] = 0  # these do not stand near
     counts[:, :MATCHED_GROUPS] = np.cumsum(counts[:, :MATCHED_GROUPS, ::-1], axis=2)[:, :, ::-1]
@@ -71,7 +71,7 @@ def test_probabilities_equal_the_dense_form(seed):
     shapes = random.integers(0, SHAPES, count).astype(np.int8)
     state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
     corrections = np.zeros((11, 18), np.float32)
-    written, scratch = np.empty(count, np.float32), AcceptanceBuffers.room()
+    written, scratch = np.empty(count, np.float32), AcceptanceBuffers.allocate()
     hidden_of_near(WEIGHTS, found, 4, scratch)
     probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, scratch, written)
     expected = slow_probabilities(counts, found.totals, state, shapes, 4)
@@ -79,7 +79,7 @@ def test_probabilities_equal_the_dense_form(seed):
 
 
 def test_corrections_raise_what_they_name():
-    found = Evidence.room(8)
+    found = Evidence.allocate(8)
     found.counts[:2] = 0
     found.counts[:2, 0, :2] = 1
     found.reach[:2, 0] = 2
@@ -89,7 +89,7 @@ def test_corrections_raise_what_they_name():
     corrections = np.zeros((11, 18), np.float32)
     state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
     before, after = np.empty(2, np.float32), np.empty(2, np.float32)
-    arguments = (found, 2, shapes, 0, state, AcceptanceBuffers.room())
+    arguments = (found, 2, shapes, 0, state, AcceptanceBuffers.allocate())
     probabilities_of(WEIGHTS, corrections, *arguments, before)
     corrections[4, 2] = 1.0
     probabilities_of(WEIGHTS, corrections, *arguments, after)
@@ -101,7 +101,7 @@ def slow_tree(view, weights, max_nodes):
     """Best-first growth with a heap of paths, evidence gathered from the root for each."""
     text, rows, shapes, accepted, found = view
     corrections = np.zeros((11, 18), np.float32)
-    scratch, chances = AcceptanceBuffers.room(), np.empty(MAX_CANDIDATES, np.float32)
+    scratch, chances = AcceptanceBuffers.allocate(), np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(acceptance.STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, found)
     hidden_of_near(weights, found, surroundings, scratch)

@@ -17,7 +17,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling, choose
-from accel.verification.verifier import Choose, walk
+from accel.verification.verify_tree import Choose, verify_tree
 
 VOCABULARY = 24
 
@@ -129,7 +129,7 @@ def test_the_walk_of_random_trees_is_plain_decoding() -> None:
         text: list[int] = []
         while len(text) < 20:
             tree = random_tree(rng, plain[len(text) :])
-            path, tokens = walk(tree, model.choosing(processor, text))
+            path, tokens = verify_tree(tree, model.choosing(processor, text))
             accepted += len(path)
             text = text + tokens
         assert text[:20] == plain, model.sampling

@@ -19,7 +19,7 @@ from accel.draft_tree import DraftTree, Source
 from accel.errors import InvalidRequest
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling, choose, likely_enough, nucleus
-from accel.verification.verifier import walk
+from accel.verification.verify_tree import verify_tree
 
 _MASK = (1 << 64) - 1
 
@@ -183,7 +183,7 @@ def test_drafts_do_not_bend_the_distribution() -> None:
             chances = first if not above else second[above[0]]
             return choose(np.log(chances).astype(np.float32), sampling, len(above))
 
-        path, tokens = walk(tree, token)
+        path, tokens = verify_tree(tree, token)
         assert path == tree.accepted_path(np.array(tokens, np.int32))
         while len(tokens) < 2:
             tokens.append(token(-1, tokens))

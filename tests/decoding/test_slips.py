@@ -16,7 +16,7 @@ from accel.drafting.copy.deviation_rate import (
     PRIOR,
     REPEATED,
     UNIQUE,
-    kept,
+    copy_rate,
     mark_places,
     odds,
 )
@@ -45,10 +45,10 @@ def test_places_after_repeated_tokens_that_go_on_differently(seed):
 def test_what_is_left_more_often_is_drafted_with_less_hope():
     slips = PRIOR.copy()
     slips[UNIQUE] += (5.0, 10.0)
-    assert kept(slips, UNIQUE) < kept(PRIOR, UNIQUE)
-    assert kept(slips, REPEATED) == kept(PRIOR, REPEATED)
-    assert all(kept(PRIOR, place) > 0.9 for place in (UNIQUE, REPEATED))
-    assert kept(PRIOR, ELSEWHERE) == 1.0
+    assert copy_rate(slips, UNIQUE) < copy_rate(PRIOR, UNIQUE)
+    assert copy_rate(slips, REPEATED) == copy_rate(PRIOR, REPEATED)
+    assert all(copy_rate(PRIOR, place) > 0.9 for place in (UNIQUE, REPEATED))
+    assert copy_rate(PRIOR, ELSEWHERE) == 1.0
     assert odds(PRIOR, FOLLOWING) > 10
 
 

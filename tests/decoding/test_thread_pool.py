@@ -34,7 +34,7 @@ from accel.models.cpu.barrier import (
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.hf_loading import load_module
-from accel.verification.verifier import walk
+from accel.verification.verify_tree import verify_tree
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -88,7 +88,7 @@ def test_a_forward_is_that_of_its_own_cache_and_rows(folder: Path) -> None:
         model.shared_from = 0
         logits = numbers(model, rows, cache)
         tokens = logits.argmax(-1).tolist()
-        path, _ = walk(tree, lambda node, _above, tokens=tokens: tokens[node + 1])
+        path, _ = verify_tree(tree, lambda node, _above, tokens=tokens: tokens[node + 1])
         model.shared_from, model.threads = 1, int(random.integers(2, 5))
         time.sleep(float(random.choice([0, 0, 0, 1e-4, 2e-3, 4e-3])))
         told = f"seed {seed}, forward {number} of {count + 1} rows"

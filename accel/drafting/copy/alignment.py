@@ -52,24 +52,24 @@ def follow(
     """Move the cursor over ``tokens``, which join the context at ``context_stop``.
 
     cursor: int32 [4] of place in the pool, anchor, tokens off the track, place where it was lost;
-    changed. The last span is the context; it must have room. places, slips: as in ``slips``;
+    changed. The last span is the context; it must be long enough. places, slips: as in ``slips``;
     slips is counted on. Returns the events int32 [e, 5].
     """
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
     behind = 0
-    was_asked = False
+    was_due = False
     for token in tokens:
         pool[context_stop] = token
         context_stop += 1
         behind += 1
         at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
-            is_asked = _asks(pool, spans, cursor)
-            if is_asked and not was_asked:
+            is_due = _is_change_due(pool, spans, cursor)
+            if is_due and not was_due:
                 slips[FOLLOWING, 1] += 1.0
                 slips[FOLLOWING, 0] += pool[at] != token
-            was_asked = is_asked
+            was_due = is_due
             if pool[at] == token:
                 slips[places[at], 1] += 1.0
                 cursor[AT] = at + 1
@@ -107,17 +107,19 @@ def follow(
 
 
 @compiled_with(borrows=True)
-def _asks(pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]) -> bool:
+def _is_change_due(
+    pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]
+) -> bool:
     """Whether the cursor is where the instruction wants another token than the original has."""
-    home = wanted = False
+    is_same = in_version = False
     at, anchor = cursor[AT], cursor[ANCHOR]
     for span in range(len(spans)):
         if spans[span, 2] == ORIGINAL:
-            home = anchor < spans[span, 1] - spans[span, 0]
-            home = home and pool[spans[span, 0] + anchor] == pool[at]
+            is_same = anchor < spans[span, 1] - spans[span, 0]
+            is_same = is_same and pool[spans[span, 0] + anchor] == pool[at]
         elif spans[span, 2] == INSTRUCTED:
-            wanted = spans[span, 0] <= at < spans[span, 1]
-    return wanted and not home
+            in_version = spans[span, 0] <= at < spans[span, 1]
+    return in_version and not is_same
 
 
 @compiled_with(borrows=True)

@@ -337,11 +337,11 @@ def gather_rows(
     the anchor itself, the places just after it, and the line breaks around it. Phrases may begin
     anywhere.
     """
-    room = 0
+    size = 0
     for span in range(len(spans)):
-        room += spans[span, 1] - spans[span, 0]
-    chosen = np.empty(room, np.int32)
-    kinds = np.empty(room, np.int8)
+        size += spans[span, 1] - spans[span, 0]
+    chosen = np.empty(size, np.int32)
+    kinds = np.empty(size, np.int8)
     count = 0
     for span in range(len(spans)):
         kind = spans[span, 2]

@@ -54,7 +54,7 @@ def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, s
 
 
 @njit(nogil=True, cache=True, inline="always")
-def kept(slips: NDArray[np.float64], place: int) -> float:
+def copy_rate(slips: NDArray[np.float64], place: int) -> float:
     """Chance of going on as the original does at a place of a class."""
     return 1.0 - slips[place, 0] / slips[place, 1]
 

@@ -22,12 +22,12 @@ from accel.drafting.base import DraftRequest, VerifyCosts
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.alignment import AT, EVENT_REJOINED, OFF_TRACK
 from accel.drafting.copy.kernels import (
-    CopyRoom,
+    CopyState,
     class_of,
+    copy_state_of,
     draft_in,
     follow_in,
     goes_as_instructed,
-    room_of,
 )
 from accel.drafting.copy.pool import LOOKUP_DEPTH, LOOKUP_ROWS, CopyPool
 from accel.drafting.copy.rewrites import (
@@ -90,7 +90,7 @@ class CopyDrafter:
         self._codec = codec
         self._end = np.array(end, np.int32)
         self._renames: list[tuple[str, str]] = []
-        self._asked = ("", "")
+        self._last_instruction = ("", "")
         self._classes = rows_of.classes_of(codec)
         self.weights = row_weights()
         self._saved_s = 0.0
@@ -116,21 +116,24 @@ class CopyDrafter:
         phrases = self._spell(told)
         self._pool = CopyPool(self._original, ending, phrases, prompt, shown, self._classes)
         self._classes = self._pool.classes
-        self._room: CopyRoom | None = None
+        self._state: CopyState | None = None
         self._laid, self._nodes = self._pool.spans, 0
         self._write_expected((request.workspace, instruction), text, request.rewrites)
 
     def _write_expected(
-        self, asked: tuple[str, str], text: str, rewrites: tuple[tuple[str, str], ...] | None
+        self,
+        instruction_key: tuple[str, str],
+        text: str,
+        rewrites: tuple[tuple[str, str], ...] | None,
     ) -> None:
         """Versions of the original that are likely before anything is written."""
         # The same wish for another piece of code: names change as they did there.
-        again = asked == self._asked and len(self._original) > 0
+        again = instruction_key == self._last_instruction and len(self._original) > 0
         self._renames = still_due(self._renames, text) if again else []
-        self._asked = asked
+        self._last_instruction = instruction_key
         if self._renames:
             self._rewrite(rows_of.RENAMED, 0, self._renames, 0)
-        _, instruction = asked
+        _, instruction = instruction_key
         spoken = spoken_renames(instruction, text)
         if rewrites is not None:
             spoken = still_due(list(rewrites), text)
@@ -164,9 +167,9 @@ class CopyDrafter:
         if max_nodes <= 0:
             return DraftTree.empty()
         looked_up, sources = self._look_up() if self._index is not None else (_NO_ROWS, _NO_SOURCES)
-        room, pool = self._room_for(max_nodes), self._pool
+        state, pool = self._state_for(max_nodes), self._pool
         count, self._saved_s = draft_in(
-            room, pool.home, pool.context_start, pool.stop, max_nodes,
+            state, pool.home, pool.context_start, pool.stop, max_nodes,
             looked_up, sources, costs.seconds, costs.marginal, costs.acceptance_scale, rate,
         )  # fmt: skip
         tokens, parents, probabilities, origins = self._tree
@@ -177,10 +180,10 @@ class CopyDrafter:
             origins[:count].copy(),
         )
 
-    def _room_for(self, nodes: int) -> CopyRoom:
-        """What lasts from step to step, with room for trees of so many nodes."""
+    def _state_for(self, nodes: int) -> CopyState:
+        """The state that lasts from step to step, for trees of at least so many nodes."""
         pool = self._pool
-        if self._room is None or nodes > self._nodes or self._laid is not pool.spans:
+        if self._state is None or nodes > self._nodes or self._laid is not pool.spans:
             self._nodes = max(nodes, self._nodes)
             self._laid = pool.spans
             self._tree = (
@@ -189,23 +192,23 @@ class CopyDrafter:
                 np.empty(self._nodes, np.float32),
                 np.empty(self._nodes, np.int8),
             )
-            self._room = room_of(
+            self._state = copy_state_of(
                 pool.tokens, pool.match, pool.offsets, pool.places, pool.cursor, pool.slips,
                 pool.classes, self.weights, pool.line_starts, pool.line_ends, pool.spans,
                 pool.gather_spans, LOOKUP_ROWS, *self._tree,
             )  # fmt: skip
-        return self._room
+        return self._state
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Move the cursor, and learn from every place where output and original differ."""
         tokens = np.asarray(tokens, np.int32)
         pool = self._pool
-        done, events = follow_in(self._room_for(1), tokens, pool.stop)
+        done, events = follow_in(self._state_for(1), tokens, pool.stop)
         if not done:
-            pool.make_room(len(tokens))
+            pool.reserve(len(tokens))
             pool.cover(tokens)
-            self._classes, self._room = pool.classes, None
-            _, events = follow_in(self._room_for(1), tokens, pool.stop)
+            self._classes, self._state = pool.classes, None
+            _, events = follow_in(self._state_for(1), tokens, pool.stop)
         pool.stop += len(tokens)
         if self._step_s:
             self._written += len(tokens)
@@ -314,7 +317,7 @@ class CopyDrafter:
         found = self._index.lookup(context, max_match=16, limit=_LOOKUP_LIMIT, depth=LOOKUP_DEPTH)
         count = min(len(found), LOOKUP_ROWS)
         if pool.cover(found.tokens):
-            self._classes, self._room = pool.classes, None
+            self._classes, self._state = pool.classes, None
         scratch = pool.tokens[: LOOKUP_ROWS * (LOOKUP_DEPTH + 1)].reshape(LOOKUP_ROWS, -1)
         scratch[:count, :LOOKUP_DEPTH] = found.tokens[:count]
         rows = np.arange(count, dtype=np.int32) * (LOOKUP_DEPTH + 1)

@@ -42,11 +42,11 @@ _COMMON = np.int8(Source.COMMON)
 
 
 @structref.register
-class _CopyRoomType(FieldsType):
-    """Compiled form of ``CopyRoom``."""
+class _CopyStateType(FieldsType):
+    """Compiled form of ``CopyState``."""
 
 
-class CopyRoom(structref.StructRefProxy):
+class CopyState(structref.StructRefProxy):
     """The arrays of a ``CopyPool``, and what a draft writes, as one argument."""
 
 
@@ -55,11 +55,11 @@ _FIELDS = (
     *("line_starts", "line_ends", "spans", "gather_spans"),
     *("rows", "kinds", "scores", "tokens", "parents", "probabilities", "sources"),
 )
-structref.define_proxy(CopyRoom, _CopyRoomType, list(_FIELDS))
+structref.define_proxy(CopyState, _CopyStateType, list(_FIELDS))
 
 
 @compiled_with()
-def room_of(
+def copy_state_of(
     pool: TokenArray,
     match: TokenArray,
     offsets: TokenArray,
@@ -77,9 +77,9 @@ def room_of(
     parents: TokenArray,
     probabilities: NDArray[np.float32],
     sources: NDArray[np.int8],
-) -> CopyRoom:
-    """A room with these, for rows of the pool and so many looked-up ones."""
-    return CopyRoom(
+) -> CopyState:
+    """Make a state for the rows of a pool and so many looked-up ones."""
+    return CopyState(
         pool,
         match,
         offsets,
@@ -122,7 +122,7 @@ def best_rows(
     scores: NDArray[np.float64],
 ) -> int:
     """Write the rows of ``copy_rows.gather_rows``, their kinds and scores, best first; returns how
-    many there are. There is room for as many as ``scores``."""
+    many there are. At most as many as ``scores`` has."""
     limit = len(scores)
     count = 0
     for span in range(len(spans)):
@@ -176,7 +176,7 @@ def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.
 
 @compiled_with(copy_rows, copy_tree, cursor_of, slips)
 def draft_in(
-    room: Any,
+    state: Any,
     home: int,
     context_start: int,
     stop: int,
@@ -188,60 +188,60 @@ def draft_in(
     acceptance_scale: float,
     rate: float,
 ) -> tuple[int, float]:
-    """Write the best tree of a room; returns its nodes, and the seconds that it is expected to
+    """Write the best tree into the state; returns its nodes, and the seconds that it is expected to
     save. See ``copy_tree.expand_rows``.
 
     home: where the original begins in the pool; looked_up, sources: int32 and int8 [rows], rows of
     an index and where it has them from.
     """
-    pool, classes, cursor = room.pool, room.classes, room.cursor
-    anchor = min(np.int64(cursor[ANCHOR]), len(room.line_starts) - 1)
+    pool, classes, cursor = state.pool, state.classes, state.cursor
+    anchor = min(np.int64(cursor[ANCHOR]), len(state.line_starts) - 1)
     off_track = np.int64(cursor[OFF_TRACK])
-    is_inside = anchor < len(room.line_starts) - 1
+    is_inside = anchor < len(state.line_starts) - 1
     last_class = np.int64(class_of(classes, pool, stop - 1, context_start))
     lost_class = np.int64(class_of(classes, pool, home + anchor, home)) if is_inside else 0
-    line_start, line_end = np.int64(room.line_starts[anchor]), np.int64(room.line_ends[anchor])
+    line_start, line_end = np.int64(state.line_starts[anchor]), np.int64(state.line_ends[anchor])
     count = best_rows(
-        pool, room.match, room.offsets, room.gather_spans, stop,
+        pool, state.match, state.offsets, state.gather_spans, stop,
         anchor, off_track, last_class, lost_class, line_start, line_end,
-        classes, room.weights, room.rows, room.kinds, room.scores,
+        classes, state.weights, state.rows, state.kinds, state.scores,
     )  # fmt: skip
     for number in range(len(looked_up)):
-        room.rows[count] = looked_up[number]
-        room.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
+        state.rows[count] = looked_up[number]
+        state.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
         count += 1
-    leads = goes_as_instructed(room.spans, cursor, room.slips)
+    leads = goes_as_instructed(state.spans, cursor, state.slips)
     leading = np.int64(cursor[AT]) if leads else -1
     nodes = expand_rows(
         CandidateRows(
-            *(room.rows[:count], room.kinds[:count], pool, room.match, room.offsets),
-            *(room.places, classes, stop, leading),
+            *(state.rows[:count], state.kinds[:count], pool, state.match, state.offsets),
+            *(state.places, classes, stop, leading),
         ),
         Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
-        Fitted(room.weights, room.slips),
+        Fitted(state.weights, state.slips),
         Worth(max_nodes, LEAST_PROBABILITY, seconds, marginal, acceptance_scale, rate),
-        CopyTree(room.tokens, room.parents, room.probabilities, room.sources),
+        CopyTree(state.tokens, state.parents, state.probabilities, state.sources),
     )
     expected = 0.0
     for node in range(nodes):
-        expected += room.probabilities[node]
-        room.sources[node] = _SOURCES[room.sources[node]]
+        expected += state.probabilities[node]
+        state.sources[node] = _SOURCES[state.sources[node]]
     return nodes, acceptance_scale * expected * seconds[0] - (seconds[nodes] - seconds[0])
 
 
 @compiled_with(copy_rows, cursor_of, slips)
-def follow_in(room: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
+def follow_in(state: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
     """``cursor.follow`` over ``tokens`` from ``stop`` on, and its events; false without doing so
-    where the room is too small for them."""
-    if stop + len(tokens) + 2 > len(room.pool):
+    where the arrays are too short for them."""
+    if stop + len(tokens) + 2 > len(state.pool):
         return False, np.empty((0, 5), np.int32)
     for token in tokens:
-        if token >= len(room.classes):
+        if token >= len(state.classes):
             return False, np.empty((0, 5), np.int32)
-    spans, gather_spans = room.spans, room.gather_spans
+    spans, gather_spans = state.spans, state.gather_spans
     events = follow(
-        room.pool, room.match, room.offsets, spans, room.cursor, tokens, stop,
-        room.classes, room.places, room.slips,
+        state.pool, state.match, state.offsets, spans, state.cursor, tokens, stop,
+        state.classes, state.places, state.slips,
     )  # fmt: skip
     spans[-1, 1] = gather_spans[-1, 1] = stop + len(tokens)
     return True, events

@@ -41,11 +41,11 @@ class CopyPool:
         prompt shows the original; ``classes``: ``copy_rows.token_classes``."""
         expected = np.concatenate([original, ending])
         self.original, self.ending = original, ending
-        self.room = 2 * len(expected) + 64
+        self.version_size = 2 * len(expected) + 64
         self.home = LOOKUP_ROWS * (LOOKUP_DEPTH + 1)
         first_slot = self.home + len(expected) + 2
-        self._slots = {kind: first_slot + i * self.room for i, kind in enumerate(SLOTS)}
-        self._phrases = first_slot + len(SLOTS) * self.room
+        self._slots = {kind: first_slot + i * self.version_size for i, kind in enumerate(SLOTS)}
+        self._phrases = first_slot + len(SLOTS) * self.version_size
         self.context_start = self._phrases + len(phrases) + 1
         size = self.context_start + len(prompt) + 2 * len(expected) + 1024
         self.classes = classes
@@ -84,7 +84,7 @@ class CopyPool:
     def write_version(self, kind: int, version: Version) -> None:
         """Put a version of the original, with its ending, in the place of the one before."""
         at = self._slots[kind]
-        count = min(len(version.tokens), self.room - 2 - len(self.ending))
+        count = min(len(version.tokens), self.version_size - 2 - len(self.ending))
         whole = count == len(version.tokens)
         self.cover(version.tokens)
         self.tokens[at : at + count] = version.tokens[:count]
@@ -108,11 +108,11 @@ class CopyPool:
         if self.versions.pop(kind, None) is None:
             return
         start = self._slots[kind]
-        if start <= int(self.cursor[AT]) < start + self.room:
+        if start <= int(self.cursor[AT]) < start + self.version_size:
             self.cursor[AT] = self.home + self.cursor[ANCHOR]
         self._lay_spans()
 
-    def make_room(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Room for ``count`` more tokens of context."""
         needed = self.stop + count + 2
         if needed <= len(self.tokens):

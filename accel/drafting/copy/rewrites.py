@@ -101,12 +101,12 @@ def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] |
     new_words = _WORD.findall(head + new + tail)
     while old_words and new_words and old_words[0] == new_words[0]:
         del old_words[0], new_words[0]
-    kept = ""
+    common = ""
     while old_words and new_words and old_words[-1] == new_words[-1]:
-        kept = old_words[-1]
+        common = old_words[-1]
         del old_words[-1], new_words[-1]
     if not old_words and new_words:
-        following = kept if _NAME.fullmatch(kept) else ""
+        following = common if _NAME.fullmatch(common) else ""
         if not following:
             return None
         old_words, new_words = [following], [*new_words, following]
@@ -222,8 +222,8 @@ def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, 
     bounds: list[tuple[int, int, int, int, int]] = []
     done = old_at = new_at = 0
     for begin, end, new, rule in changes:
-        kept = _size(text[done:begin])
-        old_at, new_at = old_at + kept, new_at + kept
+        unchanged = _size(text[done:begin])
+        old_at, new_at = old_at + unchanged, new_at + unchanged
         old_size, new_size = _size(text[begin:end]), _size(new)
         bounds.append((new_at, new_at + new_size, old_at, old_at + old_size, rule))
         parts += [text[done:begin], new]

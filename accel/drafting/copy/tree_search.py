@@ -33,7 +33,7 @@ from accel.drafting.copy.candidates import (
     features_of,
     state_bucket,
 )
-from accel.drafting.copy.deviation_rate import FOLLOWING, kept, odds
+from accel.drafting.copy.deviation_rate import FOLLOWING, copy_rate, odds
 from accel.native.numba_cache import compiled_with
 
 NO_ROW = -1
@@ -199,7 +199,7 @@ def _room_for(count: int) -> _Candidates:
 
 @compiled_with(copy_rows, forceinline=True, borrows=True, inner=True)
 def _vote(
-    given: CandidateRows,
+    sources: CandidateRows,
     weights: NDArray[np.float64],
     boost: float,
     first_row: int,
@@ -213,22 +213,22 @@ def _vote(
     escape = ESCAPE_AT + state_bucket(here.off_track) * CLASSES + here.last_class
     total = np.exp(weights[escape])
     while row != NO_ROW:
-        following, position = votes.following[row], given.rows[row]
-        value = given.pool[position + depth]
+        following, position = votes.following[row], sources.rows[row]
+        value = sources.pool[position + depth]
         if value >= 0:
             first, second, third, fourth, fifth = features_of(
-                np.int64(given.kinds[row]), given.match[position] + depth,
-                given.offsets[position + depth], given.stop - position, given.classes[value],
+                np.int64(sources.kinds[row]), sources.match[position] + depth,
+                sources.offsets[position + depth], sources.stop - position, sources.classes[value],
                 here.anchor, here.off_track, here.last_class, here.lost_class,
                 here.line_start, here.line_end,
             )  # fmt: skip
             score = weights[first] + weights[second] + weights[third]
             vote = np.exp(score + weights[fourth] + weights[fifth])
             on_track = (
-                given.kinds[row] <= SHIFTED
+                sources.kinds[row] <= SHIFTED
                 and RELATION_AT <= second < RELATION_AT + (ON_TRACK + 1) * STATES * 2
             )
-            if position == given.leading:
+            if position == sources.leading:
                 vote, on_track = vote * boost, True
             total += vote
             entry = 0
@@ -242,7 +242,7 @@ def _vote(
             votes.sums[entry] += vote
             votes.following[row], votes.heads[entry] = votes.heads[entry], row
             follows = votes.follows[entry]
-            is_led = follows and given.rows[votes.strongest[entry]] == given.leading
+            is_led = follows and sources.rows[votes.strongest[entry]] == sources.leading
             if (on_track and not is_led) or (vote > votes.strength[entry] and not follows):
                 votes.strength[entry], votes.strongest[entry] = vote, row
                 votes.follows[entry] = on_track
@@ -252,7 +252,7 @@ def _vote(
 
 @compiled_with(copy_rows, forceinline=True, borrows=True)
 def _keep(
-    given: CandidateRows,
+    sources: CandidateRows,
     votes: _Votes,
     entry: int,
     node: int,
@@ -266,12 +266,12 @@ def _keep(
     best = votes.strongest[entry]
     found.tokens[item], found.parents[item] = votes.values[entry], node
     found.depths[item], found.chances[item] = depth + 1, chance
-    found.kinds[item], found.first_rows[item] = given.kinds[best], votes.heads[entry]
-    begin = given.rows[best]
-    has_joined = given.kinds[best] <= SHIFTED and (
-        votes.follows[entry] or given.match[begin] + depth + 1 >= REANCHOR_MATCH
+    found.kinds[item], found.first_rows[item] = sources.kinds[best], votes.heads[entry]
+    begin = sources.rows[best]
+    has_joined = sources.kinds[best] <= SHIFTED and (
+        votes.follows[entry] or sources.match[begin] + depth + 1 >= REANCHOR_MATCH
     )
-    found.anchors[item] = given.offsets[begin + depth + 1] if has_joined else here.anchor
+    found.anchors[item] = sources.offsets[begin + depth + 1] if has_joined else here.anchor
     found.off_tracks[item] = 0 if has_joined else here.off_track + 1
 
 
@@ -303,10 +303,10 @@ def _least_of(worth: Worth) -> float:
 
 @compiled_with(copy_rows, slips_of, forceinline=True)
 def expand_rows(
-    given: CandidateRows, root: Standing, fitted: Fitted, worth: Worth, tree: CopyTree
+    sources: CandidateRows, root: Standing, fitted: Fitted, worth: Worth, tree: CopyTree
 ) -> int:
     """Write the likeliest nodes, best first; returns how many of them are the best tree."""
-    slips, rows = fitted.slips, len(given.rows)
+    slips, rows = fitted.slips, len(sources.rows)
     seconds, acceptance_scale, rate = worth.seconds, worth.acceptance_scale, worth.rate
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
     capacity = (worth.most + 1) * 4 + rows
@@ -321,14 +321,14 @@ def expand_rows(
     node, first_row, reach = -1, 0 if rows else NO_ROW, 1.0
     here = _behind(root, root.anchor, root.off_track, root.last_class)
     while True:
-        distinct, total = _vote(given, fitted.weights, boost, first_row, depth, here, votes)
+        distinct, total = _vote(sources, fitted.weights, boost, first_row, depth, here, votes)
         for entry in range(distinct):
             chance = reach * votes.sums[entry] / total
             if votes.follows[entry]:
-                place = given.rows[votes.strongest[entry]] + depth
-                chance *= kept(slips, given.places[place])
+                place = sources.rows[votes.strongest[entry]] + depth
+                chance *= copy_rate(slips, sources.places[place])
             if chance >= least and candidates < capacity:
-                _keep(given, votes, entry, node, depth, chance, here, found, candidates)
+                _keep(sources, votes, entry, node, depth, chance, here, found, candidates)
                 _push(heap, size, chances, candidates)
                 candidates, size = candidates + 1, size + 1
         # All that follows is less probable than the next, and costs as much or more.
@@ -346,7 +346,7 @@ def expand_rows(
         if expected - rate * seconds[nodes] > best_value:
             best_value, best_count = expected - rate * seconds[nodes], nodes
         depth, reach, first_row = found.depths[item], chances[item], found.first_rows[item]
-        last_class = given.classes[found.tokens[item]]
+        last_class = sources.classes[found.tokens[item]]
         here = _behind(root, found.anchors[item], found.off_tracks[item], last_class)
 
 

@@ -75,17 +75,17 @@ class Trie:
         """
         count = min(choices, len(self.tokens))
         costs = self.distinct_tokens(count)
-        kept = np.ones(count, np.bool_)
+        is_included = np.ones(count, np.bool_)
         total = sum(costs)
         for node in sorted(range(count), key=lambda node: (costs[node], node), reverse=True):
             if total <= choices:
                 break
             total -= costs[node]
-            kept[node] = False
+            is_included[node] = False
         for node in range(count - 1, -1, -1):
-            if kept[node] and self.parents[node] >= 0:
-                kept[self.parents[node]] = True
-        nodes = np.flatnonzero(kept)[:max_nodes]
+            if is_included[node] and self.parents[node] >= 0:
+                is_included[self.parents[node]] = True
+        nodes = np.flatnonzero(is_included)[:max_nodes]
         rank = np.full(count + 1, -1, np.int32)
         rank[nodes] = np.arange(len(nodes))
         whole = self.weights[self.parents == -1].sum()

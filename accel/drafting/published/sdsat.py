@@ -54,8 +54,8 @@ class SdsatDrafter:
 
     def begin(self, request: DraftRequest) -> None:
         """The context is all that the model was given."""
-        given = request.prompt if request.given is None else request.given
-        self._context = np.asarray(given, np.int32)
+        prompt = request.prompt if request.model_prompt is None else request.model_prompt
+        self._context = np.asarray(prompt, np.int32)
         self._sampling = request.sampling or self._sampling
         self._written = self.target_forwards = 0
 
@@ -78,8 +78,8 @@ class SdsatDrafter:
         """Logits behind the context and behind each adaptive token, float32 [1 + k, vocabulary]."""
         runner, session = self._runner, self._session
         session.take(self)
-        held = runner.prepare(session, self._context)
-        pending = self._context[held:]
+        reused = runner.prepare(session, self._context)
+        pending = self._context[reused:]
         if len(pending) > self.k + 1:
             runner.extend(session, self._context[:-1], lambda: False)
             pending = self._context[-1:]

@@ -116,8 +116,8 @@ class AcceptanceBuffers(NamedTuple):
     probabilities: Floats
 
     @classmethod
-    def room(cls) -> AcceptanceBuffers:
-        """New room."""
+    def allocate(cls) -> AcceptanceBuffers:
+        """Allocate the arrays."""
         return cls(
             np.empty(NODE_INPUTS, np.float32),
             np.empty(HIDDEN, np.float32),

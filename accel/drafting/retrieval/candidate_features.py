@@ -44,7 +44,7 @@ _COMMON_SOURCE = np.int8(Source.COMMON)
 class TextView(NamedTuple):
     """The dynamic index: text after the cursor, a separator, prompt and output (``prompt``).
 
-    tokens: int32, with room behind the end for a path of the tree; previous: int32, the position
+    tokens: int32, long enough for a path of the tree behind the end; previous: int32, the position
     before of the same token; newest: int32 [vocabulary], the last position of a token;
     start: where the prompt begins; stop: where the output ends; spelt: int8, shapes of the tokens.
     """
@@ -70,7 +70,7 @@ class MatchRows(NamedTuple):
     following: TokenArray
 
     @classmethod
-    def room(cls, rows: int, depth: int) -> MatchRows:
+    def allocate(cls, rows: int, depth: int) -> MatchRows:
         """Room for so many."""
         return cls(
             np.full((rows, depth), -1, np.int32),
@@ -131,7 +131,7 @@ class Evidence(NamedTuple):
     noted: NDArray[np.int64]
 
     @classmethod
-    def room(cls, vocabulary: int) -> Evidence:
+    def allocate(cls, vocabulary: int) -> Evidence:
         """Room for token ids below ``vocabulary``."""
         return cls(
             np.full(vocabulary, -1, np.int16),
@@ -352,7 +352,7 @@ def _accumulate(evidence: Evidence, count: int) -> None:
 
 @compiled_with(forceinline=True, borrows=True)
 def forget(evidence: Evidence, count: int) -> None:
-    """Make room for the next node after ``count`` candidates."""
+    """Clear what ``count`` candidates wrote, for the next node."""
     slots, tokens, counts = evidence.slots, evidence.tokens, evidence.counts
     reach, best = evidence.reach, evidence.best
     for slot in range(count):

@@ -15,15 +15,15 @@ from accel.drafting.retrieval.acceptance_model import AcceptanceBuffers, Accepta
 from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, places_of
 from accel.drafting.retrieval.kernels import (
-    HANDED_NODES,
+    ARENA_NODES,
     NOT_COMMITTED,
     Committed,
     DraftingState,
-    Handed,
+    TreeArena,
     View,
     commit_in,
     draft_in,
-    room_of,
+    drafting_state_of,
 )
 from accel.drafting.retrieval.lookups import found_beside, write_rows
 from accel.drafting.retrieval.prompt_index import PromptIndex
@@ -39,8 +39,8 @@ tokens per forward with either."""
 SMALL_TREE = 16
 """Where so many nodes make a step half as long again, trees stay small."""
 
-USUAL_NODES, USUAL_PRICES = 64, 512
-"""A request's room is made for so many when it begins."""
+USUAL_NODES, USUAL_COSTS = 64, 512
+"""A request's buffers are made for so many nodes when it begins."""
 
 LAYERS = 3
 """Sources that one index may have."""
@@ -79,21 +79,21 @@ class RetrievalDrafter:
         self._accepted = 0
         self._direct: DirectIndex | None = None
         self._entry = np.zeros(2, np.int64)
-        self._rows = MatchRows.room(0, ROW_DEPTH)
+        self._rows = MatchRows.allocate(0, ROW_DEPTH)
         self._places = np.empty(0, np.int64)
-        self._evidence = Evidence.room(1)
-        self.scratch = AcceptanceBuffers.room()
-        self.frontier = Frontier.room()
+        self._evidence = Evidence.allocate(1)
+        self.scratch = AcceptanceBuffers.allocate()
+        self.frontier = Frontier.allocate()
         self.matches = np.empty(0, np.int32)
-        self._tree = TreeBuffers.room(0)
+        self._tree = TreeBuffers.allocate(0)
         self._costs_for = self._free = VerifyCosts.free(0)
-        self._seconds, self._marginal = np.empty(USUAL_PRICES), np.empty(USUAL_PRICES)
-        self._room: DraftingState | None = None
-        self._room_text = np.empty(0, np.int32)
+        self._seconds, self._marginal = np.empty(USUAL_COSTS), np.empty(USUAL_COSTS)
+        self._state: DraftingState | None = None
+        self._state_text = np.empty(0, np.int32)
         self._read_for = self._free.seconds
         self._reads_few = False
-        self._handed = Handed.room(0)
-        self._handed_nodes = 0
+        self._arena = TreeArena.allocate(0)
+        self._arena_used = 0
         self._drafted = DraftTree.empty()
         self._saved = np.zeros(1)
         self._committed: Committed | None = None
@@ -117,7 +117,7 @@ class RetrievalDrafter:
         self._workspace, self._accepted = request.workspace, 0
         if not self._prompt.is_empty:
             self._reserve_rows(ROWS_PER_SOURCE * LAYERS)
-            self._room_for(USUAL_NODES, self._costs_for)
+            self._state_for(USUAL_NODES, self._costs_for)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
@@ -134,12 +134,12 @@ class RetrievalDrafter:
         limit, depth = self._row_limits(costs)
         first_rows = self._look_up_beside(limit, depth)
         self._reserve_rows(first_rows + limit * LAYERS, first_rows)
-        room = self._room_for(max_nodes, costs)
-        first = self._handed_nodes
+        state = self._state_for(max_nodes, costs)
+        first = self._arena_used
         (nodes, leaf, own), accepted = self._coming(), self._accepted
         start, stop = self._prompt.start, self._prompt.stop
         count = draft_in(
-            *(room, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
+            *(state, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
             *(max_nodes, costs.acceptance_scale, first),
         )
         if count == NOT_COMMITTED:
@@ -149,13 +149,13 @@ class RetrievalDrafter:
             self._prompt.grew_to(stop + accepted)
             self._committed = None
         self.matches = self._tree.matches
-        self._handed_nodes = last = first + count
-        handed = self._handed
+        self._arena_used = last = first + count
+        arena = self._arena
         self._drafted = DraftTree(
-            handed.tokens[first:last],
-            handed.parents[first:last],
-            handed.probabilities[first:last],
-            handed.sources[first:last],
+            arena.tokens[first:last],
+            arena.parents[first:last],
+            arena.probabilities[first:last],
+            arena.sources[first:last],
         )
         return self._drafted
 
@@ -173,7 +173,7 @@ class RetrievalDrafter:
         count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
         self._evidence_for_text()
         rows = self._rows.first(count)
-        text = self._prompt.text(room=MAX_DEPTH + 1)
+        text = self._prompt.text(state=MAX_DEPTH + 1)
         return View(text, rows, self._shapes, self._accepted, self._evidence)
 
     @property
@@ -183,46 +183,46 @@ class RetrievalDrafter:
 
     def _evidence_for_text(self) -> None:
         if len(self._evidence.slots) < self._prompt.vocabulary:
-            self._evidence = Evidence.room(self._prompt.vocabulary)
-            self._room = None
+            self._evidence = Evidence.allocate(self._prompt.vocabulary)
+            self._state = None
 
-    def _room_for(self, nodes: int, costs: VerifyCosts) -> DraftingState:
-        """What lasts from tree to tree, with room for so many nodes."""
+    def _state_for(self, nodes: int, costs: VerifyCosts) -> DraftingState:
+        """The state that lasts from tree to tree, for at least so many nodes."""
         if len(self._tree.tokens) < nodes:
             self._settle()  # what is learnt is read from the tree that is
-            self._tree, self._room = TreeBuffers.room(nodes), None
+            self._tree, self._state = TreeBuffers.allocate(nodes), None
         coming = 0 if self._committed is None else len(self._committed.tokens)
         text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
-        if self._handed_nodes + nodes > len(self._handed.tokens):
-            self._handed = Handed.room(max(HANDED_NODES, 4 * nodes))
-            self._handed_nodes = 0
-            self._room = None
+        if self._arena_used + nodes > len(self._arena.tokens):
+            self._arena = TreeArena.allocate(max(ARENA_NODES, 4 * nodes))
+            self._arena_used = 0
+            self._state = None
         if self._costs_for.seconds is not costs.seconds:
             self._take_costs(costs)
         if (
-            self._room is None
-            or self._room_text is not text
+            self._state is None
+            or self._state_text is not text
             or len(self._evidence.slots) < self._prompt.vocabulary
         ):
             self._evidence_for_text()
-            self._room_text = text
-            held: tuple[Any, ...] = (
+            self._state_text = text
+            arguments: tuple[Any, ...] = (
                 *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
                 *(self.scratch, self.frontier, self._tree, self._calibration.information),
-                *(self._prompt.text(room=MAX_DEPTH + 1 + coming), self._rows),
-                *(self._seconds, self._marginal, self._saved, self._handed),
+                *(self._prompt.text(state=MAX_DEPTH + 1 + coming), self._rows),
+                *(self._seconds, self._marginal, self._saved, self._arena),
                 *(self._entry, self._places),
             )
-            self._room = room_of(*held)
-        return self._room
+            self._state = drafting_state_of(*arguments)
+        return self._state
 
     def _take_costs(self, costs: VerifyCosts) -> None:
-        """Have the room hold other costs: a new room takes as long as a draft."""
+        """Write other costs into the state: a new state takes as long as a draft."""
         self._costs_for = costs
         count = len(costs.seconds)
         if count > len(self._seconds):
             self._seconds, self._marginal = np.empty(count), np.empty(count)
-            self._room = None
+            self._state = None
         self._seconds[:count], self._seconds[count:] = costs.seconds, np.inf
         self._marginal[:count], self._marginal[count:] = costs.marginal, np.inf
 
@@ -254,8 +254,8 @@ class RetrievalDrafter:
         if self._committed is None:
             return
         stop = NOT_COMMITTED
-        if self._room is not None and self._room_text is self._prompt.tokens_with(0):
-            stop = commit_in(self._room, *self._coming(), self._prompt.stop)
+        if self._state is not None and self._state_text is self._prompt.tokens_with(0):
+            stop = commit_in(self._state, *self._coming(), self._prompt.stop)
         if stop == NOT_COMMITTED:
             self._learn_apart()
         else:
@@ -263,7 +263,7 @@ class RetrievalDrafter:
             self._prompt.grew_to(stop)
 
     def _learn_apart(self) -> None:
-        """``_settle`` where the room does not hold the tree, or has no room for the tokens."""
+        """``_settle`` where the state does not hold the tree, or its text is full."""
         assert self._committed is not None
         tree, path, tokens, _, own = self._committed
         self._committed = None
@@ -309,14 +309,20 @@ class RetrievalDrafter:
         self._reserve_rows(sum(map(len, found)))
         return write_rows(self._rows, found, depth)
 
-    def _reserve_rows(self, count: int, kept: int = 0) -> None:
-        """Room for so many rows, of which the first are ``kept``."""
+    def _reserve_rows(self, count: int, filled: int = 0) -> None:
+        """Room for so many rows, of which the first are ``filled``."""
         if count > len(self._rows.lengths):
-            rows, known = MatchRows.room(2 * count, ROW_DEPTH), self._rows
-            rows.tokens[:kept], rows.lengths[:kept] = known.tokens[:kept], known.lengths[:kept]
-            rows.counts[:kept], rows.sources[:kept] = known.counts[:kept], known.sources[:kept]
+            rows, known = MatchRows.allocate(2 * count, ROW_DEPTH), self._rows
+            rows.tokens[:filled], rows.lengths[:filled] = (
+                known.tokens[:filled],
+                known.lengths[:filled],
+            )
+            rows.counts[:filled], rows.sources[:filled] = (
+                known.counts[:filled],
+                known.sources[:filled],
+            )
             self._rows, self._places = rows, places_of(rows)
-            self._room = None
+            self._state = None
 
 
 def warm_up() -> None:

@@ -32,8 +32,8 @@ from accel.drafting.retrieval.tree_search import Frontier, Ground, TreeBuffers, 
 from accel.native import simd
 from accel.native.numba_cache import FieldsType, compiled_with
 
-HANDED_NODES = 4096
-"""Nodes of the trees that are handed out of one piece of memory."""
+ARENA_NODES = 4096
+"""Nodes of the trees in one arena."""
 
 NOT_COMMITTED = -1
 
@@ -61,9 +61,9 @@ class Committed(NamedTuple):
     own: int
 
 
-class Handed(NamedTuple):
-    """Memory of trees that are handed out one after another, as in ``DraftTree``: four views of it
-    take a third of the time of four copies. It lasts as long as any of them."""
+class TreeArena(NamedTuple):
+    """An arena for the arrays of ``DraftTree``s, one behind another: four views of it take a third
+    of the time of four copies. It lives as long as any of them."""
 
     tokens: TokenArray
     parents: TokenArray
@@ -71,8 +71,8 @@ class Handed(NamedTuple):
     sources: NDArray[np.int8]
 
     @classmethod
-    def room(cls, nodes: int) -> Handed:
-        """Room for ``nodes``."""
+    def state(cls, nodes: int) -> TreeArena:
+        """Allocate for ``nodes``."""
         return cls(
             np.empty(nodes, np.int32),
             np.empty(nodes, np.int32),
@@ -82,7 +82,7 @@ class Handed(NamedTuple):
 
 
 @structref.register
-class _RoomType(FieldsType):
+class _StateType(FieldsType):
     """Compiled form of ``DraftingState``."""
 
 
@@ -95,13 +95,13 @@ class DraftingState(structref.StructRefProxy):
 
 _FIELDS = (
     *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
-    *("information", "text", "rows", "seconds", "marginal", "saved", "handed", "entry", "places"),
+    *("information", "text", "rows", "seconds", "marginal", "saved", "arena", "entry", "places"),
 )
-structref.define_proxy(DraftingState, _RoomType, list(_FIELDS))
+structref.define_proxy(DraftingState, _StateType, list(_FIELDS))
 
 
 @compiled_with()
-def room_of(
+def drafting_state_of(
     shapes: TokenShapes,
     evidence: Evidence,
     weights: AcceptanceWeights,
@@ -115,11 +115,11 @@ def room_of(
     seconds: NDArray[np.float64],
     marginal: NDArray[np.float64],
     saved: NDArray[np.float64],
-    handed: Handed,
+    arena: TreeArena,
     entry: NDArray[np.int64],
     places: NDArray[np.int64],
 ) -> DraftingState:
-    """A room that holds these. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
+    """Make a state. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
     ``base.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
     return DraftingState(
         shapes,
@@ -135,22 +135,22 @@ def room_of(
         seconds,
         marginal,
         saved,
-        handed,
+        arena,
         entry,
         places,
     )
 
 
 @compiled_with(calibration, prompt_of)
-def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
-    """Of the room's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and behind it
+def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
+    """Of the state's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and behind it
     stood ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
 
-    The path is added to the room's text, which ended at ``stop``, and learnt from. Returns where
-    the text ends now, ``NOT_COMMITTED`` where it has no room for that.
+    The path is added to the text, which ended at ``stop``, and the calibration learns from it.
+    Returns where the text ends now, ``NOT_COMMITTED`` where its array is too short.
     """
-    tokens, previous, newest, _, _, spelt = room.text
-    tree = room.tree
+    tokens, previous, newest, _, _, spelt = state.text
+    tree = state.tree
     length = 0
     node = leaf
     while node >= 0:
@@ -176,31 +176,31 @@ def commit_in(room: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
             tree.sources[:nodes],
             tree.matches[:nodes],
             path,
-            room.corrections,
-            room.information,
+            state.corrections,
+            state.information,
         )
-    link(tokens, previous, newest, spelt, room.shapes.shapes, added, stop)
+    link(tokens, previous, newest, spelt, state.shapes.shapes, added, stop)
     return stop + count
 
 
 @compiled_with(entry, evidence_of)
-def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: int) -> int:
+def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: int) -> int:
     """Have the index write its rows behind the ``first``; returns how many there are then."""
-    if room.entry[0] == 0:
+    if state.entry[0] == 0:
         return first
-    tokens, rows = room.text.tokens, room.rows
+    tokens, rows = state.text.tokens, state.rows
     length = min(stop - start, MAX_MATCH)
-    places = np.empty(len(room.places), np.int64)
+    places = np.empty(len(state.places), np.int64)
     for place in range(len(places)):
-        places[place] = room.places[place]
+        places[place] = state.places[place]
     places[0] += first * rows.tokens.shape[1] * rows.tokens.itemsize
     places[1] += first * rows.lengths.itemsize
     places[2] += first * rows.counts.itemsize
     places[3] += first * rows.sources.itemsize
     places[4] -= first
     return first + call_entry(
-        room.entry[0],
-        room.entry[1],
+        state.entry[0],
+        state.entry[1],
         tokens.ctypes.data + (stop - length) * tokens.itemsize,
         length,
         places.ctypes.data,
@@ -222,7 +222,7 @@ def _look_up(room: Any, start: int, stop: int, first: int, limit: int, depth: in
     surroundings_of,
 )
 def draft_in(
-    room: Any,
+    state: Any,
     nodes: int,
     leaf: int,
     own: int,
@@ -234,34 +234,34 @@ def draft_in(
     accepted: int,
     max_nodes: int,
     acceptance_scale: float,
-    handed_from: int,
+    arena_start: int,
 ) -> int:
     """``commit_in`` what the last step brought (not where ``nodes`` is 0), look up and ``grow``.
 
-    The tree stands in ``room.handed`` from ``handed_from`` on; returns how many nodes it has,
-    ``NOT_COMMITTED`` where that failed. ``room.saved`` has the seconds it is expected to save.
+    The tree stands in ``state.arena`` from ``arena_start`` on; returns how many nodes it has,
+    ``NOT_COMMITTED`` where that failed. ``state.saved`` has the seconds it is expected to save.
     """
     if nodes:
-        stop = commit_in(room, nodes, leaf, own, stop)
+        stop = commit_in(state, nodes, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED
-    tokens, previous, newest, _, _, spelt = room.text
-    text, tree = TextView(tokens, previous, newest, start, stop, spelt), room.tree
+    tokens, previous, newest, _, _, spelt = state.text
+    text, tree = TextView(tokens, previous, newest, start, stop, spelt), state.tree
     # Behind a forward all this is out of the caches: it comes while the index is looked up.
-    fetch_surroundings(text, room.evidence)
-    fetch_weights(room.weights)
-    row_count = _look_up(room, start, stop, first_rows, limit, depth)
+    fetch_surroundings(text, state.evidence)
+    fetch_weights(state.weights)
+    row_count = _look_up(state, start, stop, first_rows, limit, depth)
     ground = Ground(
-        *(text, room.rows, room.shapes, accepted, room.evidence, room.weights),
-        *(room.corrections, room.scratch, room.frontier, tree),
+        *(text, state.rows, state.shapes, accepted, state.evidence, state.weights),
+        *(state.corrections, state.scratch, state.frontier, tree),
     )
-    count = grow(ground, row_count, max_nodes, room.seconds, room.marginal, acceptance_scale)
-    expected, seconds, handed = 0.0, room.seconds, room.handed
+    count = grow(ground, row_count, max_nodes, state.seconds, state.marginal, acceptance_scale)
+    expected, seconds, arena = 0.0, state.seconds, state.arena
     for node in range(count):
         expected += tree.probabilities[node]
-        handed.tokens[handed_from + node] = tree.tokens[node]
-        handed.parents[handed_from + node] = tree.parents[node]
-        handed.probabilities[handed_from + node] = tree.probabilities[node]
-        handed.sources[handed_from + node] = tree.sources[node]
-    room.saved[0] = acceptance_scale * expected * seconds[0] - (seconds[count] - seconds[0])
+        arena.tokens[arena_start + node] = tree.tokens[node]
+        arena.parents[arena_start + node] = tree.parents[node]
+        arena.probabilities[arena_start + node] = tree.probabilities[node]
+        arena.sources[arena_start + node] = tree.sources[node]
+    state.saved[0] = acceptance_scale * expected * seconds[0] - (seconds[count] - seconds[0])
     return count

@@ -31,7 +31,7 @@ def found_beside(
 
 
 def write_rows(rows: MatchRows, found: list[Continuations], depth: int) -> int:
-    """Write continuations of ``depth`` tokens into rows that have room; returns how many."""
+    """Write continuations of ``depth`` tokens into rows that are long enough; returns how many."""
     first = 0
     for each in found:
         stop = first + len(each)

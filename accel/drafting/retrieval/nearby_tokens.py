@@ -26,7 +26,7 @@ NEAR_TOKENS = 80
 NEAR_WORDS = 32
 AFTER_TOKENS = 24
 MOST_FETCHED = 8192
-"""Of tables of the vocabulary, as many items are asked for at once; more would drive out others."""
+"""At most so many items of a table are prefetched; more would drive out others."""
 
 
 FIRST_REACH = 4

@@ -83,15 +83,15 @@ def _lookup(
     for length in range(max_match, 0, -1):
         place[length] = before
         before += per_length[length]
-    kept = min(count, limit)
-    rows = np.full((kept, depth), -1, np.int32)
-    row_lengths = np.empty(kept, np.int32)
-    starts = np.empty(kept, np.int32)
+    found = min(count, limit)
+    rows = np.full((found, depth), -1, np.int32)
+    row_lengths = np.empty(found, np.int32)
+    starts = np.empty(found, np.int32)
     for item in range(count):
         length = lengths[item]
         row = place[length]
         place[length] += 1
-        if row < kept:
+        if row < found:
             row_lengths[row] = length
             starts[row] = found[item]
             for column in range(min(depth, stop - found[item])):
@@ -184,15 +184,16 @@ class PromptIndex:
         """What was added since, int32. A view, valid until the next ``extend``."""
         return self._tokens[self._prompt_stop : self._stop]
 
-    def tokens_with(self, room: int) -> TokenArray:
-        """The text's tokens, with so much room behind the end; another array when it has grown."""
-        if self._stop + room > len(self._tokens):
-            self._reserve(self._stop + room)
+    def tokens_with(self, spare: int) -> TokenArray:
+        """The text's tokens, with ``spare`` places behind the end; another array once it has
+        grown."""
+        if self._stop + spare > len(self._tokens):
+            self._reserve(self._stop + spare)
         return self._tokens
 
-    def text(self, *, room: int) -> TextView:
-        """The index for compiled code, with ``room`` tokens behind the end that it may write."""
-        self._reserve(self._stop + room)
+    def text(self, *, spare: int) -> TextView:
+        """The index for compiled code, with ``spare`` tokens behind the end that it may write."""
+        self._reserve(self._stop + spare)
         return TextView(
             self._tokens, self._previous, self._newest, self._start, self._stop, self._spelt
         )
@@ -252,7 +253,7 @@ class PromptIndex:
 
 
 def _grown(array: TokenArray, size: int) -> TokenArray:
-    """``array`` with room for ``size`` items, new ones -1."""
+    """``array`` grown to ``size`` items, new ones -1."""
     grown = np.full(size, -1, np.int32)
     grown[: len(array)] = array
     return grown

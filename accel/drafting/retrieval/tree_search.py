@@ -36,10 +36,10 @@ from accel.native.numba_cache import compiled_with
 
 MAX_DEPTH = 48
 LEAST_PROBABILITY = 0.001
-"""Paths below are not kept: they would have no place in a tree of a hundred nodes."""
+"""Less likely paths are dropped: they would have no place in a tree of a hundred nodes."""
 WIDE = 0.08
 """Nodes at least as probable may be followed by tokens that merely stand near."""
-MAX_KEPT = 8192
+MAX_PATHS = 8192
 
 
 class Frontier(NamedTuple):
@@ -58,17 +58,17 @@ class Frontier(NamedTuple):
     heap: TokenArray
 
     @classmethod
-    def room(cls) -> Frontier:
-        """New room."""
+    def allocate(cls) -> Frontier:
+        """Allocate the arrays."""
         return cls(
-            np.empty(MAX_KEPT, np.int32),
-            np.empty(MAX_KEPT, np.int32),
-            np.empty(MAX_KEPT, np.int32),
-            np.empty(MAX_KEPT, np.int32),
-            np.empty(MAX_KEPT, np.int32),
-            np.empty(MAX_KEPT, np.int8),
-            np.empty(MAX_KEPT, np.float64),
-            np.empty(MAX_KEPT, np.int32),
+            np.empty(MAX_PATHS, np.int32),
+            np.empty(MAX_PATHS, np.int32),
+            np.empty(MAX_PATHS, np.int32),
+            np.empty(MAX_PATHS, np.int32),
+            np.empty(MAX_PATHS, np.int32),
+            np.empty(MAX_PATHS, np.int8),
+            np.empty(MAX_PATHS, np.float64),
+            np.empty(MAX_PATHS, np.int32),
         )
 
 
@@ -82,7 +82,7 @@ class TreeBuffers(NamedTuple):
     matches: TokenArray
 
     @classmethod
-    def room(cls, nodes: int) -> TreeBuffers:
+    def allocate(cls, nodes: int) -> TreeBuffers:
         """Room for ``nodes``."""
         return cls(
             np.empty(nodes, np.int32),
@@ -202,15 +202,15 @@ def find_at(ground: Ground, at: NodeContext, near: int) -> int:
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def _offer(
-    ground: Ground, at: NodeContext, count: int, least: float, waiting: int, kept: int
+    ground: Ground, at: NodeContext, count: int, least: float, waiting: int, stored: int
 ) -> int:
     """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
     how many were."""
     frontier, evidence, added = ground.frontier, ground.evidence, 0
     for slot in range(count):
         chance = at.path * ground.scratch.probabilities[slot]
-        item = kept + added
-        if chance < least or item == MAX_KEPT:
+        item = stored + added
+        if chance < least or item == MAX_PATHS:
             continue
         frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], at.node
         frontier.depths[item], frontier.rows[item] = at.depth + 1, evidence.heads[slot]
@@ -252,13 +252,13 @@ def grow(
     expected, best_rate, best_count = 1.0, 1.0 / seconds[0], 0
     least = least_of(marginal, max_nodes, acceptance_scale / best_rate)
     near = begin(ground, row_count)
-    kept = waiting = nodes = 0
+    stored = waiting = nodes = 0
     at = NodeContext(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
     while nodes < max_nodes:
         if at.depth < MAX_DEPTH:
             count = find_at(ground, at, near)
-            added = _offer(ground, at, count, least, waiting, kept)
-            waiting, kept = waiting + added, kept + added
+            added = _offer(ground, at, count, least, waiting, stored)
+            waiting, stored = waiting + added, stored + added
             forget(ground.evidence, count)
         # All that follows is less probable than the next, and costs as much or more.
         if (

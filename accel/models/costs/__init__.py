@@ -1,1 +1,1 @@
-"""What forwards cost on this machine: measured, kept on disk, compared."""
+"""What forwards cost on this machine: measured, stored on disk, compared."""

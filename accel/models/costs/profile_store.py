@@ -1,4 +1,4 @@
-"""What was measured about a model on this machine, kept in the user's cache folder."""
+"""Measurements of a model on this machine, in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ProfileStore:
         return self._data.get(name)
 
     def values(self) -> list[Any]:
-        """All that is kept."""
+        """All values."""
         return list(self._data.values())
 
     def put(self, name: str, value: Any) -> None:
-        """Keep ``value``; what cannot be written is kept for this process only."""
+        """Store ``value``; where the disk cannot be written, for this process only."""
         self._data = {**self._read(), name: value}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -186,7 +186,7 @@ def advance(
     items: int,
 ) -> None:
     """Follow the argmax as far as the current block goes, and choose the next block unless that
-    finishes the verification. The path and the tokens equal those of ``verifier.walk`` with the
+    finishes the verification. The path and the tokens equal those of ``verify_tree`` with the
     argmax of every row.
 
     items: tiles of the head whose argmax is known; states: normalised hidden states of the root and

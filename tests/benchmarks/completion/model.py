@@ -212,7 +212,7 @@ def make_task(
             prompt.suffix_tokens,
             index=cast(ContinuationIndex, index),
             workspace=case.group,
-            given=prompt.tokens,
+            model_prompt=prompt.tokens,
         ),
         files=datastores.files_of(case, left_only=left_only),
         max_tokens=max(wanted, 1),

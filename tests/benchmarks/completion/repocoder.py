@@ -39,7 +39,10 @@ class Prompts:
         suffix = "" if self.left_only else task.case.suffix
         prompt = self.engine.fim_prompt(prefix, suffix, path=task.case.path, budget=self.budget)
         request = replace(
-            task.draft_request, prompt=prompt.text, suffix=prompt.suffix_tokens, given=prompt.tokens
+            task.draft_request,
+            prompt=prompt.text,
+            suffix=prompt.suffix_tokens,
+            model_prompt=prompt.tokens,
         )
         return replace(task, prompt=prompt, draft_request=request)
 

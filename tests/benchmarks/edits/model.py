@@ -82,7 +82,7 @@ class EngineEdits:
                 task.prompt.text,
                 original=task.prompt.original_tokens,
                 index=task.index,
-                given=task.prompt.tokens,
+                model_prompt=task.prompt.tokens,
             ),
             sampling=self._sampling,
             stop_tokens=task.prompt.stop_tokens,

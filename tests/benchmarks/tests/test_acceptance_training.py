@@ -24,7 +24,7 @@ def examples():
     for _ in range(12):
         text = np.concatenate([phrase, random.integers(0, 40, 10), phrase[5:25]]).astype(np.int32)
         texts.append((DraftRequest(text[:36]), text[36:]))
-    room = Examples.room(150, 150 * 80, 150 * 80 * 10)
+    room = Examples.allocate(150, 150 * 80, 150 * 80 * 10)
     drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=AcceptanceWeights.random(1))
     return room, observe(drafter, texts, 16, room)
 

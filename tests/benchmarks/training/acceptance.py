@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     texts = list(texts_of(tokenizer, args.packages.split(), args.per_package, rng))
     rng.shuffle(texts)
     candidates = args.nodes * CANDIDATES_OF_NODE
-    room = Examples.room(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
+    room = Examples.allocate(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
     weights = AcceptanceWeights.random(args.seed)
     for number, share in enumerate(ROUNDS):
         drafter = RetrievalDrafter(shapes_of(tokenizer), weights=weights)

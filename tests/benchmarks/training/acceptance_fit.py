@@ -68,7 +68,7 @@ class Examples(NamedTuple):
     values: Floats
 
     @classmethod
-    def room(cls, nodes: int, candidates: int, inputs: int) -> Examples:
+    def allocate(cls, nodes: int, candidates: int, inputs: int) -> Examples:
         """Room for so many of each."""
         return cls(
             np.zeros((nodes, NODE_INPUTS), np.float32),

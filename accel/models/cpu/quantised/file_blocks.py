@@ -40,9 +40,8 @@ _SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
 @dataclass(frozen=True)
 class BlockType:
     """A type of blocks. size: bytes of one; weights: of one; layout: what it is packed into; codes:
-    how they
-    stand in it; first: bytes before those with their low bits; fifth: before those with the fifth
-    bits, 0 where there are none.
+    how they stand in it; first: bytes before those with their low bits; fifth: before those with
+    the fifth bits, 0 where there are none.
 
     scales: float16 [rows, in / 32, ..] of blocks, uint8 [rows, blocks, size], see ``packing.pack``.
     """

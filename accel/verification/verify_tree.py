@@ -1,4 +1,4 @@
-"""Walk a draft tree along the tokens that the model itself would choose."""
+"""Verification of a draft tree: its path along the tokens that the model itself would choose."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
 
 
-def walk(
+def verify_tree(
     tree: DraftTree, choose: Choose, relaxed: Callable[[int], Container[int]] | None = None
 ) -> tuple[list[int], list[int]]:
-    """The longest path that the model agrees with, and the tokens that it yields.
+    """The longest path that the model accepts, and the tokens that it yields.
 
-    At every visited node one token is chosen: if it is a child the walk goes on there, otherwise
-    it is the last token. A tree without nodes yields one token, as plain decoding does, so the
-    text is the same whatever is drafted: lossless for greedy choice, and exact for sampling
+    At every visited node one token is chosen: if it is a child, verification goes on there,
+    otherwise it is the last token. A tree without nodes yields one token, as plain decoding does,
+    so the text is the same whatever is drafted: lossless for greedy choice, and exact for sampling
     because every token is one draw from the model's own distribution.
 
     ``relaxed`` gives further tokens that may be accepted after a node, from a draft model only;

@@ -1,4 +1,4 @@
-"""Verify drafts: one forward, and the walk along what the model itself chooses."""
+"""Verify drafts: one forward over the tree, then the path that the model itself chooses."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from accel.verification.confidence import Confidences
 from accel.verification.logits_processor import LogitsProcessor
+from accel.verification.logprobs import Logprob, logprob_of
 from accel.verification.sampling import choose
-from accel.verification.token_chances import TokenChance, token_chance
-from accel.verification.verifier import relaxed, walk
+from accel.verification.verify_tree import relaxed, verify_tree
 
 
-class Verifying:
+class TreeVerifier:
     """The verification of one request's drafts.
 
-    Where the likeliest tokens are taken as they are, nothing but them is asked of the model;
-    elsewhere rows are looked at as a whole.
+    Greedy verification needs only the argmax of each row; other rules read whole rows of logits.
     """
 
     def __init__(
@@ -46,17 +45,17 @@ class Verifying:
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
         self._is_lossy = request.entropy_top_k > 1
-        self.chances: list[TokenChance] = []
-        """Of the tokens of the last walk, where they were asked for."""
+        self.logprobs: list[Logprob] = []
+        """Of the tokens of the last verification, where the request wants them."""
         self.confidences: list[float] = []
         """The same."""
         self._confidences = Confidences(tokenizer, request.required_prefix)
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 
-    def walk(
+    def verify(
         self, pending: TokenArray, tree: DraftTree, session: Session
     ) -> tuple[list[int], TokenArray]:
-        """Nodes of ``tree`` that the model agrees with behind ``pending``, and the tokens that this
+        """Nodes of ``tree`` that the model accepts behind ``pending``, and the tokens that this
         yields, one more, int32. Raises Interrupted and OutOfMemory."""
         started, context = time.perf_counter(), session.length
         is_likeliest = self._takes_likeliest and not self._output.rest
@@ -64,31 +63,33 @@ class Verifying:
             pending,
             tree,
             self._costs.padding(len(pending) + len(tree), context),
-            wants_numbers=self._is_lossy or not is_likeliest or self._tells_chances,
+            wants_numbers=self._is_lossy or not is_likeliest or self._wants_logprobs,
         )
         logits = self._runner.forward(batch, session, again=False)
         if is_likeliest:
             token_of = logits.argmax()
-            path, tokens = walk(
+            path, tokens = verify_tree(
                 tree, lambda node, _above: token_of[node + 1], self._relaxed(logits)
             )
         else:
-            path, tokens = walk(tree, lambda node, above: self._chosen(logits.row(node + 1), above))
-        if self._tells_chances:
-            self._note_chances(logits, path, tokens)
+            path, tokens = verify_tree(
+                tree, lambda node, above: self._sampled(logits.row(node + 1), above)
+            )
+        if self._wants_logprobs:
+            self._note_logprobs(logits, path, tokens)
         self._statistics.verify_s.append(time.perf_counter() - started)
         return path, np.array(tokens, np.int32)
 
     @property
-    def _tells_chances(self) -> bool:
+    def _wants_logprobs(self) -> bool:
         return self._request.logprobs is not None or self._request.confidences
 
-    def _note_chances(self, logits: Logits, path: list[int], tokens: list[int]) -> None:
-        """How likely the tokens of a walk were."""
+    def _note_logprobs(self, logits: Logits, path: list[int], tokens: list[int]) -> None:
+        """Note how likely the verified tokens were."""
         rows = [logits.row(row) for row in [0, *(node + 1 for node in path)]]
         chosen = list(zip(rows, tokens, strict=True))
         if (count := self._request.logprobs) is not None:
-            self.chances = [token_chance(row, token, count) for row, token in chosen]
+            self.logprobs = [logprob_of(row, token, count) for row, token in chosen]
         if self._request.confidences:
             self.confidences = [self._confidences.next(row, token) for row, token in chosen]
 
@@ -102,14 +103,14 @@ class Verifying:
             request.relaxed_rule,
         )
 
-    def _chosen(self, logits: NDArray[np.float32], above: list[int]) -> int:
+    def _sampled(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""
         sampling, output = self._request.sampling, self._output
         rest = output.rest_after(above)
         if rest:
             allowed = self._tokenizer.byte_index.agreeing(rest)
-            held = np.full_like(logits, -np.inf)
-            held[allowed] = logits[allowed]
-            logits = held
+            masked = np.full_like(logits, -np.inf)
+            masked[allowed] = logits[allowed]
+            logits = masked
         scores = self._processor.scores(logits, output.tokens, above)
         return choose(scores, sampling, len(output.tokens) + len(above))

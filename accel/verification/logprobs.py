@@ -1,4 +1,4 @@
-"""How likely a model found the tokens that it wrote, and which it found likelier."""
+"""Log probabilities of the tokens that a model wrote, and of likelier ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class TokenChance:
+class Logprob:
     """A token's log probability (nats) by the model alone, before any sampling rule."""
 
     token: int
@@ -18,13 +18,14 @@ class TokenChance:
     """The likeliest tokens at its place, the likeliest first, with their log probabilities."""
 
 
-def token_chance(logits: NDArray[np.float32], token: int, count: int) -> TokenChance:
-    """The chance of ``token`` in a row of logits, float32 [vocabulary], beside ``count`` others."""
+def logprob_of(logits: NDArray[np.float32], token: int, count: int) -> Logprob:
+    """That of ``token`` in a row of logits, float32 [vocabulary], beside the ``count``
+    likeliest."""
     numbers = logits.astype(np.float64)
     highest = numbers.max()
     total = highest + np.log(np.exp(numbers - highest).sum())
     likeliest = np.argsort(-numbers, kind="stable")[:count]
-    return TokenChance(
+    return Logprob(
         token,
         float(numbers[token] - total),
         [(int(other), float(numbers[other] - total)) for other in likeliest],

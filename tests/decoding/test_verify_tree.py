@@ -7,7 +7,7 @@ import pytest
 
 from accel.draft_tree import DraftTree, Source
 from accel.planning.acceptance_rate import expected_hits
-from accel.verification.verifier import entropy_tokens, walk
+from accel.verification.verify_tree import entropy_tokens, verify_tree
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:
@@ -27,19 +27,19 @@ def test_the_walk_equals_the_longest_spelt_path_on_random_trees() -> None:
         ]
         tree = DraftTree.merge(branches, Source.PROMPT)
         text = random.integers(0, 3, 8).astype(np.int32)
-        path, tokens = walk(tree, spelling(text.tolist()))
+        path, tokens = verify_tree(tree, spelling(text.tolist()))
         assert path == tree.accepted_path(text)
         assert tokens == text[: len(path) + 1].tolist()
 
 
 def test_without_nodes_one_token_comes() -> None:
-    assert walk(DraftTree.empty(), spelling([7])) == ([], [7])
+    assert verify_tree(DraftTree.empty(), spelling([7])) == ([], [7])
 
 
 def test_siblings_with_the_same_token_do_no_harm() -> None:
     tree = tree_of([1], [2])
     tree.tokens[1] = 1
-    assert walk(tree, spelling([1, 5])) == ([0], [1, 5])
+    assert verify_tree(tree, spelling([1, 5])) == ([0], [1, 5])
 
 
 def test_entropy_decides_how_many_tokens_are_good_enough() -> None:
@@ -59,14 +59,14 @@ def test_relaxed_acceptance_takes_good_children_of_a_draft_model_only() -> None:
         return [9, 4]
 
     own = tree_of([4, 5], source=Source.DRAFT_MODEL)
-    assert walk(own, spelling([9, 5, 1]), relaxed) == ([0, 1], [4, 5, 1])
-    assert walk(own, spelling([9, 5, 1])) == ([], [9])
+    assert verify_tree(own, spelling([9, 5, 1]), relaxed) == ([0, 1], [4, 5, 1])
+    assert verify_tree(own, spelling([9, 5, 1])) == ([], [9])
     other = tree_of([4, 5], source=Source.REPOSITORY)
-    assert walk(other, spelling([9, 5, 1]), relaxed) == ([], [9])
+    assert verify_tree(other, spelling([9, 5, 1]), relaxed) == ([], [9])
     bad = tree_of([6], source=Source.DRAFT_MODEL)
-    assert walk(bad, spelling([9, 1]), relaxed) == ([], [9])
+    assert verify_tree(bad, spelling([9, 1]), relaxed) == ([], [9])
     both = tree_of([4], [9], source=Source.DRAFT_MODEL)
-    assert walk(both, spelling([9, 1]), relaxed) == ([1], [9, 1])
+    assert verify_tree(both, spelling([9, 1]), relaxed) == ([1], [9, 1])
 
 
 def test_the_main_branch_follows_the_likeliest_children() -> None:
