@@ -28,7 +28,7 @@ from accel.text.families import Order
 from accel.text.fim_order import OrderTrial, chosen_order
 from accel.text.other_files import Snippet
 from accel.text.prompts import Prompt, fim_prompt
-from accel.text.special_tokens import fill_format
+from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.verification.confidence import Confidences
 
@@ -223,9 +223,9 @@ class Engine(ModelRunner):
     def _find_order(self, *, measures_later: bool) -> None:
         """Choose the order of prompts by the losses that are kept on disk, or measure these once,
         with ``measures_later`` by ``measure``."""
-        form = fill_format(self.tokenizer)
-        if form is not None and self.takes_chains and not self._losses():
-            trial = OrderTrial(self.tokenizer, form, self.likelihood)
+        fim = fim_format_of(self.tokenizer)
+        if fim is not None and self.takes_chains and not self._losses():
+            trial = OrderTrial(self.tokenizer, fim, self.likelihood)
             if measures_later:
                 self._trial = trial
             elif losses := trial.go_on():
@@ -236,7 +236,7 @@ class Engine(ModelRunner):
         """The order with the least loss that keeps up with typing."""
         again = self._tokens_in(NEW_LETTER_S)
         allowed = [order for order in Order if order != Order.PREFIX_FIRST or again >= LEAST_SUFFIX]
-        self.fim_order = chosen_order(fill_format(self.tokenizer), self._losses(), allowed)
+        self.fim_order = chosen_order(fim_format_of(self.tokenizer), self._losses(), allowed)
         self.suffix_budget = None
         if self.fim_order == Order.PREFIX_FIRST:
             self.suffix_budget = again

@@ -38,7 +38,7 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FileForm:
+class FileFormat:
     """How a prompt holds several files: ``mark`` path newline text, for each of them.
 
     Marks that a vocabulary has no token for are written as text.
@@ -63,7 +63,7 @@ class PromptFamily:
     suffix: str
     middle: str | None
     order: Order
-    files: FileForm | None = None
+    files: FileFormat | None = None
     ends: tuple[str, ...] = ()
     """Tokens that end what is written in the hole, beside the three."""
     needs: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ FAMILIES = (
         "Qwen2.5-Coder",
         *_PIPED,
         Order.PREFIX_FIRST,
-        FileForm("<|file_sep|>", repository="<|repo_name|>", behind_name="\n"),
+        FileFormat("<|file_sep|>", repository="<|repo_name|>", behind_name="\n"),
         ends=("<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"),
         needs=("<|file_sep|>",),
     ),
@@ -91,7 +91,7 @@ FAMILIES = (
         "CodeGemma",
         *_PIPED,
         Order.PREFIX_FIRST,
-        FileForm("<|file_separator|>"),
+        FileFormat("<|file_separator|>"),
         ends=("<|file_separator|>", "<eos>"),
         needs=("<|file_separator|>",),
     ),
@@ -101,7 +101,7 @@ FAMILIES = (
         "StarCoder2",
         *_PLAIN,
         Order.PREFIX_FIRST,
-        FileForm("<file_sep>", Place.PATH_INSIDE, repository="<repo_name>"),
+        FileFormat("<file_sep>", Place.PATH_INSIDE, repository="<repo_name>"),
         ends=("<|endoftext|>", "<fim_pad>", "<file_sep>", "<repo_name>"),
         needs=("<file_sep>",),
     ),
@@ -109,7 +109,7 @@ FAMILIES = (
         "StarCoder",
         *_PLAIN,
         Order.PREFIX_FIRST,
-        FileForm("<filename>", repository="<reponame>"),
+        FileFormat("<filename>", repository="<reponame>"),
         ends=("<|endoftext|>", "<fim_pad>", "<filename>", "<reponame>"),
         needs=("<filename>", "<gh_stars>"),
     ),
@@ -117,7 +117,7 @@ FAMILIES = (
         "Mellum",
         *_PLAIN,
         Order.SUFFIX_PREFIX_MIDDLE,
-        FileForm("<filename>"),
+        FileFormat("<filename>"),
         ends=("<|endoftext|>", "<fim_pad>", "<filename>", "<reponame>"),
         needs=("<filename>",),
         lacks=("<gh_stars>",),
@@ -146,7 +146,7 @@ FAMILIES = (
         "Seed-Coder",
         *("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
         Order.SUFFIX_PREFIX_MIDDLE,
-        FileForm("<filename>", Place.INSIDE, between="\n"),
+        FileFormat("<filename>", Place.INSIDE, between="\n"),
         ends=("<[end▁of▁sentence]>",),
     ),
     PromptFamily(
@@ -159,7 +159,7 @@ FAMILIES = (
         "Codestral",
         *("[PREFIX]", "[SUFFIX]", None),
         Order.SUFFIX_PREFIX_MIDDLE,
-        FileForm("+++++ ", Place.INSIDE, between="\n"),
+        FileFormat("+++++ ", Place.INSIDE, between="\n"),
         ends=("</s>",),
     ),
 )

@@ -25,10 +25,10 @@ def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | N
         return None
     inside = False
     for found in _LINE.finditer(answer):
-        marks, told, end = found.groups()
+        marks, info, end = found.groups()
         if len(marks) < len(fence):
             continue
-        if told.strip():
+        if info.strip():
             inside = True
         elif inside and (end or is_whole):
             inside = False

@@ -9,7 +9,7 @@ from accel.draft_tree import TokenArray
 from accel.text.families import Order
 from accel.text.fim_samples import FillSample, fill_samples
 from accel.text.prompts import fim_prompt
-from accel.text.special_tokens import FillFormat, orders
+from accel.text.special_tokens import FimFormat, orders
 from accel.text.tokenizer import Tokenizer
 
 Likelihood = Callable[[TokenArray, TokenArray, bytes], float]
@@ -29,11 +29,11 @@ _KNOWS_SUFFIX = 1.05
 class OrderTrial:
     """The losses of a model's prompts by their order, sample after sample."""
 
-    def __init__(self, tokenizer: Tokenizer, form: FillFormat, likelihood: Likelihood) -> None:
+    def __init__(self, tokenizer: Tokenizer, fim: FimFormat, likelihood: Likelihood) -> None:
         self._tokenizer, self._likelihood = tokenizer, likelihood
         self._samples = fill_samples()
         self._done = 0
-        self._totals = dict.fromkeys(orders(form), 0.0)
+        self._totals = dict.fromkeys(orders(fim), 0.0)
 
     def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> dict[Order, float] | None:
         """The mean loss of a middle's byte, in nats, of every order that is not far behind; None
@@ -62,17 +62,17 @@ class OrderTrial:
 
 
 def chosen_order(
-    form: FillFormat | None, losses: dict[Order, float], allowed: Container[Order]
+    fim: FimFormat | None, losses: dict[Order, float], allowed: Container[Order]
 ) -> Order | None:
     """The order with the least loss among those that are ``allowed``; None without the tokens.
 
     Where nothing was measured it is that of the tokenizer, by lines where the prefix stands first.
     """
-    if form is None:
+    if fim is None:
         return None
     if not losses:
-        by_lines = form.order == Order.PREFIX_FIRST and form.middle is not None
-        return Order.PREFIX_FIRST_BY_LINES if by_lines else form.order
+        by_lines = fim.order == Order.PREFIX_FIRST and fim.middle is not None
+        return Order.PREFIX_FIRST_BY_LINES if by_lines else fim.order
     costs = {order: loss for order, loss in losses.items() if order in allowed}
     if Order.PREFIX_FIRST in costs:
         costs[Order.PREFIX_FIRST] *= _FITS_TYPING

@@ -6,7 +6,7 @@ import re
 
 from accel.text.chat import rendered_question
 from accel.text.families import FAMILIES, PromptFamily
-from accel.text.special_tokens import family_of, fill_format
+from accel.text.special_tokens import family_of, fim_format_of
 from accel.text.template import TemplateFailed
 from accel.text.tokenizer import Tokenizer
 
@@ -44,8 +44,8 @@ def _fill_problems(tokenizer: Tokenizer) -> list[str]:
             )
         elif not tokenizer.is_named(token):
             problems.append(_ordinary(f"{_spelt(tokenizer, token)} (token {token})"))
-    form = fill_format(tokenizer)
-    if form is None:
+    fim = fim_format_of(tokenizer)
+    if fim is None:
         return [*problems, *_incomplete(tokenizer)]
     family = family_of(tokenizer)
     if family is not None and not tokenizer.named_tokens:
@@ -71,10 +71,10 @@ def _incomplete(tokenizer: Tokenizer) -> list[str]:
     def lacking(family: PromptFamily) -> list[str]:
         return [name for name in family.hole if tokenizer.special(name) is None]
 
-    begun = [family for family in FAMILIES if len(lacking(family)) < len(family.hole)]
-    if not begun:
+    partly_there = [family for family in FAMILIES if len(lacking(family)) < len(family.hole)]
+    if not partly_there:
         return []
-    nearest = min(begun, key=lambda family: len(lacking(family)))
+    nearest = min(partly_there, key=lambda family: len(lacking(family)))
     has = [name for name in nearest.hole if name not in lacking(nearest)]
     return [
         f"it has {' and '.join(has)} and lacks {' and '.join(lacking(nearest))}: it cannot fill "

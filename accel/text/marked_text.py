@@ -42,8 +42,8 @@ class MarkedText(str):
     def __mod__(self, values: Any) -> MarkedText:
         return MarkedText(str.__mod__(self, values))
 
-    def __rmod__(self, form: str) -> MarkedText:
-        return MarkedText(str.__mod__(form, self))
+    def __rmod__(self, template: str) -> MarkedText:
+        return MarkedText(str.__mod__(template, self))
 
     def __getitem__(self, place: Any) -> MarkedText:
         return MarkedText(str.__getitem__(self, place), self.marks[place])

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from accel.draft_tree import TokenArray
-from accel.text.families import FileForm, Place
-from accel.text.special_tokens import file_form
+from accel.text.families import FileFormat, Place
+from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 
 
@@ -43,44 +43,48 @@ def laid_out(
 ) -> OtherFiles:
     """As many of the snippets as fit into ``budget`` tokens, the first before others, and the path
     of this file. Nothing where none fits, or where the model knows no way."""
-    form = file_form(tokenizer)
-    if form is None:
+    file_format = file_format_of(tokenizer)
+    if file_format is None:
         return NO_FILES
     parts: list[TokenArray] = []
     for snippet in snippets:
         text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
-        is_first = form.place is Place.INSIDE and not parts
-        part = _file(tokenizer, form, f"{snippet.path}\n{text}{form.between}", is_first)
+        is_first = file_format.place is Place.INSIDE and not parts
+        part = _file(
+            tokenizer, file_format, f"{snippet.path}\n{text}{file_format.between}", is_first
+        )
         budget -= len(part)
         if budget < 0:
             break
         parts.append(part)
     if not parts:
         return NO_FILES
-    name = _repository(tokenizer, form, repository)
-    stops = () if tokenizer.special(form.mark) is not None else (f"\n{form.mark}",)
-    if form.place is Place.PATH_INSIDE:
+    name = _repository(tokenizer, file_format, repository)
+    stops = () if tokenizer.special(file_format.mark) is not None else (f"\n{file_format.mark}",)
+    if file_format.place is Place.PATH_INSIDE:
         # The mark of this file stands before the markers, its path behind them.
-        before = np.concatenate([name, *parts, _file(tokenizer, form, "")])
+        before = np.concatenate([name, *parts, _file(tokenizer, file_format, "")])
         return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
-    whole = np.concatenate([name, *parts, _file(tokenizer, form, f"{path}\n")])
-    if form.place is Place.INSIDE:
+    whole = np.concatenate([name, *parts, _file(tokenizer, file_format, f"{path}\n")])
+    if file_format.place is Place.INSIDE:
         return OtherFiles(_nothing(), whole, stops)
     return OtherFiles(whole, _nothing(), stops)
 
 
-def _file(tokenizer: Tokenizer, form: FileForm, rest: str, is_first: bool = False) -> TokenArray:
+def _file(
+    tokenizer: Tokenizer, file_format: FileFormat, rest: str, is_first: bool = False
+) -> TokenArray:
     """``is_first``: whether no text stands before, but a marker."""
-    mark = tokenizer.special(form.mark)
+    mark = tokenizer.special(file_format.mark)
     if mark is None:
-        text = form.mark + rest
+        text = file_format.mark + rest
         return tokenizer.encode_beginning(text) if is_first else tokenizer.encode(text)
     return np.concatenate([np.array([mark], np.int32), tokenizer.encode_beginning(rest)])
 
 
-def _repository(tokenizer: Tokenizer, form: FileForm, name: str) -> TokenArray:
-    mark = tokenizer.special(form.repository) if form.repository and name else None
+def _repository(tokenizer: Tokenizer, file_format: FileFormat, name: str) -> TokenArray:
+    mark = tokenizer.special(file_format.repository) if file_format.repository and name else None
     if mark is None:
         return _nothing()
-    text = tokenizer.encode_beginning(name + form.behind_name)
+    text = tokenizer.encode_beginning(name + file_format.behind_name)
     return np.concatenate([np.array([mark], np.int32), text])

@@ -15,7 +15,7 @@ from accel.text.chat import chat_tokens
 from accel.text.families import Order
 from accel.text.fences import fence_for
 from accel.text.other_files import NO_FILES, OtherFiles, Snippet, laid_out
-from accel.text.special_tokens import FillFormat, fill_format
+from accel.text.special_tokens import FimFormat, fim_format_of
 from accel.text.tokenizer import Tokenizer
 
 NOTHING = np.empty(0, np.int32)
@@ -66,29 +66,29 @@ def fim_prompt(
 
     ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others,
     and at most ``suffix_budget`` for the suffix. Snippets stand where the model's family has other
-    files (``families.FileForm``), under the name of the ``repository`` where it was shown those.
+    files (``families.FileFormat``), under the name of the ``repository`` where it was shown those.
 
     The prompt stops at a border between tokens: the rest of what is typed becomes
     ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
     the user types, so that the KV cache can be reused. Without a suffix the prompt is the text
     itself, and so it is where the vocabulary has no tokens for a suffix.
     """
-    form = fill_format(tokenizer)
+    fim = fim_format_of(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
     files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
     head = _joined(tokenizer.opening, files.before)
-    room = budget - len(head) - len(files.inside) - 3
-    if room < 16:
+    available = budget - len(head) - len(files.inside) - 3
+    if available < 16:
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
-    alone = not suffix or form is None or order == Order.PREFIX_ALONE
+    alone = not suffix or fim is None or order == Order.PREFIX_ALONE
     by_lines = order == Order.PREFIX_FIRST_BY_LINES and not alone
     # By lines the hole begins where the line does, as holes did that the model was trained on.
     start = prefix.rfind("\n") + 1 if by_lines else 0
     lines, (line, typed) = prefix[:start], back_off(tokenizer, prefix[start:])
-    share = _suffix_share(lines + line, room)
+    share = _suffix_share(lines + line, available)
     most = min(share, suffix_budget or share)
     after = _first_lines(tokenizer, suffix, most, Stands.BEHIND_CONTROL)
-    left = room if alone else room - len(after)
+    left = available if alone else available - len(after)
     stands = _stands(files, alone)
     if by_lines:
         in_hole = _last_lines(tokenizer, line, left // 2)
@@ -97,8 +97,8 @@ def fim_prompt(
     else:
         in_hole, before = NOTHING, _last_lines(tokenizer, line, left, stands)
     before = _joined(files.inside, before)
-    if form is not None and not alone:
-        around = around_hole(tokenizer, form, order or form.order, before, after)
+    if fim is not None and not alone:
+        around = around_hole(tokenizer, fim, order or fim.order, before, after)
         body = _joined(around, in_hole)
     elif len(before) == 0 and (len(head) == 0 or tokenizer.reads_blanks):
         before, typed = _encoded(tokenizer, typed, stands), ""
@@ -107,7 +107,7 @@ def fim_prompt(
         body = before
     return Prompt(
         _joined(head, body),
-        tokenizer.special_tokens | (frozenset() if form is None else form.ends),
+        tokenizer.special_tokens | (frozenset() if fim is None else fim.ends),
         required_prefix=typed.encode(),
         text=_joined(head, before, in_hole),
         suffix_tokens=after,
@@ -137,22 +137,22 @@ def fim_beginning(
 ) -> Beginning:
     """What ``fim_prompt`` begins with for any cursor in the first ``budget`` tokens of ``text``, a
     document from its start. Where the suffix stands first, it is that of a cursor at the start."""
-    form = fill_format(tokenizer)
+    fim = fim_format_of(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
     files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
     head = _joined(tokenizer.opening, files.before)
-    room = max(budget - len(head) - len(files.inside) - 3, 0)
-    kind = None if form is None else order or form.order
+    available = max(budget - len(head) - len(files.inside) - 3, 0)
+    kind = None if fim is None else order or fim.order
     is_first = kind in (Order.PREFIX_FIRST, Order.PREFIX_FIRST_BY_LINES)
-    if form is not None and kind != Order.PREFIX_ALONE and not is_first:
-        most = _suffix_share("", room)
+    if fim is not None and kind != Order.PREFIX_ALONE and not is_first:
+        most = _suffix_share("", available)
         after = _first_lines(tokenizer, text, most, Stands.BEHIND_CONTROL)
-        body = around_hole(tokenizer, form, order or form.order, files.inside, after)
+        body = around_hole(tokenizer, fim, order or fim.order, files.inside, after)
     else:
-        stands = _stands(files, form is None or kind == Order.PREFIX_ALONE)
-        body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], stands)[:room])
-        if form is not None and is_first:
-            body = _joined(form.prefix, body)
+        stands = _stands(files, fim is None or kind == Order.PREFIX_ALONE)
+        body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], stands)[:available])
+        if fim is not None and is_first:
+            body = _joined(fim.prefix, body)
     return Beginning(_joined(head, body), len(head))
 
 
@@ -167,7 +167,7 @@ def edit_prompt(
     path: str = "",
     budget: int = 4096,
 ) -> Prompt:
-    """Rewrite ``selection`` by ``instruction``, asked through the model's chat template.
+    """Rewrite ``selection`` by ``instruction``, through the model's chat template.
 
     Raises UnsupportedPrompt when the model has none, InvalidRequest when the selection does not fit
     the budget.
@@ -178,12 +178,12 @@ def edit_prompt(
         before, after = lines_around(before, after, tokenizer.edit_lines)
     fence = fence_for(selection, before, after, instruction)
     original = tokenizer.encode(selection)
-    room = max(budget - len(original) - 256, 0) // 2
+    available = max(budget - len(original) - 256, 0) // 2
     question = edit_question(
         instruction,
         selection,
-        before=_tail(tokenizer, before, room),
-        after=_head(tokenizer, after, room),
+        before=_tail(tokenizer, before, available),
+        after=_head(tokenizer, after, available),
         opening=fence + language,
         path=path,
     )
@@ -219,32 +219,32 @@ _PIECE = 256
 """Characters in which the last piece is looked for."""
 
 _LINE_STEP = 64
-"""Tokens by which the room for the cursor's line grows: the start of the lines before it stays."""
+"""The budget of the cursor's line grows by so many tokens, so that the lines before it stay."""
 
 
 def around_hole(
-    tokenizer: Tokenizer, form: FillFormat, order: Order, prefix: TokenArray, suffix: TokenArray
+    tokenizer: Tokenizer, fim: FimFormat, order: Order, prefix: TokenArray, suffix: TokenArray
 ) -> TokenArray:
     """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
-    if form.middle is None:
-        return _joined(form.suffix, suffix, form.prefix, prefix)
+    if fim.middle is None:
+        return _joined(fim.suffix, suffix, fim.prefix, prefix)
     if order == Order.SUFFIX_FIRST:
-        return _joined(form.prefix, form.suffix, suffix, form.middle, prefix)
+        return _joined(fim.prefix, fim.suffix, suffix, fim.middle, prefix)
     if order == Order.SUFFIX_PREFIX_MIDDLE:
-        return _joined(form.suffix, suffix, form.prefix, prefix, form.middle)
-    return _joined(form.prefix, prefix, form.suffix, suffix, form.middle)
+        return _joined(fim.suffix, suffix, fim.prefix, prefix, fim.middle)
+    return _joined(fim.prefix, prefix, fim.suffix, suffix, fim.middle)
 
 
 def _joined(*parts: int | TokenArray) -> TokenArray:
     return np.concatenate([np.atleast_1d(np.asarray(part, np.int32)) for part in parts])
 
 
-def _suffix_share(prefix: str, room: int) -> int:
+def _suffix_share(prefix: str, available: int) -> int:
     """Tokens for the suffix: a quarter, and what a short prefix leaves, in steps of an eighth so
     that it changes rarely while the prefix grows."""
-    step = max(room // 8, 1)
+    step = max(available // 8, 1)
     expected = -(-(len(prefix) // 2) // step) * step
-    return min(max(room - expected, room // 4), 3 * room // 4)
+    return min(max(available - expected, available // 4), 3 * available // 4)
 
 
 class Stands(Enum):
@@ -293,10 +293,10 @@ def _first_lines(
     tokens = _encoded(tokenizer, text, stands)
     if len(tokens) <= budget:
         return tokens
-    kept = tokenizer.decode(tokens[:budget])
-    end = kept.rfind("\n") + 1
+    head = tokenizer.decode(tokens[:budget])
+    end = head.rfind("\n") + 1
     # A blank before the text is a character of what is decoded.
-    return tokenizer.encode(kept[:end])[:budget] if end else tokens[:budget]
+    return tokenizer.encode(head[:end])[:budget] if end else tokens[:budget]
 
 
 def _line_start(text: str, place: int) -> int:
@@ -326,7 +326,7 @@ def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
 def edit_question(
     instruction: str, selection: str, *, before: str, after: str, opening: str, path: str
 ) -> str:
-    """What a chat model is asked for an edit; ``opening``: the fence that the code stands in, with
+    """The message to a chat model for an edit; ``opening``: the fence that the code stands in, with
     its language."""
     fence = re.match(r"`+", opening)
     assert fence is not None, "a fence begins with backticks"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.text.families import FAMILIES, FileForm, Order, PromptFamily
+from accel.text.families import FAMILIES, FileFormat, Order, PromptFamily
 from accel.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class FillFormat:
+class FimFormat:
     """Tokens of fill-in-the-middle. ``middle`` is None where the prefix simply goes on."""
 
     prefix: int
@@ -19,7 +19,7 @@ class FillFormat:
     """The order to use while nothing is known about the model."""
     family: str = ""
     """What models with such tokens are called."""
-    files: FileForm | None = None
+    files: FileFormat | None = None
     """How a prompt holds other files, None where it holds none."""
     ends: frozenset[int] = frozenset()
     """Tokens that end what is written, the markers among them."""
@@ -28,7 +28,7 @@ class FillFormat:
 _FILE_MARKS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
-def fill_format(tokenizer: Tokenizer) -> FillFormat | None:
+def fim_format_of(tokenizer: Tokenizer) -> FimFormat | None:
     """The fill-in-the-middle tokens of a vocabulary, None when it has none.
 
     What the metadata of a model names goes before the names of the table.
@@ -45,7 +45,7 @@ def family_of(tokenizer: Tokenizer) -> PromptFamily | None:
     return None
 
 
-def _known_format(tokenizer: Tokenizer) -> FillFormat | None:
+def _known_format(tokenizer: Tokenizer) -> FimFormat | None:
     family = family_of(tokenizer)
     if family is None:
         return None
@@ -53,13 +53,13 @@ def _known_format(tokenizer: Tokenizer) -> FillFormat | None:
     middle = tokenizer.special(family.middle) if family.middle else None
     assert prefix is not None
     assert suffix is not None
-    return FillFormat(
+    return FimFormat(
         *(prefix, suffix, middle, family.order, family.name, family.files),
         ends=_ends(tokenizer, (*family.hole, *family.ends)),
     )
 
 
-def _named_format(tokenizer: Tokenizer) -> FillFormat | None:
+def _named_format(tokenizer: Tokenizer) -> FimFormat | None:
     """The tokens that metadata names, where there is one for each part of a hole. Order and files
     are those of the family whose tokens they are."""
     named = tokenizer.named_tokens
@@ -72,7 +72,7 @@ def _named_format(tokenizer: Tokenizer) -> FillFormat | None:
     if known is not None and (known.prefix, known.suffix) == (prefix, suffix):
         return known
     ends = frozenset({prefix, suffix, middle})
-    return FillFormat(prefix, suffix, middle, Order.PREFIX_FIRST, ends=ends)
+    return FimFormat(prefix, suffix, middle, Order.PREFIX_FIRST, ends=ends)
 
 
 def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
@@ -80,18 +80,18 @@ def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
     return frozenset(token for token in found if token is not None)
 
 
-def file_form(tokenizer: Tokenizer) -> FileForm | None:
+def file_format_of(tokenizer: Tokenizer) -> FileFormat | None:
     """How prompts hold other files, None where a model knows no way."""
-    form = fill_format(tokenizer)
-    if form is not None:
-        return form.files
+    fim = fim_format_of(tokenizer)
+    if fim is not None:
+        return fim.files
     marks = (mark for mark in _FILE_MARKS if tokenizer.special(mark) is not None)
     mark = next(marks, None)
-    return None if mark is None else FileForm(mark)
+    return None if mark is None else FileFormat(mark)
 
 
-def orders(form: FillFormat) -> list[Order]:
+def orders(fim: FimFormat) -> list[Order]:
     """Orders that the tokens allow."""
-    if form.middle is None:
+    if fim.middle is None:
         return [Order.SUFFIX_PREFIX_MIDDLE, Order.PREFIX_ALONE]
     return list(Order)

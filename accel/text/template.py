@@ -41,7 +41,7 @@ def render(
         {"template": template, "messages": list(messages), "variables": dict(variables)}
     )
     # What tells the time is rendered anew.
-    return _answer(request) if "strftime_now" in template else _kept_answer(request)
+    return _answer(request) if "strftime_now" in template else _cached_answer(request)
 
 
 def _answer(request: str) -> Pieces:
@@ -54,7 +54,7 @@ def _answer(request: str) -> Pieces:
     return tuple((str(text), bool(is_message)) for text, is_message in answer["pieces"])
 
 
-_kept_answer = lru_cache(maxsize=16)(_answer)
+_cached_answer = lru_cache(maxsize=16)(_answer)
 
 
 class _RenderingProcess:

@@ -71,7 +71,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.filters["tojson"] = _marking("tojson", _to_json)
         self.filters["join"] = _join
         self.globals["raise_exception"] = _raise_exception
-        self.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+        self.globals["strftime_now"] = lambda template: datetime.datetime.now().strftime(template)
 
     @staticmethod
     def concat(texts: Iterable[str]) -> str:
@@ -101,7 +101,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return marked_like(result, owner, *args, *kwargs.values())
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """``form % values``."""
+        """``template % values``."""
         return marked_like(super().call_binop(context, operator, left, right), left, right)
 
 

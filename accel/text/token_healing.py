@@ -23,7 +23,7 @@ def rest_after(required: bytes, spelt: bytes) -> bytes | None:
 def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
     """The nodes of ``tree`` that agree with ``required``, likelier for what they have survived."""
     rests: list[bytes | None] = []
-    kept: list[int] = []
+    included: list[int] = []
     place = np.full(len(tree) + 1, -1, np.int32)
     agreed = total = 0.0
     for node, (token, parent) in enumerate(
@@ -43,9 +43,9 @@ def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
         if rest is not None:
             if parent < 0:
                 agreed += float(tree.probabilities[node])
-            place[node] = len(kept)
-            kept.append(node)
-    nodes = np.array(kept, np.int64)
+            place[node] = len(included)
+            included.append(node)
+    nodes = np.array(included, np.int64)
     unseen = 0.1 * max(1.0 - total, 0.0)
     scale = 1.0 / max(agreed + unseen, 1e-6)
     return DraftTree(

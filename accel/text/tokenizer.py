@@ -173,9 +173,9 @@ class Tokenizer:
         found: list[TokenArray] = []
         for number, text in enumerate(texts):
             # Phi-3's control tokens take the white space behind them.
-            begun = text.lstrip() if number and controls[number - 1].get("rstrip") else text
+            stripped = text.lstrip() if number and controls[number - 1].get("rstrip") else text
             is_last = number == len(controls)
-            whole = begun if is_last or not controls[number].get("lstrip") else begun.rstrip()
+            whole = stripped if is_last or not controls[number].get("lstrip") else stripped.rstrip()
             found.append(self.encode_beginning(whole, is_first=not number))
             if not is_last:
                 found.append(np.array([controls[number]["id"]], np.int32))
@@ -364,8 +364,8 @@ def _without_prefix_space(step: Any) -> Any:
     if step.get("type") == "Prepend":
         return None
     if step.get("type") == "Metaspace":
-        kept = {name: value for name, value in step.items() if name != "add_prefix_space"}
-        return dict(kept, prepend_scheme="never")
+        fields = {name: value for name, value in step.items() if name != "add_prefix_space"}
+        return dict(fields, prepend_scheme="never")
     if step.get("type") == "ByteLevel":
         return dict(step, add_prefix_space=False)
     for name in ("normalizers", "pretokenizers"):

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from accel.models.gguf.adapter import FIM_TOKENS
 from accel.models.hf_loading import end_tokens, find_folder, load_module
-from accel.text.special_tokens import file_form
+from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.adapter_file import save_adapter
 from accel.training.adapter_settings import AdapterSettings, example, read_settings
@@ -120,8 +120,8 @@ def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
 
 def _repository_tokens(tokenizer: Tokenizer) -> str:
     """Ids of the marks of a repository and of a file in prompts, where there are both."""
-    form = file_form(tokenizer)
-    names = [form.repository, form.mark] if form is not None else []
+    file_format = file_format_of(tokenizer)
+    names = [file_format.repository, file_format.mark] if file_format is not None else []
     found = [tokenizer.special(name) for name in names if name]
     known = [token for token in found if token is not None]
     return " ".join(map(str, known)) if len(known) == 2 else ""

@@ -253,7 +253,7 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
 def _formats(model: str | None) -> Finding:
     """How the model is asked, and what is wrong with that."""
     from accel.text.format_check import format_problems, template_problems
-    from accel.text.special_tokens import fill_format
+    from accel.text.special_tokens import fim_format_of
     from accel.text.tokenizer import Tokenizer
     from lsp_server.engine.model_paths import tokenizer_folder
     from lsp_server.errors import ModelUnavailable
@@ -262,7 +262,7 @@ def _formats(model: str | None) -> Finding:
         tokenizer = Tokenizer.from_folder(tokenizer_folder(model))
     except ModelUnavailable:
         return Finding("prompt formats", "not known, since the model cannot be opened")
-    form = fill_format(tokenizer)
+    form = fim_format_of(tokenizer)
     filling = "from the left alone" if form is None else f"holes as {form.family or 'metadata'}"
     edits = "edits by its chat template" if tokenizer.chat_template else "no chat template"
     problems = list(dict.fromkeys([*format_problems(tokenizer), *template_problems(tokenizer)]))

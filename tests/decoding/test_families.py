@@ -14,7 +14,7 @@ from tiny_models import byte_tokenizer
 from accel.text.families import FAMILIES
 from accel.text.format_check import format_problems, template_problems
 from accel.text.prompts import fim_beginning, fim_prompt
-from accel.text.special_tokens import fill_format
+from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 
 QWEN = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
@@ -197,7 +197,7 @@ def test_the_prompts_of_a_family_are_those_that_it_was_trained_on(case: Case) ->
     tokenizer = Tokenizer(byte_tokenizer(specials=case.specials))
     alone, files = (list(map(int, written.split())) for written in GOLDEN[case.family])
     assert (ids(tokenizer, case.alone), ids(tokenizer, case.files)) == (alone, files)
-    form = fill_format(tokenizer)
+    form = fim_format_of(tokenizer)
     assert form is not None
     assert form.family == case.family
     assert fim_prompt(tokenizer, "p", "s", path="c.py").tokens.tolist() == alone

@@ -13,12 +13,12 @@ from accel.text.families import Order
 from accel.text.fim_order import FIRST_SAMPLES, OrderTrial, chosen_order
 from accel.text.fim_samples import FillSample, fill_samples
 from accel.text.prompts import fim_prompt
-from accel.text.special_tokens import fill_format
+from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.verification.confidence import log_confidence
 
 TOKENIZER = Tokenizer(byte_tokenizer(specials=["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]))
-FORM = fill_format(TOKENIZER)
+FORM = fim_format_of(TOKENIZER)
 assert FORM is not None
 PREFIX, SUFFIX, MIDDLE = 256, 257, 258
 

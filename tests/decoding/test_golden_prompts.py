@@ -32,7 +32,7 @@ from accel.text.prompts import (
     fim_beginning,
     fim_prompt,
 )
-from accel.text.special_tokens import FillFormat
+from accel.text.special_tokens import FimFormat
 from accel.text.tokenizer import Tokenizer
 
 GOLDEN = json.loads(FILE.read_text("utf-8"))
@@ -88,7 +88,7 @@ def test_a_prompt_of_a_client_is_read_as_llama_cpp_does(tokenizer: Tokenizer, na
 def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
     tokenizer: Tokenizer, name: str
 ) -> None:
-    form = FillFormat(1, 2, 2, Order.PREFIX_FIRST)
+    form = FimFormat(1, 2, 2, Order.PREFIX_FIRST)
     before, after = map(tokenizer.encode_beginning, HOLE)
     found = around_hole(tokenizer, form, form.order, before, after).tolist()
     assert [*found[: len(before) + 1], 2, *found[-len(after) - 1 :]] == GOLDEN[name]["hole"]

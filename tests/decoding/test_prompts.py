@@ -14,7 +14,7 @@ from tiny_models import byte_tokenizer
 from accel.errors import InvalidRequest, UnsupportedPrompt
 from accel.text.families import Order
 from accel.text.prompts import back_off, edit_prompt, fim_prompt
-from accel.text.special_tokens import fill_format
+from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 
 EMBEDDED = Tokenizer.from_folder(SMALL_MODEL)
@@ -83,7 +83,7 @@ def test_a_vocabulary_without_a_middle_token() -> None:
 @pytest.mark.parametrize("suffix", ["", "\n", "\r\n", "\n\n  \n", "x = 1\n"])
 def test_without_special_tokens_the_prompt_is_the_text_before_the_cursor(suffix: str) -> None:
     tokenizer = Tokenizer(byte_tokenizer())
-    assert fill_format(tokenizer) is None
+    assert fim_format_of(tokenizer) is None
     prompt = fim_prompt(tokenizer, "abc = def", suffix)
     assert tokenizer.decode_bytes(prompt.tokens) + prompt.required_prefix == b"abc = def"
 

@@ -49,7 +49,7 @@ def machine_for(processor: str) -> llvm.TargetMachine:
     return made
 
 
-@pytest.mark.parametrize("form", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
 @pytest.mark.parametrize(
     ("processor", "machine", "instruction"),
     [
@@ -78,7 +78,7 @@ class WideRegisters(Portable):
     rows = Avx512Vnni.rows
 
 
-@pytest.mark.parametrize("form", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
 def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
     generator, rows, in_features = np.random.default_rng(layout.number), 8, 256
     kind = KINDS[layout.number]

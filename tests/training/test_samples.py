@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from accel.text.prompts import around_hole, edit_prompt
-from accel.text.special_tokens import fill_format
+from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
 from accel.training.samples.code import CodeFile, CommitChange
@@ -73,7 +73,7 @@ def parts(tokens: Tokenizer, sample: Sample) -> list[str]:
 def test_a_hole_is_what_stands_between_prefix_and_suffix() -> None:
     tokens = tokenizer(*FIM)
     texts = {file.text for file in corpus()}
-    form = fill_format(tokens)
+    form = fim_format_of(tokens)
     assert form is not None
     drawn = maker(tokens)
     found = [sample for sample in (drawn.fill(900) for _ in range(60)) if sample is not None]

@@ -13,7 +13,7 @@ import numpy as np
 from accel.draft_tree import TokenArray
 from accel.text.other_files import NO_FILES, OtherFiles, Snippet, laid_out
 from accel.text.prompts import around_hole, back_off, edit_prompt
-from accel.text.special_tokens import file_form, fill_format
+from accel.text.special_tokens import file_format_of, fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
 from accel.training.samples.code import CodeFile, CommitChange
@@ -71,8 +71,8 @@ class SampleMaker:
         self._files = files
         self._commits = commits
         self._rng = random.Random(seed)
-        self._form = fill_format(tokenizer)
-        self._files_form = file_form(tokenizer)
+        self._fim = fim_format_of(tokenizer)
+        self._files_format = file_format_of(tokenizer)
         self._python = [file for file in files if file.language == "python"]
         self._by_folder: dict[tuple[str, str], list[CodeFile]] = defaultdict(list)
         for file in files:
@@ -80,9 +80,9 @@ class SampleMaker:
         self._text_end = _end_of_text(tokenizer, ends)
         self._chat_end = _end_of_chat(tokenizer, ends)
         has_edits = tokenizer.chat_template is not None and bool(commits or self._python)
-        has_next = bool(commits or self._python) and self._files_form is not None
+        has_next = bool(commits or self._python) and self._files_format is not None
         makers = [
-            (self.fill, shares.fill if self._form is not None and files else 0.0),
+            (self.fill, shares.fill if self._fim is not None and files else 0.0),
             (self.edit, shares.edit if has_edits else 0.0),
             (self.next_edit, shares.next_edit if has_next else 0.0),
         ]
@@ -105,8 +105,8 @@ class SampleMaker:
 
     def fill(self, length: int) -> Sample | None:
         """A hole and what stands in it, a third of them with other files in front."""
-        rng, form = self._rng, self._form
-        assert form is not None
+        rng, fim = self._rng, self._fim
+        assert fim is not None
         is_python = self._python and rng.random() < 0.6
         file = rng.choice(self._python if is_python else self._files)
         span = HoleMaker(file.text).draw(rng)
@@ -117,24 +117,24 @@ class SampleMaker:
         middle = self._tokenizer.encode(typed + file.text[slice(*span)])
         others = self._other_files(file, length) if rng.random() < OTHER_FILES_SHARE else NO_FILES
         given = len(self._tokenizer.opening) + len(others.before) + len(others.inside)
-        room = length - given - len(middle) - 4
-        if len(middle) > LONGEST_MIDDLE or room < LEAST_AROUND:
+        available = length - given - len(middle) - 4
+        if len(middle) > LONGEST_MIDDLE or available < LEAST_AROUND:
             return None
-        before, after = self._around(prefix, file.text[span[1] : span[1] + reach], room)
+        before, after = self._around(prefix, file.text[span[1] : span[1] + reach], available)
         prompt = np.concatenate(
             [
                 self._tokenizer.opening,
                 others.before,
                 around_hole(
                     self._tokenizer,
-                    form,
-                    form.order,
+                    fim,
+                    fim.order,
                     np.concatenate([others.inside, before]).astype(np.int32),
                     after,
                 ),
             ]
         ).astype(np.int32)
-        special = self._tokenizer.special_tokens | form.ends
+        special = self._tokenizer.special_tokens | fim.ends
         weights = [
             0.0 if token in special or place < given else AROUND_WEIGHT
             for place, token in enumerate(prompt.tolist())
@@ -142,12 +142,12 @@ class SampleMaker:
         answer = [*middle.tolist(), self._text_end]
         return Sample([*prompt.tolist(), *answer], [*weights, *[1.0] * len(answer)])
 
-    def _around(self, prefix: str, suffix: str, room: int) -> tuple[TokenArray, TokenArray]:
+    def _around(self, prefix: str, suffix: str, available: int) -> tuple[TokenArray, TokenArray]:
         """The last tokens before a hole and the first behind it."""
         before, after = self._tokenizer.encode(prefix), self._tokenizer.encode(suffix)
-        wanted = min(len(after), int(room * self._rng.choice(SUFFIX_SHARES)))
-        before = before[max(0, len(before) - (room - wanted)) :]
-        return before, after[: room - len(before)]
+        wanted = min(len(after), int(available * self._rng.choice(SUFFIX_SHARES)))
+        before = before[max(0, len(before) - (available - wanted)) :]
+        return before, after[: available - len(before)]
 
     def _other_files(self, file: CodeFile, length: int) -> OtherFiles:
         """Stretches of up to three files of the same folder."""
@@ -218,7 +218,7 @@ class SampleMaker:
 
     def next_edit(self, length: int) -> Sample | None:
         """What a person changes next in a window, behind what was changed just now."""
-        assert self._files_form is not None
+        assert self._files_format is not None
         is_made = not self._commits or self._rng.random() < MADE_HISTORIES_SHARE
         if self._python and is_made:
             edit = made_history(self._rng.choice(self._python), self._rng)
@@ -228,8 +228,8 @@ class SampleMaker:
             return None
         if edit is None:
             return None
-        mark = self._tokenizer.special(self._files_form.mark)
-        marks = self._encode(self._files_form.mark) if mark is None else [mark]
+        mark = self._tokenizer.special(self._files_format.mark)
+        marks = self._encode(self._files_format.mark) if mark is None else [mark]
         prompt = [token for part in edit.parts for token in [*marks, *self._encode(part)]]
         answer = [*self._encode(edit.updated), self._text_end]
         if len(prompt) + len(answer) > length:

@@ -10,7 +10,7 @@ import torch
 
 from accel.draft_tree import TokenArray
 from accel.text.prompts import around_hole, back_off
-from accel.text.special_tokens import FillFormat, fill_format
+from accel.text.special_tokens import FimFormat, fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
 from accel.training.samples.holes import HoleMaker
@@ -34,7 +34,7 @@ class PromptMaker:
         self._texts = texts
         self._tokenizer = tokenizer
         self._hole_share = hole_share
-        self._format = fill_format(tokenizer)
+        self._format = fim_format_of(tokenizer)
 
     def draw(self, count: int, length: int, rng: random.Random) -> torch.Tensor:
         """int64 [count, length]. Raises TrainingError when no text is long enough."""
@@ -59,7 +59,7 @@ class PromptMaker:
         return tokens[:length] if len(tokens) >= length else None
 
     def _with_hole(
-        self, form: FillFormat, text: str, length: int, rng: random.Random
+        self, fim: FimFormat, text: str, length: int, rng: random.Random
     ) -> TokenArray | None:
         hole = HoleMaker(text).draw(rng)
         if hole is None:
@@ -67,9 +67,11 @@ class PromptMaker:
         cursor, end = hole
         before = self._tokenizer.encode(back_off(self._tokenizer, text[:cursor])[0])
         after = self._tokenizer.encode(text[end : end + CHARACTERS * length])
-        room = length - (3 if form.middle is not None else 2)
-        wanted = max(min(int(room * rng.uniform(0.15, 0.5)), len(after)), room - len(before))
+        available = length - (3 if fim.middle is not None else 2)
+        wanted = max(
+            min(int(available * rng.uniform(0.15, 0.5)), len(after)), available - len(before)
+        )
         if wanted > len(after):
             return None
-        head = before[len(before) - (room - wanted) :]
-        return around_hole(self._tokenizer, form, form.order, head, after[:wanted])
+        head = before[len(before) - (available - wanted) :]
+        return around_hole(self._tokenizer, fim, fim.order, head, after[:wanted])
