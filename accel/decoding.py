@@ -152,7 +152,7 @@ class Generation:
         if self._session.length + len(pending) + len(path) >= self._runner.max_positions:
             self._output.finish("length")
         path, taken = path[:count], tokens[:count]
-        self._session.keep_path(pending, path, taken)
+        self._session.commit_path(pending, path, taken)
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
         self._drafting.learn(*learnt, taken, len(pending), self._session.length)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PRELOAD_ROWS = 32
 
 LOSSES = "losses by order"
-"""Under which name the losses of prompts are kept in a model's profile."""
+"""The name of the losses of prompts in a model's profile."""
 NEW_LETTER_S, NEW_LINE_S = 0.08, 0.15
 """A suffix that is computed again with every letter, or with every line, takes no longer."""
 LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 64, 512, 16
@@ -64,15 +64,15 @@ class Engine(ModelRunner):
         kv_budget: int = 1 << 31,
     ) -> None:
         super().__init__(model, kv_budget=kv_budget)
-        fitting = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
-        self.prefill_rows = next(fitting, PREFILL_ROWS[-1])
+        quick = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
+        self.prefill_rows = next(quick, PREFILL_ROWS[-1])
         self.tokenizer = tokenizer
         self.planner = planner
         self.name = name
         self.threads = threads
         self._later: Later | None = None
-        self.form = ""
-        """How forwards are computed: compiled, static, lean, tree, chain or plain."""
+        self.execution_path = ""
+        """How forwards are computed: compiled, static, lean, tree, chain, plain or llama.cpp."""
         self.fim_order: Order | None = None
         """Order of fill-in-the-middle prompts, None without such tokens."""
         self.suffix_budget: int | None = None
@@ -121,9 +121,9 @@ class Engine(ModelRunner):
             _planner(opened.model, opened.costs, opened.store),
             name=options.path,
             threads=opened.threads,
-            kv_budget=kv_budget if opened.model.device != "cpu" else _with_room(kv_budget),
+            kv_budget=kv_budget if opened.model.device != "cpu" else _affordable(kv_budget),
         )
-        engine.form = opened.form
+        engine.execution_path = opened.execution_path
         engine._later = opened.later
         engine._store = opened.store
         engine._find_order(measures_later=measures_later)
@@ -140,8 +140,8 @@ class Engine(ModelRunner):
     def formats(self) -> str:
         """The number format of its weights, and that of keys and values where it is not the usual
         one."""
-        kept = self.model.kv_type
-        return self.dtype if kept == "f16" else f"{self.dtype}, keys and values in {kept}"
+        stored = self.model.kv_type
+        return self.dtype if stored == "f16" else f"{self.dtype}, keys and values in {stored}"
 
     @property
     def notice(self) -> str:
@@ -201,7 +201,7 @@ class Engine(ModelRunner):
         trial = self._trial
         if trial is not None and not interrupted() and (losses := trial.go_on(interrupted)):
             self._trial, changed = None, True
-            self._keep_losses(losses)
+            self._save_losses(losses)
         if changed:
             self._choose_order()
         return changed
@@ -221,7 +221,7 @@ class Engine(ModelRunner):
         return True
 
     def _find_order(self, *, measures_later: bool) -> None:
-        """Choose the order of prompts by the losses that are kept on disk, or measure these once,
+        """Choose the order of prompts by the losses that are stored on disk, or measure these once,
         with ``measures_later`` by ``measure``."""
         fim = fim_format_of(self.tokenizer)
         if fim is not None and self.takes_chains and not self._losses():
@@ -229,40 +229,42 @@ class Engine(ModelRunner):
             if measures_later:
                 self._trial = trial
             elif losses := trial.go_on():
-                self._keep_losses(losses)
+                self._save_losses(losses)
         self._choose_order()
 
     def _choose_order(self) -> None:
         """The order with the least loss that keeps up with typing."""
-        again = self._tokens_in(NEW_LETTER_S)
-        allowed = [order for order in Order if order != Order.PREFIX_FIRST or again >= LEAST_SUFFIX]
+        recomputed = self._tokens_in(NEW_LETTER_S)
+        allowed = [
+            order for order in Order if order != Order.PREFIX_FIRST or recomputed >= LEAST_SUFFIX
+        ]
         self.fim_order = chosen_order(fim_format_of(self.tokenizer), self._losses(), allowed)
         self.suffix_budget = None
         if self.fim_order == Order.PREFIX_FIRST:
-            self.suffix_budget = again
+            self.suffix_budget = recomputed
         elif self.fim_order == Order.PREFIX_FIRST_BY_LINES:
             self.suffix_budget = max(self._tokens_in(NEW_LINE_S), LEAST_SUFFIX)
 
     def _losses(self) -> dict[Order, float]:
         """What is known of the losses of prompts by their order."""
-        kept = self._store.get(LOSSES) if self._store is not None else None
+        stored = self._store.get(LOSSES) if self._store is not None else None
         known = {order.value: order for order in Order}
-        if not isinstance(kept, dict) or not kept.keys() <= known.keys():
+        if not isinstance(stored, dict) or not stored.keys() <= known.keys():
             return {}
-        return {known[name]: float(loss) for name, loss in kept.items()}
+        return {known[name]: float(loss) for name, loss in stored.items()}
 
-    def _keep_losses(self, losses: dict[Order, float]) -> None:
+    def _save_losses(self, losses: dict[Order, float]) -> None:
         assert self._store is not None, "an engine that was not loaded has measured"
         self._store.put(LOSSES, {order.value: loss for order, loss in losses.items()})
 
     def _tokens_in(self, seconds: float) -> int:
         """How many tokens behind a typical prompt are computed in so long."""
-        fitting = (
+        quick = (
             rows
             for rows in range(MOST_SUFFIX, 0, -SUFFIX_STEP)
             if self.planner.prefill_seconds(rows, TYPICAL_PREFIX) <= seconds
         )
-        return next(fitting, 0)
+        return next(quick, 0)
 
     def preload(self) -> None:
         """Load the compiled form of what steps with drafts call, for which the first request would
@@ -284,6 +286,6 @@ def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> P
     return AdaptivePlanner(costs, widths=model.capability.widths)
 
 
-def _with_room(kv_budget: int) -> int:
-    """What may be taken of memory for KV caches, so that as much stays free for others."""
+def _affordable(kv_budget: int) -> int:
+    """The most memory for KV caches that leaves as much free for other programs."""
     return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))

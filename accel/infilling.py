@@ -188,9 +188,9 @@ class LineSearch:
             chance[self._newlines] = -np.inf
         if beam.typed:
             allowed = self._engine.tokenizer.byte_index.agreeing(beam.typed)
-            held = np.full_like(chance, -np.inf)
-            held[allowed] = chance[allowed]
-            chance = held
+            masked = np.full_like(chance, -np.inf)
+            masked[allowed] = chance[allowed]
+            chance = masked
         likely = np.argpartition(-chance, WIDTH)[:WIDTH]
         return [
             self._with_token(beam, int(token), float(chance[token]))
@@ -251,12 +251,12 @@ class _Tree:
             while node >= 0 and node not in needed:
                 needed.add(node)
                 node = self._parents[node]
-        kept = sorted(needed)
-        places = {-1: -1} | {node: place for place, node in enumerate(kept)}
-        tokens = [self._tokens[node] for node in kept] + [beam.tokens[-1] for beam in beams]
-        parents = [places[self._parents[node]] for node in kept]
+        needed_nodes = sorted(needed)
+        places = {-1: -1} | {node: place for place, node in enumerate(needed_nodes)}
+        tokens = [self._tokens[node] for node in needed_nodes] + [beam.tokens[-1] for beam in beams]
+        parents = [places[self._parents[node]] for node in needed_nodes]
         parents += [places[beam.node] for beam in beams]
-        first = len(kept)
+        first = len(needed_nodes)
         return _Tree(tokens, parents), [
             replace(beam, node=first + number) for number, beam in enumerate(beams)
         ]
@@ -264,8 +264,8 @@ class _Tree:
 
 def _read_tree(lines: list[tuple[int, ...]], after: list[int]) -> tuple[DraftTree, list[list[int]]]:
     """The lines, each followed by ``after``, as one tree, and the nodes of each."""
-    room = (MOST_ROWS - sum(map(len, lines))) // len(lines)
-    branches = [np.array([*line, *after[:room]], np.int32) for line in lines]
+    left = (MOST_ROWS - sum(map(len, lines))) // len(lines)
+    branches = [np.array([*line, *after[:left]], np.int32) for line in lines]
     tree = DraftTree.merge(branches, Source.MODEL)
     return tree, [tree.accepted_path(branch) for branch in branches]
 

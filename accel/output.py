@@ -80,13 +80,13 @@ class OutputBuffer:
 
     def _take_at_once(self, tokens: list[int]) -> int:
         """``take`` where nothing is looked for between the tokens."""
-        room = self._max_tokens - len(self.tokens)
+        left = self._max_tokens - len(self.tokens)
         ended = len(tokens)
         if not self._ends.isdisjoint(tokens):
             ended = next(at for at, token in enumerate(tokens) if token in self._ends)
-        count = min(ended, room)
+        count = min(ended, left)
         self.tokens += tokens[:count]
-        if room <= ended:
+        if left <= ended:
             self.finish("length")
         elif ended < len(tokens):
             self.finish("end")

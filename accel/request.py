@@ -31,7 +31,7 @@ class GenerationRequest:
     drafter: Drafter | None = None
     """None decodes plainly."""
     draft_request: DraftRequest | None = None
-    """What the drafter is told; the prompt alone when left out."""
+    """The drafter's input; the prompt alone when left out."""
     sampling: Sampling = field(default_factory=Sampling)
     stop_tokens: frozenset[int] = frozenset()
     """They end the text, as the model's own end tokens do, and are no part of it."""

@@ -1,4 +1,4 @@
-"""Forwards of one model on its sessions: prompts in chunks, and room for their caches."""
+"""Forwards of one model on its sessions: prompts in chunks, and memory for their caches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PREFILL_S = 0.04
 """What is quick: a request that comes meanwhile waits for so long."""
 
 ROWS_BEHIND = 256
-"""Rows that a cache has room for behind a prompt: it rather grows before the first token."""
+"""Rows that a cache reserves behind a prompt, so that it grows before the first token."""
 
 FIRST_ROWS = 1024
-"""Rows that a new session has room for; it grows by half when they are used up."""
+"""Rows of a new session's cache; it grows by half when they are used up."""
 
 
 class ModelRunner:
@@ -42,7 +42,7 @@ class ModelRunner:
 
     @property
     def longest_prompt(self) -> int:
-        """Tokens whose keys and values the model takes and ``kv_budget`` has room for."""
+        """Tokens whose keys and values fit the model and ``kv_budget``."""
         token_bytes = self.model.new_cache(FIRST_ROWS).nbytes / FIRST_ROWS
         return min(self.max_positions, int(self.kv_budget / max(token_bytes, 1)))
 
@@ -71,9 +71,9 @@ class ModelRunner:
         return self.extend(session, tokens[:-1], cancelled)
 
     def prepare(self, session: Session, prompt: TokenArray) -> int:
-        """Trim a session to what it has in common with a prompt, and make room for it.
+        """Trim a session to what it has in common with a prompt, and reserve rows for it.
 
-        Returns the number of prompt tokens held. Raises OutOfMemory.
+        Returns the number of prompt tokens that are cached. Raises OutOfMemory.
         """
         self._evict(session)
         reused = session.reuse(prompt)
@@ -97,7 +97,7 @@ class ModelRunner:
                 self.forward(self._prefill_batch(chunk), session, again=False)
             except Interrupted:
                 continue
-            session.keep(chunk, list(range(len(chunk))))
+            session.commit(chunk, list(range(len(chunk))))
         return True
 
     def forward(self, batch: ForwardBatch, session: Session, *, again: bool = True) -> Logits:
@@ -120,7 +120,7 @@ class ModelRunner:
         self.model.interrupt()
 
     def _out_of_memory(self, rows: int, session: Session) -> OutOfMemory:
-        """What to raise where so many rows find no room; the session is dropped."""
+        """The error for so many rows that do not fit; the session is dropped."""
         needed = session.length + rows
         session.drop()
         return OutOfMemory(

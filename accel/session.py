@@ -1,4 +1,4 @@
-"""The tokens and KV cache of one line of requests, kept from one request to the next."""
+"""The tokens and KV cache of one line of requests, reused from one request to the next."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Session:
 
     @property
     def tokens(self) -> TokenArray:
-        """Tokens whose keys and values are held. int32 [n]."""
+        """Tokens whose keys and values are cached. int32 [n]."""
         if len(self._parts) > 1:
             self._parts = [np.concatenate(self._parts)]
-        assert len(self._parts[0]) == self.length, "rows were kept that hold no tokens"
+        assert len(self._parts[0]) == self.length, "rows were committed that hold no tokens"
         return self._parts[0]
 
     @property
     def length(self) -> int:
-        """Number of tokens whose keys and values are held."""
+        """Number of tokens whose keys and values are cached."""
         return self._cache.length if self._cache is not None else 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values held."""
+        """Bytes of the cached keys and values."""
         return self._cache.nbytes if self._cache is not None else 0
 
     @property
@@ -60,28 +60,28 @@ class Session:
             raise SessionBusy("a newer request took the session over; start this one again")
 
     def common(self, tokens: TokenArray) -> int:
-        """How many tokens at the beginning of ``tokens``, int32, are held."""
-        held = self.tokens
-        limit = min(len(held), len(tokens))
-        same = held[:limit] == tokens[:limit]
+        """How many tokens at the beginning of ``tokens``, int32, are cached."""
+        cached = self.tokens
+        limit = min(len(cached), len(tokens))
+        same = cached[:limit] == tokens[:limit]
         return limit if same.all() else int(np.argmin(same))
 
     def reuse(self, tokens: TokenArray) -> int:
         """Trim to the prefix in common with ``tokens``, whose last token stays to be computed.
 
-        Returns how many tokens of ``tokens`` are held.
+        Returns how many tokens of ``tokens`` are cached.
         """
-        held = self.tokens
+        cached = self.tokens
         self.cache.trim(self.common(tokens[:-1]))
-        self._parts = [held[: self.length]]
+        self._parts = [cached[: self.length]]
         return self.length
 
-    def keep(self, tokens: TokenArray | list[int], rows: list[int]) -> None:
+    def commit(self, tokens: TokenArray | list[int], rows: list[int]) -> None:
         """Commit ``rows`` of the last forward, which hold ``tokens``."""
         self._parts.append(np.array(tokens, np.int32))
         self.cache.commit(rows)
 
-    def keep_path(self, pending: TokenArray, path: list[int], tokens: TokenArray) -> None:
+    def commit_path(self, pending: TokenArray, path: list[int], tokens: TokenArray) -> None:
         """Commit the rows of ``pending`` and of a tree's nodes behind it, in ``path``; ``tokens``,
         int32, begin with those of the nodes."""
         first, count = len(pending), len(path)
@@ -93,7 +93,7 @@ class Session:
 
     def restore(self, tokens: TokenArray, state: list[NDArray[Any]]) -> None:
         """Hold ``tokens``, int32 [n], whose keys and values were those of ``Cache.state``. Raises
-        ValueError, and holds nothing, where they are of another form, and MemoryError."""
+        ValueError, and holds nothing, where they are of another shape, and MemoryError."""
         self.drop()
         try:
             self.cache.restore(state, len(tokens))

@@ -70,7 +70,7 @@ class DraftModelDrafter:
             logits = self._engine.forward(batch, self._session).row(0)
             token = int(logits.argmax())
             chance = 1 / float(np.exp(logits - logits[token]).sum())
-            self._session.keep(pending, [0])
+            self._session.commit(pending, [0])
             tokens.append(token)
             chances.append(chance * (chances[-1] if chances else 1.0))
             if token in self._engine.end_tokens or chance < self._least_confidence:

@@ -33,11 +33,11 @@ class RunSettings:
     may_share: bool = False
     """Whether more threads may take part in a forward where the model has such a one."""
     kv_type: KvType = "f16"
-    """How keys and values are kept, where the model can."""
+    """The format of keys and values, where the model has it."""
 
 
-def kept_as(name: str, kv_type: KvType) -> str:
-    """Under what name something is kept about a model whose keys and values are kept so."""
+def profile_key(name: str, kv_type: KvType) -> str:
+    """The name of a profile's value for a model with such keys and values."""
     return name if kv_type == "f16" else f"{name}/kv {kv_type}"
 
 
@@ -60,8 +60,8 @@ def weight_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 
-def can_be_kept(threads: int) -> bool:
-    """Whether a measurement is worth keeping: one thread is timed by its own clock, several only
+def can_be_stored(threads: int) -> bool:
+    """Whether a measurement is worth storing: one thread is timed by its own clock, several only
     measure right while nothing else runs."""
     try:
         return threads == 1 or os.getloadavg()[0] < (os.cpu_count() or 1) + 0.5
@@ -70,7 +70,7 @@ def can_be_kept(threads: int) -> bool:
 
 
 def is_faster(model: Model, other: Model, *, may_share: bool) -> bool:
-    """Whether a model takes no more time for a token than another form of it."""
+    """Whether a model takes no more time for a token than another execution path of it."""
     return rate(model, may_share=may_share) <= rate(other, may_share=may_share)
 
 
@@ -91,15 +91,15 @@ def score(costs: ForwardCosts) -> float:
 
 
 def profile(model: Model, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
-    """t(T) of an opened model, measured at its first start and kept, and again where a busy machine
-    hid whether more threads pay. The model is told how many do, and from how many rows on."""
+    """t(T) of an opened model, measured at its first start and stored, and again where a busy
+    machine hid whether more threads pay. Sets how many do, and from how many rows on."""
     shares = settings.may_share and isinstance(model, Threaded) and model.can_share
     if isinstance(model, Threaded) and settings.threads > 1:
         model.most_threads = min(model.most_threads, settings.threads)
     name = f"forwards/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
-    key = kept_as(name, settings.kv_type)
-    may_keep = can_be_kept(settings.threads)
-    costs = kept = _kept_costs(store.get(key))
+    key = profile_key(name, settings.kv_type)
+    may_keep = can_be_stored(settings.threads)
+    costs = known = _stored_costs(store.get(key))
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
         if shares:
@@ -107,7 +107,7 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
             costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
         _share_as_measured(model, costs)
         costs = behind_long_texts(model, costs)
-    if may_keep and costs is not kept:
+    if may_keep and costs is not known:
         store.put(key, costs.to_json())
     _share_as_measured(model, costs)
     return costs
@@ -118,9 +118,9 @@ def _share_as_measured(model: Model, costs: ForwardCosts) -> None:
         model.shared_from, model.threads = costs.shared_from, costs.threads
 
 
-def _kept_costs(kept: object) -> ForwardCosts | None:
+def _stored_costs(known: object) -> ForwardCosts | None:
     try:
-        return ForwardCosts.from_json(kept)
+        return ForwardCosts.from_json(known)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -49,13 +49,13 @@ class Capability:
 
 
 class Logits(Protocol):
-    """What a model says of the rows that it was asked for. Valid until its next forward.
+    """What a model computed for the rows of a batch. Valid until its next forward.
 
     Rows are counted from the batch's ``logits_from``.
     """
 
     def argmax(self) -> Sequence[int]:
-        """The likeliest token of every row, which may be found when it is asked for."""
+        """The likeliest token of every row, which may be computed when it is read."""
         ...
 
     def row(self, index: int) -> NDArray[np.float32]:
@@ -98,13 +98,13 @@ class Cache(ABC):
 
     def state(self) -> list[NDArray[Any]] | None:
         """The committed rows as they are, for ``restore`` of a cache of the same model on the same
-        machine; views that hold until the next call. None for a cache that cannot be kept."""
+        machine; views that hold until the next call. None for a cache that cannot be stored."""
         return None
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
         """Hold the ``length`` tokens of which another cache gave ``state``, in place of what is
-        held. Raises ValueError for a state of another form."""
-        raise ValueError(f"{type(self).__name__} holds no state that can be kept")
+        held. Raises ValueError for a state of another shape."""
+        raise ValueError(f"{type(self).__name__} holds no state that can be stored")
 
 
 class Model(ABC):
@@ -116,18 +116,18 @@ class Model(ABC):
     dtype: str
     """``fp32``, ``bf16`` or the name of another format of its weights."""
     kv_type: KvType = "f16"
-    """How its caches keep keys and values."""
+    """The format of keys and values in its caches."""
     device: str
     end_tokens: frozenset[int] = frozenset()
     """Tokens that end its texts."""
     fingerprint: str = ""
-    """Names model, machine and library versions, for what is kept about it."""
+    """Names model, machine and library versions, as the key of its profile."""
     computed_by: str = ""
-    """What computes it and how, in words, where that is told."""
+    """What computes it and how, in words, if it says so."""
     notices: tuple[str, ...] = ()
-    """What ``notice`` tells, found out when it was opened."""
+    """Parts of ``notice``, found when it was opened."""
     measured: str = ""
-    """What forwards of it were measured to take, in words, where that is told."""
+    """The measured costs of its forwards, in words, where they are known."""
     adaptive_tokens: tuple[int, ...] = ()
     """Tokens behind the vocabulary that stand for text to come (SDSAT), where it learnt such."""
 

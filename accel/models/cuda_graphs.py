@@ -67,7 +67,7 @@ class CudaGraphLlama(FusedLlama):
         step = cache.steps.get(key)
         if step is None:
             step = cache.steps[key] = StaticStep(cache.buffers[0], *key)
-        step.fill(rows, past, self._rotation_rows(past + padded))
+        step.fill(rows, past, self._rope_rows(past + padded))
         logits = self._output(step, cache)
         if rows.logits_from == count:
             return logits.new_empty(0, self.vocabulary_size)
@@ -110,11 +110,11 @@ class CudaGraphLlama(FusedLlama):
         )
         return self._head(self._norm(x)) if step.wants_logits else x
 
-    def _rotation_rows(self, needed: int) -> Tensor:
+    def _rope_rows(self, needed: int) -> Tensor:
         """Cosine and signed sine of at least ``needed`` positions. [positions, 2, 1, D]."""
-        if needed > len(self._rotations):
-            self._rotations = self._rotation_table(max(needed, 2 * len(self._rotations), 1024))
-        return self._rotations
+        if needed > len(self._cos_sin):
+            self._cos_sin = self._rope_table(max(needed, 2 * len(self._cos_sin), 1024))
+        return self._cos_sin
 
 
 class StaticStep:
@@ -136,7 +136,7 @@ class StaticStep:
         self.graph: RecordedGraph | None = None
 
     @torch.inference_mode()
-    def fill(self, rows: ForwardBatch, past: int, rotations: Tensor) -> None:
+    def fill(self, rows: ForwardBatch, past: int, cos_sin: Tensor) -> None:
         """Have ``rows`` behind ``past`` tokens as inputs, with padding behind them. rotations:
         [positions, 2, 1, D]."""
         count, padded = len(rows), len(self.tokens)
@@ -145,7 +145,7 @@ class StaticStep:
         self.places.copy_(torch.arange(past, past + padded, device=device))
         offsets = torch.zeros(padded, dtype=torch.long)
         offsets[:count] = torch.from_numpy(rows.offsets)
-        turned = rotations.index_select(0, (offsets + past).to(device))
+        turned = cos_sin.index_select(0, (offsets + past).to(device))
         self.cos.copy_(turned[:, 0])
         self.sin.copy_(turned[:, 1])
         # A row of padding looks at the text and at itself: a row without columns would give NaN.

@@ -1,12 +1,17 @@
-"""Folders of which is known how they are computed fastest, and that it is right: they are opened
-without torch."""
+"""Folders whose fastest execution path is known: they are opened without torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from accel.model_options import KvType
-from accel.models.autotune import RunSettings, can_be_kept, kept_as, may_use_more, profile
+from accel.models.autotune import (
+    RunSettings,
+    can_be_stored,
+    may_use_more,
+    profile,
+    profile_key,
+)
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -17,8 +22,8 @@ from accel.models.fingerprint import fingerprint
 def open_known(
     folder: Path, *, dtype: str, threads: int | None, kv_type: KvType
 ) -> tuple[Model, RunSettings, ForwardCosts, ProfileStore] | None:
-    """A model on the CPU, what it runs with, what was measured, and where that is kept; None where
-    torch has to look at the folder first."""
+    """A model on the CPU, its settings and costs, and the store of these; None where torch has to
+    probe the folder first."""
     store = ProfileStore(fingerprint(folder, "cpu"))
     settings = _known_settings(dtype, threads, kv_type, store)
     model = open_folder(folder, settings.dtype, kv_type) if settings is not None else None
@@ -28,9 +33,9 @@ def open_known(
 
 
 def remember(store: ProfileStore, dtype: str, threads: int | None, settings: RunSettings) -> None:
-    """Keep that a folder is computed right by the compiled forward with these settings where
-    ``dtype`` and ``threads`` are asked for."""
-    if can_be_kept(settings.threads):
+    """Store that the compiled forward computes a folder right with these settings, for ``dtype``
+    and ``threads`` as a user gave them."""
+    if can_be_stored(settings.threads):
         key = _key(dtype, threads, settings.kv_type)
         store.put(key, [settings.dtype, settings.threads])
 
@@ -39,14 +44,14 @@ def _known_settings(
     dtype: str, threads: int | None, kv_type: KvType, store: ProfileStore
 ) -> RunSettings | None:
     may_share = may_use_more(threads)
-    kept = store.get(_key(dtype, threads, kv_type))
-    if isinstance(kept, list) and len(kept) == 2:
-        return RunSettings(str(kept[0]), int(kept[1]), may_share, kv_type)
+    known = store.get(_key(dtype, threads, kv_type))
+    if isinstance(known, list) and len(known) == 2:
+        return RunSettings(str(known[0]), int(known[1]), may_share, kv_type)
     return None
 
 
 def _key(dtype: str, threads: int | None, kv_type: KvType) -> str:
-    return kept_as(f"known/{dtype}/{threads}", kv_type)
+    return profile_key(f"known/{dtype}/{threads}", kv_type)
 
 
 __all__ = ["open_known", "remember"]

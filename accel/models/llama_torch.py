@@ -60,10 +60,10 @@ class _Norm:
     """Root mean square norm over the last dimension, in fp32, in half the time of torch's own."""
 
     def __init__(self, module: Any) -> None:
-        width = module.weight.shape[-1]
+        hidden_size = module.weight.shape[-1]
         self.eps = eps_of(module)
-        self._weight = module.weight.float() * width**0.5
-        self._floor = torch.tensor((width * self.eps) ** 0.5, device=module.weight.device)
+        self._weight = module.weight.float() * hidden_size**0.5
+        self._floor = torch.tensor((hidden_size * self.eps) ** 0.5, device=module.weight.device)
 
     def __call__(self, x: Tensor) -> Tensor:
         wide = x.float()
@@ -103,13 +103,13 @@ class FusedLlama(Model):
         self._kv_heads = attention.k_proj.weight.shape[0] // self._head_dim
         self._scaling = attention.scaling
         self._embedding = base.embed_tokens.weight.data
-        self._layers = [_taken(layer) for layer in base.layers]
+        self._layers = [_layer_of(layer) for layer in base.layers]
         self._norm = _Norm(base.norm)
         self._head = Linear(module.lm_head.weight.data)
         self._activation = base.layers[0].mlp.act_fn
         self._silu = isinstance(self._activation, nn.SiLU)
         self._rotary = base.rotary_emb
-        self._rotations = torch.empty(0, 2, 1, self._head_dim)
+        self._cos_sin = torch.empty(0, 2, 1, self._head_dim)
 
     @classmethod
     def from_module(cls, module: nn.Module) -> FusedLlama | None:
@@ -135,7 +135,7 @@ class FusedLlama(Model):
         columns = self._columns(len(rows), past)
         cache.reserve(columns - past)
         mask = self._mask(rows, past, columns)
-        cos, sin = self._rotation(rows, past)
+        cos, sin = self._cos_sin_of(rows, past)
         tokens = torch.from_numpy(rows.tokens).to(self._embedding.device)
         x = embedding(tokens, self._embedding)
         places = slice(past, past + len(rows))
@@ -154,11 +154,11 @@ class FusedLlama(Model):
         places: slice | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
-        """Rows [T, width] after all layers; their keys and values are written to ``places`` of the
-        cache, whose first ``columns`` they look at."""
-        for layer, kept in zip(self._layers, cache.layers, strict=True):
+        """Rows [T, hidden_size] after all layers; their keys and values are written to ``places``
+        of the cache, whose first ``columns`` they attend to."""
+        for layer, kv in zip(self._layers, cache.layers, strict=True):
             qkv = layer.qkv(layer.attention_norm(x))
-            keys, values = kept[0][:, :columns], kept[1][:, :columns]
+            keys, values = kv[0][:, :columns], kv[1][:, :columns]
             h = self._attend(layer, qkv, cos, sin, keys, values, places, mask)
             x = x + layer.output(h)
             x = x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
@@ -177,18 +177,18 @@ class FusedLlama(Model):
     ) -> Tensor:
         """Attention output [T, heads * D] of projected rows [T, (heads + 2 * kv_heads) * D], which
         also write theirs to ``places`` of keys and values [kv_heads, columns, D]."""
-        rows, heads, kv_heads, depth = len(qkv), self._heads, self._kv_heads, self._head_dim
-        qkv = qkv.view(rows, heads + 2 * kv_heads, depth)
-        turned = qkv[:, : heads + kv_heads]
+        rows, heads, kv_heads, head_dim = len(qkv), self._heads, self._kv_heads, self._head_dim
+        qkv = qkv.view(rows, heads + 2 * kv_heads, head_dim)
+        rotated = qkv[:, : heads + kv_heads]
         if layer.head_norms is not None:
             query_norm, key_norm = layer.head_norms
-            turned = torch.cat([query_norm(turned[:, :heads]), key_norm(turned[:, heads:])], 1)
-        turned = torch.addcmul(turned * cos, turned.roll(depth // 2, -1), sin)
-        keys[:, places] = turned[:, heads:].transpose(0, 1)
+            rotated = torch.cat([query_norm(rotated[:, :heads]), key_norm(rotated[:, heads:])], 1)
+        rotated = torch.addcmul(rotated * cos, rotated.roll(head_dim // 2, -1), sin)
+        keys[:, places] = rotated[:, heads:].transpose(0, 1)
         values[:, places] = qkv[:, heads + kv_heads :].transpose(0, 1)
-        query = turned[:, :heads].unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
+        query = rotated[:, :heads].unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
         output = self._weigh(query.flatten(1, 2), keys, values, mask)
-        return output.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * depth)
+        return output.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * head_dim)
 
     def _columns(self, rows: int, past: int) -> int:
         """Columns of keys that ``rows`` rows look at, some of them blocked by the mask."""
@@ -223,26 +223,26 @@ class FusedLlama(Model):
         gate, up = gate_up.chunk(2, dim=-1)
         return (silu(gate) if self._silu else self._activation(gate)) * up
 
-    def _rotation(self, rows: ForwardBatch, past: int) -> tuple[Tensor, Tensor]:
+    def _cos_sin_of(self, rows: ForwardBatch, past: int) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine [T, 1, D] of the rows' positions."""
         needed = past + len(rows)
-        if needed > len(self._rotations):
-            self._rotations = self._rotation_table(max(needed, 2 * len(self._rotations), 1024))
+        if needed > len(self._cos_sin):
+            self._cos_sin = self._rope_table(max(needed, 2 * len(self._cos_sin), 1024))
         if rows.is_chain:
-            table = self._rotations[past:needed]
+            table = self._cos_sin[past:needed]
         else:
             places = torch.from_numpy(rows.offsets).to(self._embedding.device) + past
-            table = self._rotations.index_select(0, places)
+            table = self._cos_sin.index_select(0, places)
         return table[:, 0], table[:, 1]
 
-    def _rotation_table(self, positions: int) -> Tensor:
+    def _rope_table(self, positions: int) -> Tensor:
         """[positions, 2, 1, D]. The sine is negative for the first half (rotate_half)."""
-        cos, sin = rotation_angles(self._rotary, positions)
+        cos, sin = rope_angles(self._rotary, positions)
         table = torch.stack([torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)], 1)
         return table[:, :, None].to(self._embedding.dtype)
 
 
-def rotation_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
+def rope_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
     """Cosine and sine of the first positions. float32 [positions, D / 2] both."""
     scale = float(rotary.attention_scaling)
     table = torch.from_numpy(rope_table(rotary_frequencies(rotary), scale, positions))
@@ -250,7 +250,7 @@ def rotation_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
     return cos, sin
 
 
-def _taken(module: Any) -> _Layer:
+def _layer_of(module: Any) -> _Layer:
     """The layer's weights in our layout; its own are freed."""
     layer = _Layer(module)
     for parameter in module.parameters():
@@ -280,17 +280,17 @@ def _is_llama_layer(layer: Any, rotary: Any) -> bool:
     attention = layer.self_attn
     projections = {"q_proj", "k_proj", "v_proj", "o_proj"}
     names = {name for name, _ in attention.named_children()}
-    depth = getattr(attention, "head_dim", 0)
+    head_dim = getattr(attention, "head_dim", 0)
     norms = [getattr(attention, name) for name in ("q_norm", "k_norm") if hasattr(attention, name)]
     return (
         {name for name, _ in layer.named_children()}
         == {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}
         and projections <= names
         and names <= projections | {"q_norm", "k_norm"}
-        and all(norm.weight.shape == (depth,) for norm in norms)
+        and all(norm.weight.shape == (head_dim,) for norm in norms)
         and {"gate_proj", "up_proj", "down_proj"}
         <= {name for name, _ in layer.mlp.named_children()}
-        and 2 * rotary.inv_freq.shape[-1] == depth
+        and 2 * rotary.inv_freq.shape[-1] == head_dim
     )
 
 

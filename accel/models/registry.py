@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Backend:
-    """A model ready for decoding, and what is known about it."""
+    """A model ready for decoding, its tokenizer and what its forwards cost."""
 
     model: Model
     tokenizer: Tokenizer
     costs: ForwardCosts
     threads: int
-    form: str
-    """The rung of the ladder: compiled, static, lean, tree, chain or plain."""
+    execution_path: str
+    """How forwards are computed: compiled, static, lean, tree, chain, plain or llama.cpp."""
     store: ProfileStore
     later: Later | None = None
     """Measures what was left for later."""
@@ -64,7 +64,7 @@ def open_backend(
     found = _open(folder, options, measures_later)
     if found.model.kv_type != options.kv_type:
         found.model.notices += (
-            f"keys and values stay in 16 bits: this forward ({found.form}) has no "
+            f"keys and values stay in 16 bits: this forward ({found.execution_path}) has no "
             f"{options.kv_type}",
         )
     return found
@@ -75,7 +75,7 @@ def _open(folder: Path, options: ModelOptions, measures_later: bool) -> Backend:
     dtype, kv_type, threads = options.dtype, options.kv_type, options.threads or None
     tokenizer, later = Tokenizer.from_folder(folder), None
     on_cpu = is_on_cpu(options.device)
-    is_wanted = dtype == INT8 or (dtype == "auto" and is_fast())
+    wants_int8 = dtype == INT8 or (dtype == "auto" and is_fast())
     by_llama_cpp = replace(options, path="", threads=threads or cores())
     if options.device == "cpu":
         by_llama_cpp = replace(by_llama_cpp, gpu_layers=0)
@@ -85,10 +85,10 @@ def _open(folder: Path, options: ModelOptions, measures_later: bool) -> Backend:
         opened = open_by_llama_cpp(folder, by_llama_cpp, measures_later=measures_later)
         return _by_llama_cpp(opened, tokenizer)
     if on_cpu:
-        check_room(folder, INT8 if is_wanted else "bf16" if dtype == "auto" else dtype, kv_type)
-    if on_cpu and is_wanted and is_gguf(folder) and can_be_computed(folder):
+        check_room(folder, INT8 if wants_int8 else "bf16" if dtype == "auto" else dtype, kv_type)
+    if on_cpu and wants_int8 and is_gguf(folder) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
-        model, form = open_file(folder, kv_type), "compiled"
+        model, execution_path = open_file(folder, kv_type), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
         costs = profile(model, settings, store)
         if options.backend == "auto" and dtype == "auto" and is_installed():
@@ -102,14 +102,14 @@ def _open(folder: Path, options: ModelOptions, measures_later: bool) -> Backend:
             later = found
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
         model, settings, costs, store = known
-        form = "compiled"
+        execution_path = "compiled"
     else:
         from accel.models.torch_registry import open_by_torch
 
-        model, form, settings, costs, store = open_by_torch(
+        model, execution_path, settings, costs, store = open_by_torch(
             folder, dtype=dtype, threads=threads, device=options.device, kv_type=kv_type
         )
-    return Backend(model, tokenizer, costs, settings.threads, form, store, later)
+    return Backend(model, tokenizer, costs, settings.threads, execution_path, store, later)
 
 
 def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:

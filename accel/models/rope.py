@@ -17,10 +17,10 @@ _SAME = 1e-6
 """Frequencies that differ by less, relatively, are of one formula."""
 
 
-def rope_frequencies(theta: float, depth: int) -> NDArray[np.float32]:
-    """Radians a position for each pair of a head's ``depth`` numbers: theta^(-2i / depth), rounded
-    where transformers rounds. float32 [depth / 2]."""
-    exponents = np.arange(0, depth, 2, dtype=np.float32) / np.float32(depth)
+def rope_frequencies(theta: float, head_dim: int) -> NDArray[np.float32]:
+    """Radians a position for each pair of a head's ``head_dim`` numbers: theta^(-2i / head_dim),
+    rounded where transformers rounds. float32 [head_dim / 2]."""
+    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
     powers = np.float64(theta) ** exponents.astype(np.float64)
     return np.float32(1) / powers.astype(np.float32)
 
@@ -28,9 +28,9 @@ def rope_frequencies(theta: float, depth: int) -> NDArray[np.float32]:
 def rope_table(
     frequencies: NDArray[np.float32], scale: float, positions: int
 ) -> NDArray[np.float32]:
-    """Cosines and sines of the first positions, float32 [positions, 2, depth / 2].
+    """Cosines and sines of the first positions, float32 [positions, 2, head_dim / 2].
 
-    frequencies: radians a position, float32 [depth / 2]; scale: what both are multiplied by.
+    frequencies: radians a position, float32 [head_dim / 2]; scale: what both are multiplied by.
     """
     table = np.empty((positions, 2, len(frequencies)), np.float32)
     for first in range(0, positions, _AT_ONCE):
@@ -44,7 +44,7 @@ def rope_table(
 
 
 def rotary_frequencies(rotary: Any) -> NDArray[np.float32]:
-    """The frequencies of a module of transformers' that turns heads, float32 [depth / 2].
+    """The frequencies of a rotary embedding of transformers, float32 [head_dim / 2].
 
     Where it scales nothing they are those of ``rope_frequencies`` to the last bit; torch's powers
     differ from those between processors.

@@ -8,15 +8,15 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def by_torch(compute: Callable[Given, Result]) -> Callable[Given, Result]:
+def by_torch(compute: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """``compute`` without gradients. It raises MemoryError where the device is full."""
 
     @wraps(compute)
-    def computed(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def computed(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
             with torch.inference_mode():
                 return compute(*args, **kwargs)

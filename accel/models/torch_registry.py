@@ -22,11 +22,11 @@ from accel.models.autotune import (
     INT8,
     LARGE,
     RunSettings,
-    can_be_kept,
+    can_be_stored,
     is_faster,
-    kept_as,
     may_use_more,
     profile,
+    profile_key,
     rate,
     score,
     thread_counts,
@@ -67,14 +67,14 @@ PRODUCTS_S = 0.12
 
 _log = logging.getLogger(__name__)
 
-_LADDER = ("compiled", "static", "lean", "tree", "chain", "plain")
+_EXECUTION_PATHS = ("compiled", "static", "lean", "tree", "chain", "plain")
 
 
 def open_by_torch(
     folder: Path, *, dtype: str, threads: int | None, device: str, kv_type: KvType
 ) -> tuple[Model, str, RunSettings, ForwardCosts, ProfileStore]:
-    """``registry.open_backend`` of what torch reads: a model and the name of its rung, with what
-    was chosen and measured for it."""
+    """``registry.open_backend`` of what torch reads: a model and the name of its execution
+    path, with the settings that were chosen and the costs that were measured."""
     place = device_of(device)
     if dtype == INT8 and place.type != "cpu":
         raise InvalidRequest(f"int8 is for the CPU; give dtype bf16 for {place.type}")
@@ -82,7 +82,7 @@ def open_by_torch(
     settings = choose_settings(folder, dtype, threads, place, store)
     settings = replace(settings, kv_type=kv_type)
     torch.set_num_threads(settings.threads)
-    model, form = open_model(
+    model, execution_path = open_model(
         folder,
         settings.dtype,
         place,
@@ -90,9 +90,9 @@ def open_by_torch(
         may_share=settings.may_share,
         kv_type=settings.kv_type,
     )
-    if form == "compiled":
+    if execution_path == "compiled":
         remember(store, dtype, threads, settings)
-    return model, form, settings, profile(model, settings, store), store
+    return model, execution_path, settings, profile(model, settings, store), store
 
 
 def open_model(
@@ -104,8 +104,8 @@ def open_model(
     may_share: bool = False,
     kv_type: KvType = "f16",
 ) -> tuple[Model, str]:
-    """The best rung that answers as the module itself does, and its name; the verdict is kept in
-    ``store``.
+    """The fastest execution path that computes what the module itself does, and its name, which is
+    stored in ``store``.
 
     compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
     a compiled forward may take more threads. ``kv_type`` is for that one alone. With
@@ -113,9 +113,9 @@ def open_model(
     """
     if dtype == INT8 and is_gguf(folder):
         return open_file(folder, kv_type), "compiled"
-    key, stored = kept_as(f"path/{dtype}", kv_type), STORED[dtype]
+    key, stored = profile_key(f"path/{dtype}", kv_type), STORED[dtype]
     verdict = store.get(key)
-    ladder = _LADDER[:1] if dtype == INT8 else _LADDER
+    paths = _EXECUTION_PATHS[:1] if dtype == INT8 else _EXECUTION_PATHS
 
     if verdict == "compiled" and device.type == "cpu":
         # A verdict is what a probe of this folder said: the numbers are known to be right.
@@ -127,36 +127,36 @@ def open_model(
         module = load_module(folder, stored, device, "eager")
         return module, add_adaptive_tokens(module, folder)
 
-    def finished(model: Model, form: str) -> tuple[Model, str]:
+    def opened(model: Model, execution_path: str) -> tuple[Model, str]:
         model.end_tokens, model.adaptive_tokens = ends, adaptive
         model.fingerprint = fingerprint(folder, str(device))
-        return model, form
+        return model, execution_path
 
     module, adaptive = read()
     ends = end_tokens(module)
-    if verdict in ladder:
+    if verdict in paths:
         model = _build(verdict, module, dtype, kv_type)
         if model is not None:
-            return finished(model, verdict)
+            return opened(model, verdict)
         module, adaptive = read()
     probe = Probe(module)
-    for rung in ladder:
-        model, is_emptied = None, rung in ("compiled", "static", "lean")
+    for path in paths:
+        model, is_emptied = None, path in ("compiled", "static", "lean")
         try:
-            model = _build(rung, module, dtype, kv_type)
+            model = _build(path, module, dtype, kv_type)
             is_emptied = is_emptied and model is not None
             found = model is not None and probe.agrees(model, model.capability.kind)
-            if found and model is not None and rung == "compiled" and dtype != INT8:
+            if found and model is not None and path == "compiled" and dtype != INT8:
                 lean = FusedLlama.from_module(load_module(folder, stored, device, "eager"))
                 found = lean is None or is_faster(model, lean, may_share=may_share)
         except (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, IndexError):
             # What a foreign architecture raises on rows it cannot take is not known beforehand.
-            _log.info("%s does not decode the %s way", folder, rung, exc_info=True)
+            _log.info("%s does not decode the %s way", folder, path, exc_info=True)
             found = False
         if found:
             assert model is not None
-            store.put(key, rung)
-            return finished(model, rung)
+            store.put(key, path)
+            return opened(model, path)
         if is_emptied:
             module, adaptive = read()
     if dtype == INT8:
@@ -166,14 +166,14 @@ def open_model(
     )
 
 
-def _build(rung: str, module: nn.Module, dtype: str, kv_type: KvType) -> Model | None:
-    """The model of a rung, None when the module is not made for it."""
-    if rung == "compiled":
+def _build(path: str, module: nn.Module, dtype: str, kv_type: KvType) -> Model | None:
+    """The model of an execution path, None where the module does not suit it."""
+    if path == "compiled":
         return CompiledLlama.from_module(module, quantised=dtype == INT8, kv_type=kv_type)
-    if rung == "static":
+    if path == "static":
         weight: Any = next(module.parameters())
         return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
-    if rung == "lean":
+    if path == "lean":
         return FusedLlama.from_module(module)
     if not hasattr(module, "set_attn_implementation"):
         return None
@@ -181,20 +181,20 @@ def _build(rung: str, module: nn.Module, dtype: str, kv_type: KvType) -> Model |
     from accel.models.transformers_model import TransformersModel
 
     full_rows = attention_windows(module.config.get_text_config()) is not None  # type: ignore
-    if rung != "plain" and not full_rows:
+    if path != "plain" and not full_rows:
         return None
     switch: Any = module.set_attn_implementation
-    if rung == "tree":
+    if path == "tree":
         switch(tree_attention.NAME)
         return TransformersModel(module, BatchKind.TREE)
     switch("eager")
-    return TransformersModel(module, BatchKind.CHAIN if rung == "chain" else BatchKind.PLAIN)
+    return TransformersModel(module, BatchKind.CHAIN if path == "chain" else BatchKind.PLAIN)
 
 
 def choose_settings(
     folder: Path, dtype: str, threads: int | None, device: torch.device, store: ProfileStore
 ) -> RunSettings:
-    """dtype and thread count: as asked, or the fastest by a measurement that is kept."""
+    """dtype and thread count: as given, or the fastest by a measurement that is stored."""
     if device.type != "cpu":
         return RunSettings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
     may_share = may_use_more(threads)
@@ -205,21 +205,21 @@ def choose_settings(
     if len(counts) == len(names) == 1:
         return RunSettings(names[0], counts[0], may_share)
     key = f"settings/{','.join(names)}/{','.join(map(str, counts))}"
-    kept = store.get(key)
-    if isinstance(kept, list) and len(kept) == 2 and kept[0] in names and kept[1] in counts:
-        return RunSettings(kept[0], kept[1], may_share)
+    known = store.get(key)
+    if isinstance(known, list) and len(known) == 2 and known[0] in names and known[1] in counts:
+        return RunSettings(known[0], known[1], may_share)
     scores: dict[tuple[str, int], float] = {}
     for name in names:
         found = _scores(folder, name, counts, device, store, may_share=may_share)
         scores |= {(name, count): score for count, score in found.items()}
     best = min(scores, key=scores.__getitem__)
-    if all(can_be_kept(count) for count in counts):
+    if all(can_be_stored(count) for count in counts):
         store.put(key, list(best))
     return RunSettings(best[0], best[1], may_share)
 
 
 def _suits_int8(folder: Path, store: ProfileStore) -> bool:
-    """Whether a model is so large that int8 is the fastest, and computed in it; kept in
+    """Whether a model is so large that int8 is the fastest, and computed in it; stored in
     ``store``. Of a GGUF file whether it is computed as it is stored."""
     if not is_fast():
         return False
@@ -227,11 +227,11 @@ def _suits_int8(folder: Path, store: ProfileStore) -> bool:
         return can_be_computed(folder)
     if weight_bytes(folder) < INT8_FROM:
         return False
-    kept = store.get("suits_int8")
-    if not isinstance(kept, bool):
-        kept = can_be_read(folder, INT8)
-        store.put("suits_int8", kept)
-    return kept
+    known = store.get("suits_int8")
+    if not isinstance(known, bool):
+        known = can_be_read(folder, INT8)
+        store.put("suits_int8", known)
+    return known
 
 
 def _scores(
@@ -283,7 +283,7 @@ def _time_matrix(matrix: Linear, dtype: torch.dtype) -> ForwardCosts:
 
 
 def device_of(name: str) -> torch.device:
-    """The device asked for; auto is CUDA, then MPS, then the CPU. Raises InvalidRequest."""
+    """The device of that name; auto is CUDA, then MPS, then the CPU. Raises InvalidRequest."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

@@ -17,8 +17,8 @@ FOLDED_ROWS = 128
 
 def fold_groups(query: Tensor, kv_heads: int) -> Tensor:
     """[batch, heads, T, D] to [batch, kv_heads, group * T, D]: the group becomes rows."""
-    batch, heads, rows, depth = query.shape
-    return query.reshape(batch, kv_heads, heads // kv_heads * rows, depth)
+    batch, heads, rows, head_dim = query.shape
+    return query.reshape(batch, kv_heads, heads // kv_heads * rows, head_dim)
 
 
 def repeat_rows(mask: Tensor, groups: int) -> Tensor:

@@ -241,7 +241,7 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
         return Finding("model", error.cause, error.remedy or ANOTHER_MODEL, True)
     except AccelError as error:
         return Finding("model", str(error), ANOTHER_MODEL, True)
-    how = f"{engine.formats}, {engine.form}"
+    how = f"{engine.formats}, {engine.execution_path}"
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"
     told = [f"{engine.name}, {how}"]

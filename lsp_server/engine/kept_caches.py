@@ -91,6 +91,7 @@ def kept_caches_of(engine: Engine, megabytes: int, folder: Path) -> KeptCaches |
     if not megabytes or not engine.model.fingerprint:
         return None
     model = (
-        f"{engine.model.fingerprint} {engine.form} {engine.dtype} {engine.model.kv_type} {VERSION}"
+        f"{engine.model.fingerprint} {engine.execution_path} {engine.dtype} "
+        f"{engine.model.kv_type} {VERSION}"
     )
     return KeptCaches(files, model, engine.tokenizer.decode)

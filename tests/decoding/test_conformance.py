@@ -34,7 +34,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     torch.set_num_threads(1)
     folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
     engine = open_engine(folder, dtype=others[0] if others else "fp32")
-    assert engine.form == path
+    assert engine.execution_path == path
     return engine
 
 

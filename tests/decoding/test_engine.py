@@ -292,7 +292,7 @@ def test_the_small_model_gives_transformers_text() -> None:
     """The real weights, with drafts accepted, in fp32."""
     engine = open_engine(SMALL_MODEL)
     module = reference_module(SMALL_MODEL)
-    assert engine.form in ("compiled", "lean")
+    assert engine.execution_path in ("compiled", "lean")
     for seed, text in enumerate(
         ["def add(a, b):\n", "import os\nimport", "class Stack:\n    def "]
     ):

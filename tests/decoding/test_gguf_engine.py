@@ -53,7 +53,7 @@ def test_a_file_writes_what_the_folder_writes(kind: str, matrices: str, tmp_path
     module.save_pretrained(tmp_path / "folder")
     shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
     file, folder = open_engine(path), open_engine(tmp_path / "folder")
-    assert file.form == "lean"
+    assert file.execution_path == "lean"
     assert file.tokenizer.sha256 == folder.tokenizer.sha256
     prompts = [random_prompt(seed) for seed in range(3)]
     assert texts(file, prompts) == texts(folder, prompts)
@@ -89,8 +89,8 @@ def open_lean(model: Path) -> Engine:
     """A bf16 engine on the lean forward, whatever is faster."""
     store: Any = MemoryStore()
     store.put("path/bf16", "lean")
-    opened, form = open_model(model, "bf16", torch.device("cpu"), store)
-    assert form == "lean"
+    opened, execution_path = open_model(model, "bf16", torch.device("cpu"), store)
+    assert execution_path == "lean"
     tokenizer = Tokenizer.from_folder(model)
     return Engine(opened, tokenizer, AdaptivePlanner(FLAT), name=model.name, threads=1)
 

@@ -93,8 +93,8 @@ def test_a_session_keeps_the_nodes_of_a_path() -> None:
         for session in (by_rows, by_path):
             session.cache.reserve(len(pending) + len(nodes))
             write(session.cache, [*pending.tolist(), *nodes.tolist()])
-        by_rows.keep(kept, rows)
-        by_path.keep_path(pending, path, np.append(nodes[path], np.int32(7)))
+        by_rows.commit(kept, rows)
+        by_path.commit_path(pending, path, np.append(nodes[path], np.int32(7)))
         assert by_path.tokens.tolist() == by_rows.tokens.tolist()
         assert held(by_path.cache) == held(by_rows.cache)
     assert len(by_path.tokens) > 60
@@ -105,10 +105,10 @@ def test_a_session_reuses_the_common_prefix() -> None:
     first = np.array([5, 6, 7, 8], np.int32)
     assert session.reuse(first) == 0
     write(session.cache, first.tolist())
-    session.keep(first, [0, 1, 2, 3])
+    session.commit(first, [0, 1, 2, 3])
     assert session.reuse(first) == 3, "the last token is computed again for its logits"
     write(session.cache, [8])
-    session.keep(np.array([8], np.int32), [0])
+    session.commit(np.array([8], np.int32), [0])
     assert session.reuse(np.array([5, 6, 9, 9, 9], np.int32)) == 2
     assert session.tokens.tolist() == [5, 6]
     session.drop()

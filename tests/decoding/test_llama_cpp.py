@@ -178,11 +178,11 @@ def test_an_engine_opens_a_file_by_llama_cpp(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = Engine.load(file, backend="llama-cpp", threads=1)
-    assert engine.form == "llama.cpp"
+    assert engine.execution_path == "llama.cpp"
     assert isinstance(engine.planner, FixedBatchPlanner)
     assert len(written(engine, np.arange(30, dtype=np.int32), None)) > 0
     # Without being asked, it computes what we do not.
-    assert Engine.load(file, dtype="fp32").form != "llama.cpp"
+    assert Engine.load(file, dtype="fp32").execution_path != "llama.cpp"
 
 
 def test_without_the_library_it_says_how_to_install_it(

@@ -127,7 +127,7 @@ def defaults_of(layout: Layout) -> bytes:
 def test_one_layout_fits_each_library(layouts: list[Layout]) -> None:
     for layout in layouts:
         data = defaults_of(layout)
-        assert fitting(layouts, lambda form, data=data: form.from_buffer_copy(data)) is layout
+        assert fitting(layouts, lambda layout, data=data: layout.from_buffer_copy(data)) is layout
 
 
 @pytest.mark.parametrize("layouts", [CONTEXT_LAYOUTS, MODEL_LAYOUTS], ids=["context", "model"])
@@ -136,7 +136,7 @@ def test_a_layout_of_tomorrow_fits_none(layouts: list[Layout]) -> None:
     data = defaults_of(layouts[0])
     for place in (0, 20):
         moved = data[:place] + bytes(8) + data[place:-8]
-        assert fitting(layouts, lambda form, moved=moved: form.from_buffer_copy(moved)) is None
+        assert fitting(layouts, lambda layout, moved=moved: layout.from_buffer_copy(moved)) is None
 
 
 FOREIGN = """

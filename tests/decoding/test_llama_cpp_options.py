@@ -22,7 +22,7 @@ from accel.engine import Engine
 from accel.errors import InvalidRequest, UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp import context, devices, row_costs, worker
-from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_with_room, used_gpus
+from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
 from accel.models.llama_cpp.model import LlamaCppModel, described
 from accel.models.llama_cpp.places import has_package
 from lsp_server.cli import doctor
@@ -106,16 +106,16 @@ def test_as_many_layers_go_to_a_gpu_as_have_room(
     counts = []
     for free in (0, 1 << 18, 1 << 20, 1 << 40):
         gpu = Device("GPU", "", is_gpu=True, free_bytes=free)
-        counts.append(layers_with_room(file, [gpu], 2.0))
+        counts.append(layers_that_fit(file, [gpu], 2.0))
         # Two of half the size hold as many.
         half = Device("GPU", "", is_gpu=True, free_bytes=free // 2)
-        assert layers_with_room(file, [half, half], 2.0) == counts[-1]
-        assert layers_with_room(file, [gpu], 1.0) >= counts[-1]
+        assert layers_that_fit(file, [half, half], 2.0) == counts[-1]
+        assert layers_that_fit(file, [gpu], 1.0) >= counts[-1]
     assert counts[0] == 0
     assert counts[-1] == ALL_LAYERS
     assert counts == sorted(counts)
     monkeypatch.setattr(devices, "RESERVED_BYTES", 1 << 62)
-    assert layers_with_room(file, [CARD], 2.0) == 0
+    assert layers_that_fit(file, [CARD], 2.0) == 0
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
     seconds = np.array([milliseconds]) * 1e-3
     measured: list[int] = []
 
-    class Begun:
-        is_over = False
+    class KnownCosts:
+        is_finished = False
 
         def __init__(self, _model: Any) -> None:
             measured.append(1)
@@ -60,7 +60,7 @@ def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
             self.costs = ForwardCosts([256], list(row_costs.WIDTHS), seconds)
             return True
 
-    monkeypatch.setattr(opening, "RowCosts", Begun)
+    monkeypatch.setattr(opening, "RowCosts", KnownCosts)
     return measured
 
 
@@ -118,15 +118,15 @@ def test_completions_and_edits_have_widths_of_their_own(
     assert widths_of(engine) == (1, 8)
     assert "completions without drafts" in engine.notice
     prompt = np.arange(30, dtype=np.int32)
-    for told in (DraftRequest(prompt), DraftRequest(prompt, original=prompt)):
+    for drafted in (DraftRequest(prompt), DraftRequest(prompt, original=prompt)):
         texts = []
         for draft in (False, True):
             drafter = Oracle(np.array(texts[0], np.int32), depth=5) if draft else None
-            request = GenerationRequest(prompt, 30, drafter, told, ignore_end=True, plan=False)
+            request = GenerationRequest(prompt, 30, drafter, drafted, ignore_end=True, plan=False)
             generation = engine.generate(request).finish()
             texts.append(generation.tokens.tolist())
         assert texts[0] == texts[1]
-        assert bool(sum(generation.statistics.accepted)) == (told.original is not None)
+        assert bool(sum(generation.statistics.accepted)) == (drafted.original is not None)
 
 
 @installed

@@ -45,15 +45,15 @@ def test_a_sound_folder_loads_and_is_measured_at_its_first_start(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine.load(folder, dtype="fp32", threads=1)
-    assert (engine.dtype, engine.form, engine.end_tokens) == ("fp32", "lean", {299})
+    assert (engine.dtype, engine.execution_path, engine.end_tokens) == ("fp32", "lean", {299})
     (file,) = (tmp_path / "cache" / "redraft" / "profiles").iterdir()
     contents = [file.read_bytes()]
     for _ in range(2):
-        assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"
+        assert Engine.load(folder, dtype="fp32", threads=1).execution_path == "lean"
         contents.append(file.read_bytes())
     assert contents[0] == contents[1] == contents[2]
     file.write_text("{ damaged")
-    assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"
+    assert Engine.load(folder, dtype="fp32", threads=1).execution_path == "lean"
 
 
 def test_automatic_settings_are_one_of_the_two_dtypes(folder: Path) -> None:
@@ -190,4 +190,4 @@ def test_a_forward_that_cannot_be_compiled_is_left_to_the_next(
     monkeypatch.setattr(CompiledLlama, "forward", broken)
     shutil.rmtree(folder)
     save(folder, "llama", hidden_size=64, intermediate_size=96, head_dim=32)
-    assert Engine.load(folder, dtype="fp32", threads=1).form == "lean"
+    assert Engine.load(folder, dtype="fp32", threads=1).execution_path == "lean"

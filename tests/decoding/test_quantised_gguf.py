@@ -145,8 +145,8 @@ def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
     settings = choose_settings(path, "auto", 1, CPU, store)
     assert (settings.dtype, settings.threads) == ("int8", 1)
-    model, form = open_model(path, settings.dtype, CPU, store)
-    assert (model.dtype, form, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
+    model, execution_path = open_model(path, settings.dtype, CPU, store)
+    assert (model.dtype, execution_path, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
     assert model.fingerprint
 
 

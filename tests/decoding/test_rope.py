@@ -16,7 +16,7 @@ from tiny_models import save
 from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.cpu.torch_weights import decoder_of
 from accel.models.hf_loading import load_module
-from accel.models.llama_torch import rotation_angles
+from accel.models.llama_torch import rope_angles
 from accel.models.rope import rope_frequencies, rope_table, rotary_frequencies
 
 CPU = torch.device("cpu")
@@ -26,32 +26,32 @@ SHAPES = [(1e4, 32), (1e4, 64), (1e4, 128), (1e5, 64), (1e6, 128), (5e5, 64), (1
           (150.0, 96), (2.0, 2), (1e7, 256), (8e6, 128)]  # fmt: skip
 
 
-def slow_frequency(theta: float, pair: int, depth: int) -> np.float32:
+def slow_frequency(theta: float, pair: int, head_dim: int) -> np.float32:
     """By Python's numbers of 64 bits, rounded step by step."""
-    power = math.pow(theta, float(np.float32(2 * pair) / np.float32(depth)))
+    power = math.pow(theta, float(np.float32(2 * pair) / np.float32(head_dim)))
     return np.float32(1) / np.float32(power)
 
 
-@pytest.mark.parametrize(("theta", "depth"), SHAPES)
-def test_frequencies_are_those_of_the_paper(theta: float, depth: int) -> None:
-    found = rope_frequencies(theta, depth)
+@pytest.mark.parametrize(("theta", "head_dim"), SHAPES)
+def test_frequencies_are_those_of_the_paper(theta: float, head_dim: int) -> None:
+    found = rope_frequencies(theta, head_dim)
     assert found.dtype == np.float32
-    slow = [slow_frequency(theta, pair, depth) for pair in range(depth // 2)]
+    slow = [slow_frequency(theta, pair, head_dim) for pair in range(head_dim // 2)]
     assert np.allclose(found, slow, rtol=LIBRARIES_DIFFER, atol=0)
-    paper = [theta ** (-2 * pair / depth) for pair in range(depth // 2)]
+    paper = [theta ** (-2 * pair / head_dim) for pair in range(head_dim // 2)]
     assert np.allclose(found, paper, rtol=2e-6, atol=0)
 
 
-@pytest.mark.parametrize(("theta", "depth"), SHAPES)
+@pytest.mark.parametrize(("theta", "head_dim"), SHAPES)
 @pytest.mark.parametrize("positions", [1, 300, 9000])
-def test_a_table_holds_cosines_and_sines(theta: float, depth: int, positions: int) -> None:
-    frequencies = rope_frequencies(theta, depth)
+def test_a_table_holds_cosines_and_sines(theta: float, head_dim: int, positions: int) -> None:
+    frequencies = rope_frequencies(theta, head_dim)
     table = rope_table(frequencies, 1.0, positions)
-    assert table.shape == (positions, 2, depth // 2)
+    assert table.shape == (positions, 2, head_dim // 2)
     assert table.flags.c_contiguous
     rng = random.Random(positions)
     for _ in range(200):
-        at, pair = rng.randrange(positions), rng.randrange(depth // 2)
+        at, pair = rng.randrange(positions), rng.randrange(head_dim // 2)
         angle = float(np.float32(at) * frequencies[pair])
         assert abs(table[at, 0, pair] - math.cos(angle)) <= 6e-8
         assert abs(table[at, 1, pair] - math.sin(angle)) <= 6e-8
@@ -92,7 +92,7 @@ def test_every_way_to_open_a_model_has_one_table(kind: str, tmp_path: Path) -> N
     folder = save(tmp_path, kind)
     module = load_module(folder, torch.float32, CPU, "eager")
     base: Any = module.model
-    cos, sin = rotation_angles(base.rotary_emb, 500)
+    cos, sin = rope_angles(base.rotary_emb, 500)
     compiled = decoder_of(module).cos_sin(500)
     assert np.array_equal(compiled[:, 0], cos.numpy())
     assert np.array_equal(compiled[:, 1], sin.numpy())

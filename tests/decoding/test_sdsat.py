@@ -43,7 +43,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     kind, changes = BACKENDS[request.param]
     folder = with_adaptive_tokens(tmp_path_factory.mktemp("model"), kind, **changes)
     engine = open_engine(folder)
-    assert engine.form == request.param
+    assert engine.execution_path == request.param
     return engine
 
 

@@ -173,7 +173,7 @@ def open_engine(
 ) -> Engine:
     """An engine on the CPU, without measuring."""
     store: Any = MemoryStore()
-    model, form = open_model(folder, dtype, torch.device("cpu"), store)
+    model, execution_path = open_model(folder, dtype, torch.device("cpu"), store)
     engine = Engine(
         model,
         OurTokenizer.from_folder(folder),
@@ -182,7 +182,7 @@ def open_engine(
         threads=1,
         **options,
     )
-    engine.form = form
+    engine.execution_path = execution_path
     return engine
 
 

@@ -51,7 +51,7 @@ def test_what_was_saved_is_loaded_bit_by_bit(tmp_path: Path) -> None:
 def test_keys_and_values_of_another_type_are_another_file(tmp_path: Path) -> None:
     engine = SimpleNamespace(
         model=SimpleNamespace(fingerprint="m", kv_type="f16"),
-        form="compiled",
+        execution_path="compiled",
         dtype="Q8_0",
         tokenizer=SimpleNamespace(decode=None),
     )

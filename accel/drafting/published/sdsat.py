@@ -88,7 +88,7 @@ class SdsatDrafter:
         logits = runner.forward(batch, session)
         self.target_forwards += 1
         found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
-        session.keep(pending, list(range(len(pending))))
+        session.commit(pending, list(range(len(pending))))
         return found
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:

@@ -39,7 +39,7 @@ class Context(ABC):
     sequences: ClassVar[int]
     """Those of the text, and others, at most."""
     earlier_states: ClassVar[int] = 0
-    """How many states before the last one are kept, of those that run over the text."""
+    """How many states before the last one are stored, of those that run over the text."""
 
     def __init__(self, library: Library, model: int, capacity: int, options: ModelOptions) -> None:
         """Raises MemoryError where there is no room for ``capacity`` tokens."""
@@ -71,8 +71,8 @@ class Context(ABC):
             why = last_complaints()
             raise MemoryError(f"llama.cpp has no room for {capacity} tokens: {why}")
         read = library.llama_n_batch(context), library.llama_n_seq_max(context)
-        has_room = library.llama_n_ctx(context) >= capacity + SLACK
-        if read != (MOST_ROWS, self.sequences) or not has_room:
+        fits = library.llama_n_ctx(context) >= capacity + SLACK
+        if read != (MOST_ROWS, self.sequences) or not fits:
             raise LibraryFailed("llama.cpp reads other numbers than it is given; use another one")
         self._context, self._capacity = context, capacity
         self._memory = library.llama_get_memory(context)
@@ -115,7 +115,7 @@ class Context(ABC):
         self._hold(state)
 
     def _text(self) -> Any:
-        """What the library keeps of the committed text, as bytes of its own form."""
+        """What the library keeps of the committed text, as bytes of its own format."""
         size = self._library.llama_state_seq_get_size(self._context, 0)
         state = (ctypes.c_uint8 * size)()
         self._library.llama_state_seq_get_data(self._context, state, size, 0)

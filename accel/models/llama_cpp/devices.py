@@ -1,4 +1,4 @@
-"""What a library computes on, and how many of a model's layers have room there."""
+"""What a library computes on, and how many of a model's layers fit there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ALL_LAYERS = 1 << 20
 RESERVED_BYTES = 1 << 29
 """Of a GPU's memory: for what is computed there, and for other programs."""
 TOKENS = 8192
-"""Whose keys and values have to have room beside the weights."""
+"""Whose keys and values have to fit beside the weights."""
 
 _LAYER = re.compile(r"blk\.(\d+)\.")
 _OF_KEYS_AND_VALUES = {"attn_k.weight": 1.0, "attn_v.weight": 1.0, "attn_qkv.weight": 2 / 3}
-"""Names of matrices, and how much of what they give is kept at most."""
+"""Names of matrices, and the largest share of their outputs that is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ def used_gpus(devices: list[Device]) -> list[Device]:
     return [gpu for gpu in gpus if not gpu.is_integrated] or gpus
 
 
-def layers_with_room(path: Path, gpus: list[Device], kv_bytes: float) -> int:
+def layers_that_fit(path: Path, gpus: list[Device], kv_bytes: float) -> int:
     """How many layers of a GGUF file to give to GPUs, counted as the library does: the head is one
     more. ``kv_bytes``: of a number of keys and values."""
     free = sum(gpu.free_bytes - RESERVED_BYTES for gpu in gpus)
     with GgufFile(path) as file:
         numbers = {int(found[1]) for name in file.tensors if (found := _LAYER.match(name))}
-        kept = sum(
+        on_gpu = sum(
             share * tensor.rows
             for name, tensor in file.tensors.items()
             for matrix, share in _OF_KEYS_AND_VALUES.items()
             if name.endswith(matrix)
         )
-        needed = file.nbytes + TOKENS * kept * kv_bytes
+        needed = file.nbytes + TOKENS * on_gpu * kv_bytes
     if free >= needed:
         return ALL_LAYERS
     return max(0, int(free / needed * (len(numbers) + 1)))

@@ -138,8 +138,10 @@ class Library:
     def _check(self) -> None:
         """Find the layouts."""
         make_context, make_model = "llama_context_default_params", "llama_model_default_params"
-        context = fitting(CONTEXT_LAYOUTS, lambda form: self._function(make_context, form, ())())
-        model = fitting(MODEL_LAYOUTS, lambda form: self._function(make_model, form, ())())
+        context = fitting(
+            CONTEXT_LAYOUTS, lambda layout: self._function(make_context, layout, ())()
+        )
+        model = fitting(MODEL_LAYOUTS, lambda layout: self._function(make_model, layout, ())())
         if context is None or model is None:
             what = make_context if context is None else make_model
             raise LibraryRefused(
@@ -203,8 +205,9 @@ def _note(level: int, text: bytes, _data: Any) -> None:
         _flash_attention.append(found[1] == b"enabled")
 
 
-def told_flash_attention() -> bool | None:
-    """Whether the last context has it that left it to the library; None where that was not told."""
+def chosen_flash_attention() -> bool | None:
+    """Whether the last context that left it to the library has it; None where the library did not
+    say."""
     return _flash_attention[0] if _flash_attention else None
 
 

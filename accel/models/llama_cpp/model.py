@@ -93,13 +93,14 @@ def described(about: dict[str, Any], options: ModelOptions) -> str:
         where = "on the CPU" + (
             ", as the library has no GPU" if options.gpu_layers not in (0, "auto") else ""
         )
-    told: FlashAttention = options.flash_attention
+    flash_attention: FlashAttention = options.flash_attention
     if options.kv_type == "int8":
         # The library needs it for that.
-        told = "on"
-    elif told == "auto" and about["flash_attention"] is not None:
-        told = "on" if about["flash_attention"] else "off"
-    return f"llama.cpp, {where}; flash attention {told}; keys and values in {options.kv_type}"
+        flash_attention = "on"
+    elif flash_attention == "auto" and about["flash_attention"] is not None:
+        flash_attention = "on" if about["flash_attention"] else "off"
+    attention = f"flash attention {flash_attention}"
+    return f"llama.cpp, {where}; {attention}; keys and values in {options.kv_type}"
 
 
 class LlamaCppCache(Cache):
@@ -139,9 +140,9 @@ class LlamaCppCache(Cache):
 
     def forward(self, batch: ForwardBatch) -> Logits:
         """See ``base.Model.forward``."""
-        held = self.length
+        before = self.length
         self.reserve(len(batch))
-        if self.length < held:
+        if self.length < before:
             raise BackendDied("llama.cpp was started again; the text so far is computed anew")
         found = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
         return _RemoteLogits(found, self)
@@ -161,8 +162,8 @@ class LlamaCppCache(Cache):
         return found
 
     def _open(self) -> None:
-        """Make the context in the worker that runs now. What an earlier one held is gone: the cache
-        is empty then."""
+        """Make the context in the worker that runs now. What an earlier one cached is gone: the
+        cache is empty then."""
         if self._generation != self._worker.generation:
             self.length = self._nbytes = 0
             self._worker.call("open", self._number, self._capacity)

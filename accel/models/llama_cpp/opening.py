@@ -13,7 +13,7 @@ from threading import Thread
 from accel.errors import AccelError
 from accel.free_memory import free_bytes
 from accel.model_options import ModelOptions
-from accel.models.autotune import can_be_kept
+from accel.models.autotune import can_be_stored
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -34,21 +34,21 @@ MOST_QUIET_S = 15.0
 class LaterCosts:
     """What forwards of an opened model cost, measured behind its first answers."""
 
-    def __init__(self, begun: RowCosts, use: Callable[[ForwardCosts], None]) -> None:
-        self._begun, self._use = begun, use
+    def __init__(self, measuring: RowCosts, save_costs: Callable[[ForwardCosts], None]) -> None:
+        self._measuring, self._save_costs = measuring, save_costs
 
     def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
         """The costs once they are measured, by which requests that begin then are planned; None
         where something came before. Raises AccelError where the model cannot be measured."""
-        if not self._begun.go_on(interrupted):
+        if not self._measuring.go_on(interrupted):
             return None
-        self._use(self._begun.costs)
-        return self._begun.costs
+        self._save_costs(self._measuring.costs)
+        return self._measuring.costs
 
 
 @dataclass(slots=True)
 class Opened:
-    """A model, what its forwards cost, and what is kept about it.
+    """A model, what its forwards cost, and its profile on disk.
 
     ``later`` measures all of the costs, where ``costs`` are those of prompts and of one row alone.
     """
@@ -82,15 +82,18 @@ def open_by_llama_cpp(
         kind = kind_of(model)
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
-    costs, later = _kept_costs(store, options.threads), None
+    costs, later = _stored_costs(store, options.threads), None
     if costs is None:
-        begun, use = RowCosts(model), partial(_save_measured, model, store, options.threads)
-        if measures_later and not begun.is_over:
-            costs, later = begun.costs, LaterCosts(begun, use)
+        measuring, save_costs = (
+            RowCosts(model),
+            partial(_save_measured, model, store, options.threads),
+        )
+        if measures_later and not measuring.is_finished:
+            costs, later = measuring.costs, LaterCosts(measuring, save_costs)
         else:
-            begun.go_on()
-            costs = begun.costs
-            use(costs)
+            measuring.go_on()
+            costs = measuring.costs
+            save_costs(costs)
     model.measured = str(costs)
     return Opened(model, costs, store, options.threads, later)
 
@@ -104,17 +107,17 @@ class LaterComparison:
     """
 
     def __init__(
-        self, path: Path, own: ForwardCosts, options: ModelOptions, keep: Callable[[bool], None]
+        self, path: Path, own: ForwardCosts, options: ModelOptions, save: Callable[[bool], None]
     ) -> None:
-        """``own``: costs of our own forward; ``keep`` is given the answer."""
-        self._path, self._own, self._options, self._keep = path, own, options, keep
+        """``own``: costs of our own forward; ``save`` is given the answer."""
+        self._path, self._own, self._options, self._save = path, own, options, save
         self._quiet_s = 0.0
         """For so long nothing comes before it begins."""
-        self._is_over = False
+        self._is_finished = False
 
     def go_on(self, interrupted: Callable[[], bool]) -> None:
         """Compare them, unless something comes. Raises AccelError where llama.cpp cannot."""
-        if self._is_over or not self._is_quiet(interrupted):
+        if self._is_finished or not self._is_quiet(interrupted):
             return
         if free_bytes() < self._path.stat().st_size:
             return
@@ -126,8 +129,8 @@ class LaterComparison:
                 worker.abandon()
                 self._quiet_s = min(2 * self._quiet_s + 1.0, MOST_QUIET_S)
                 return
-        self._is_over = True
-        self._keep(typical_rate(found.result()) > typical_rate(self._own))
+        self._is_finished = True
+        self._save(typical_rate(found.result()) > typical_rate(self._own))
 
     def _is_quiet(self, interrupted: Callable[[], bool]) -> bool:
         began = time.monotonic()
@@ -158,39 +161,39 @@ def open_where_faster(
     measures_later: bool = False,
 ) -> Opened | LaterComparison | None:
     """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
-    costs ``own``; None where it is not, or cannot be. The answer is kept in ``own_store``; where it
-    is not known, it is found out now, or else later."""
+    costs ``own``; None where it is not, or cannot be. The answer is stored in ``own_store``; where
+    it is not known, it is found out now, or else later."""
     try:
         place = find_library()
         size = path.stat().st_size
         if place is None or size < COMPARED_BYTES:
             return None
         key = f"llama.cpp is faster/{options}/{place.path}/{place.path.stat().st_mtime_ns}"
-        kept = own_store.get(key)
+        known = own_store.get(key)
         # Both hold the model for a while.
-        if kept is False or (kept is None and free_bytes() < 2 * size):
+        if known is False or (known is None and free_bytes() < 2 * size):
             return None
-        keep = partial(_keep_answer, own_store, key, options.threads)
-        if kept is None and measures_later:
-            return LaterComparison(path, own, options, keep)
+        save = partial(_save_answer, own_store, key, options.threads)
+        if known is None and measures_later:
+            return LaterComparison(path, own, options, save)
         opened = open_by_llama_cpp(path, options)
     except (AccelError, OSError):
         return None
-    is_faster = bool(kept) or typical_rate(opened.costs) > typical_rate(own)
-    if kept is None:
-        keep(is_faster)
+    is_faster = bool(known) or typical_rate(opened.costs) > typical_rate(own)
+    if known is None:
+        save(is_faster)
     if is_faster:
         return opened
     opened.model.close()
     return None
 
 
-def _keep_answer(own_store: ProfileStore, key: str, threads: int, is_faster: bool) -> None:
-    if can_be_kept(threads):
+def _save_answer(own_store: ProfileStore, key: str, threads: int, is_faster: bool) -> None:
+    if can_be_stored(threads):
         own_store.put(key, is_faster)
 
 
-def _kept_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
+def _stored_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
     try:
         return ForwardCosts.from_json(store.get(f"rows/{threads}"))
     except (KeyError, TypeError, ValueError):
@@ -200,6 +203,6 @@ def _kept_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
 def _save_measured(
     model: LlamaCppModel, store: ProfileStore, threads: int, costs: ForwardCosts
 ) -> None:
-    if can_be_kept(threads):
+    if can_be_stored(threads):
         store.put(f"rows/{threads}", costs.to_json())
     model.measured = str(costs)

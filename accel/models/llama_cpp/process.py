@@ -58,7 +58,7 @@ class WorkerProcess:
         self._arguments = str(path), options
         self._process: subprocess.Popen[bytes] | None = None
         self.generation = 0
-        """Counts the processes that ended: what they held is gone."""
+        """Counts the processes that ended: their caches are gone."""
         self._guard = threading.Lock()
         self._is_abandoned = False
         self._over: deque[int] = deque()

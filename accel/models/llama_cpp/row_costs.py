@@ -51,7 +51,7 @@ class RowCosts:
         return ForwardCosts([self._cache.length], rows, seconds)
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether there is nothing left to time."""
         return self._is_plain
 
@@ -63,7 +63,7 @@ class RowCosts:
     def _forwards(self) -> Iterator[None]:
         """Yields before each one is timed, twice of each number of rows: with the first the library
         plans for it."""
-        while not self.is_over and self._may_go_on():
+        while not self.is_finished and self._may_go_on():
             for rows in self._in_turn:
                 if self._may_go_on():
                     for _ in range(2):

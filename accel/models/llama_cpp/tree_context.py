@@ -48,8 +48,8 @@ class TreeContext(Context):
     def _place(self, parents: NDArray[np.int32], meant: int) -> list[Placed]:
         if self._last:
             self._forget_forward()
-        has_room = self.length + self._rejected + len(parents) <= self._capacity + SLACK
-        if not has_room or len(parents) >= TILED_ROWS:
+        fits = self.length + self._rejected + len(parents) <= self._capacity + SLACK
+        if not fits or len(parents) >= TILED_ROWS:
             self._move_together()
         self._last, depths = _leaves(parents[:meant]), _depths(parents[:meant])
         placed: list[Placed] = [
@@ -73,11 +73,11 @@ class TreeContext(Context):
             shared = [sum(leaf in rows[row] for row in path) for leaf in range(LEAVES)]
             for leaf in range(LEAVES):
                 self._reject(leaf, past + shared[leaf])
-            kept = shared.index(len(path))
+            source = shared.index(len(path))
             for leaf in range(LEAVES):
                 if shared[leaf] < len(path):
                     behind = past + shared[leaf]
-                    self._library.llama_memory_seq_cp(self._memory, kept, leaf, behind, keep)
+                    self._library.llama_memory_seq_cp(self._memory, source, leaf, behind, keep)
             if not self._rejected:
                 self._first_rejected = past
             self._rejected += len(rows) - len(path)

@@ -19,8 +19,8 @@ import numpy as np
 
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp.context import KV_BYTES, Context, LibraryFailed
-from accel.models.llama_cpp.devices import Device, layers_with_room, used_gpus
-from accel.models.llama_cpp.library import last_complaints, load_library, told_flash_attention
+from accel.models.llama_cpp.devices import Device, layers_that_fit, used_gpus
+from accel.models.llama_cpp.library import chosen_flash_attention, last_complaints, load_library
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.tree_context import TreeContext
 
@@ -116,7 +116,7 @@ class Worker:
             "layers": library.llama_model_n_layer(self._model),
             "gpu_layers": self._gpu_layers,
             "gpus": [str(gpu) for gpu in self._gpus],
-            "flash_attention": told_flash_attention(),
+            "flash_attention": chosen_flash_attention(),
             "system": f"{library.version} {library.llama_print_system_info().decode()}",
         }
 
@@ -168,7 +168,7 @@ def gpu_layers(path: Path, gpus: list[Device], options: ModelOptions) -> int:
         return 0
     if options.gpu_layers != "auto":
         return options.gpu_layers
-    return layers_with_room(path, gpus, KV_BYTES[options.kv_type])
+    return layers_that_fit(path, gpus, KV_BYTES[options.kv_type])
 
 
 def examine() -> dict[str, Any]:

@@ -46,7 +46,7 @@ class MeasuredEngine:
         return {
             "threads": threads,
             "type": engine.dtype,
-            "form": engine.form,
+            "form": engine.execution_path,
             "kv_type": engine.model.kv_type,
         }
 
