@@ -138,9 +138,9 @@ class IndexSnapshot:
         counts = np.empty(size, np.float32)
         sources = np.empty(size, np.int8)
         files = np.empty(size, np.int32)
-        room = [array.ctypes.data for array in (tokens, lengths, counts, sources)]
+        arrays = [array.ctypes.data for array in (tokens, lengths, counts, sources)]
         view = view_of(self._table, BUFFER, self._hidden, files)
-        into = np.array([*room, size, depth], np.int64)
+        into = np.array([*arrays, size, depth], np.int64)
         found = self._look_up(view, context, into, max_match, limit, depth)
         order = np.argsort(-lengths[:found], kind="stable")
         return Matches(tokens[order], lengths[order], counts[order], sources[order], files[order])
@@ -281,7 +281,7 @@ class Datastore:
         ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
         continuation of what stands before it: it is the text to be continued otherwise.
         """
-        self._look_at_stores()
+        self._reload_stores()
         if cursor is not None and self.overlay is not None:
             hidden = self.overlay.positions_at(*cursor)
             return IndexSnapshot(self._parts(), hidden, self.overlay.dtype)
@@ -292,7 +292,7 @@ class Datastore:
             self._snapshot = IndexSnapshot(self._parts(), dtype=dtype)
         return self._snapshot
 
-    def _look_at_stores(self) -> None:
+    def _reload_stores(self) -> None:
         """Make nothing of what was before a reload, by whomever that was."""
         states = [layer.state for layer in self._layers]
         if states != self._states:
@@ -301,7 +301,7 @@ class Datastore:
             self._hidden = {}
 
     def release(self) -> None:
-        """Let go of mapped memory, as when nothing was asked for some time. Lookups go on."""
+        """Release mapped memory, as when there was no lookup for some time. Lookups go on."""
         release(stored.segment for layer in self._layers for stored in layer.segments)
 
     def repository_files(self) -> dict[str, int]:

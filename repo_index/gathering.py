@@ -68,18 +68,18 @@ class RowBuffers(NamedTuple):
 
 @linked(inline="always")
 def _copy_until_separator(
-    stream: Stream, room: Tokens, position: int, out: NDArray[np.int32]
+    stream: Stream, buffer: Tokens, position: int, out: NDArray[np.int32]
 ) -> None:
-    """What follows ``position`` in its file, -1 behind its end. room: as long as ``out``."""
+    """What follows ``position`` in its file, -1 behind its end. buffer: as long as ``out``."""
     copied = 0
     if stream.source[2] < 0:
         while copied < len(out) and stream.tokens[position + copied] != stream.separator:
             out[copied] = stream.tokens[position + copied]
             copied += 1
     else:
-        read_tokens(stream.source, position, room)
-        while copied < len(out) and room[copied] != stream.separator:
-            out[copied] = room[copied]
+        read_tokens(stream.source, position, buffer)
+        while copied < len(out) and buffer[copied] != stream.separator:
+            out[copied] = buffer[copied]
             copied += 1
     out[copied:] = -1
 
@@ -211,10 +211,10 @@ def gather_rows(
     the sample unbiased.
     """
     read = np.empty(found.depth, stream.tokens.dtype)
-    room = np.int64(0)
+    count = np.int64(0)
     for length in range(1, longest + 1):
-        room += share.rows[length, 0]
-    positions = np.empty(room, np.int64)
+        count += share.rows[length, 0]
+    positions = np.empty(count, np.int64)
     chosen = _choose(stream, ranges, longest, share, first_row, positions, found)
     # Rows lie far apart: all of them are on their way from memory before the first is read.
     row = first_row

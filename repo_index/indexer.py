@@ -74,7 +74,7 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """The index in numbers. problem: why it is kept elsewhere or not at all, empty when sound."""
+    """The index in numbers. problem: why it is stored elsewhere or not at all, or empty."""
 
     folder: str
     files: int

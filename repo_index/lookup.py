@@ -199,22 +199,25 @@ def _look_up(
     facts = carray(_pointer(view), (6,), np.int64)
     table = carray(_pointer(facts[0]), (facts[1], ROW), np.int64)
     targets = carray(_pointer(places), (6,), np.int64)
-    kept = min(length, DEPTH)
-    last = carray(_pointer(context + 4 * (length - kept)), (kept,), np.int32)
-    room, width = targets[4], targets[5]
+    matched = min(length, DEPTH)
+    last = carray(_pointer(context + 4 * (length - matched)), (matched,), np.int32)
+    most_rows, width = targets[4], targets[5]
     layers, before = 0, -1
     for part in range(len(table)):
         layers += table[part, 0] != before
         before = table[part, 0]
     found = RowBuffers(
-        carray(_pointer(targets[0]), (room, width), np.int32),
-        carray(_pointer(targets[1]), (room,), np.int32),
-        carray(_pointer(targets[2]), (room,), np.float32),
-        carray(_pointer(targets[3]), (room,), np.int8),
+        carray(_pointer(targets[0]), (most_rows, width), np.int32),
+        carray(_pointer(targets[1]), (most_rows,), np.int32),
+        carray(_pointer(targets[2]), (most_rows,), np.float32),
+        carray(_pointer(targets[3]), (most_rows,), np.int8),
         carray(_pointer(facts[4]), (facts[5],), np.int32),
         min(depth, width),
     )
-    hidden, most = carray(_pointer(facts[2]), (2,), np.int64), min(limit, room // max(layers, 1))
+    hidden, most = (
+        carray(_pointer(facts[2]), (2,), np.int64),
+        min(limit, most_rows // max(layers, 1)),
+    )
     return _write_rows(table, facts[3], hidden, last, max_match, most, found, like)
 
 
@@ -225,8 +228,8 @@ def look_up_narrow(
     """Write the rows of every layer, those of a layer in no order; returns how many.
 
     Callers hand over addresses. view: of ``view_of``; context: of int32 [length]; places: of int64
-    [6], addresses of tokens, lengths, counts and sources, how many rows there is room for, and how
-    many tokens a row has room for; see ``Snapshot.lookup_into``. All streams are uint16.
+    [6], addresses of tokens, lengths, counts and sources, how many rows fit, and how
+    many tokens fit in a row; see ``Snapshot.lookup_into``. All streams are uint16.
     """
     like = carray(_pointer(view), (0,), np.uint16)
     return _look_up(view, context, length, places, max_match, limit, depth, like)
@@ -251,7 +254,7 @@ def view_of(
 ) -> NDArray[np.int64]:
     """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays.
 
-    files: int32 [rows], room for the file of every row; empty where nobody asks for it.
+    files: int32 [rows], for the file of every row; empty where nobody wants it.
     """
     return np.array(
         [
@@ -275,7 +278,7 @@ def entry_address(dtype: type[np.unsignedinteger]) -> int:
 def _address_of(look_up: Any) -> int:
     signature = (types.int64,) * 7
     look_up.compile(signature)
-    form = look_up.overloads[signature]
-    name = form.fndesc.llvm_cfunc_wrapper_name
-    address: int = form.library.get_pointer_to_function(name)
+    overload = look_up.overloads[signature]
+    name = overload.fndesc.llvm_cfunc_wrapper_name
+    address: int = overload.library.get_pointer_to_function(name)
     return address

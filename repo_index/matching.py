@@ -70,7 +70,7 @@ def read_tokens(source: Source, position: int, found: Tokens) -> None:
 
 @linked(inline="always")
 def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
-    """The token at a position. found: room for what is read, of the stream's type."""
+    """The token at a position. found: a buffer of the stream's type."""
     if source[2] < 0:
         return np.int64(tokens[position])
     read_tokens(source, position, found)

@@ -25,7 +25,7 @@ class MergeBuffers:
 
     folder: Path | None = None
     in_memory: int = _IN_MEMORY
-    """Elements of the largest array that is kept in memory."""
+    """Elements of the largest array that stays in memory."""
 
     def array(self, length: int, dtype: type[np.unsignedinteger]) -> NDArray[Any]:
         """An array that is gone from the disk when nothing refers to it."""

@@ -23,7 +23,7 @@ DEPTH = 16
 """Longest context that the order distinguishes, in tokens (n_max of the FastCoder paper)."""
 
 HEAD_STRIDE = 256
-"""Positions of the order for each context that is kept in memory."""
+"""Positions of the order for each context that stays in memory."""
 
 _PIECE = 100_000
 """Positions that are sorted between two pauses, at least."""

@@ -66,7 +66,7 @@ class Overlay:
     def set_buffer(self, path: str, text: str) -> None:
         """``path`` (as the datastore names it) shows ``text``: opened, or changed in any way.
 
-        A text with credentials, or too long for one, is kept out but hides what is on the disk.
+        A text with credentials, or too long for one, stays out but hides what is on the disk.
         """
         text = unix_lines(text)
         known = self._texts.get(path)

@@ -52,7 +52,7 @@ _STAND_INS = (
     *("your", "test", "xxxx", "abcdef", "password", "secret", "token", "localhost", "redacted"),
 )
 _PLACEHOLDER = re.compile(
-    "|".join(form for word in _STAND_INS for form in (word, word.upper(), word.capitalize()))
+    "|".join(pattern for word in _STAND_INS for pattern in (word, word.upper(), word.capitalize()))
     + r"|\*\*\*|\.\.\.|1234567|<|>|\$\{|%\(|\{\{|https?:"
 )
 """What stands where the reader is to put a credential. A word counts as people write it: random
@@ -116,9 +116,9 @@ def _key_place(text: str, mark: str) -> tuple[int, str] | None:
 
 
 def _password_place(text: str, folded: str, mark: str) -> tuple[int, str] | None:
-    before, form = PASSWORDS[mark]
+    before, pattern = PASSWORDS[mark]
     for start in _places(folded, mark):
-        found = form.search(text, max(0, start - before), start + _LONGEST_ADDRESS)
+        found = pattern.search(text, max(0, start - before), start + _LONGEST_ADDRESS)
         if found is None or _PLACEHOLDER.search(found[1]) or len(set(found[1])) <= 4:
             continue
         if _mixed(found[1]) and any(map(str.isdigit, found[1])):
@@ -127,10 +127,10 @@ def _password_place(text: str, folded: str, mark: str) -> tuple[int, str] | None
 
 
 def _token_place(text: str, mark: str) -> tuple[int, str] | None:
-    before, form = TOKENS[mark]
+    before, pattern = TOKENS[mark]
     for start in _places(text, mark):
         for place in range(max(0, start - before), start + 1):
-            found = form.match(text, place)
+            found = pattern.match(text, place)
             if found and _is_random(found[0]):
                 return start, "an access token"
     return None

@@ -19,17 +19,17 @@ from repo_index.ordering import (
 @compiled()
 def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
     """``order`` without the positions from ``start`` to ``stop``, later ones moved by ``shift``."""
-    kept = np.empty(len(order), np.uint32)
+    moved = np.empty(len(order), np.uint32)
     n = 0
     for i in range(len(order)):
         p = np.int64(order[i])
         if p < start:
-            kept[n] = p
+            moved[n] = p
             n += 1
         elif p >= stop:
-            kept[n] = p + shift
+            moved[n] = p + shift
             n += 1
-    return kept[:n]
+    return moved[:n]
 
 
 @compiled()
@@ -54,14 +54,14 @@ def splice(
     new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
     new_stop = start + len(inserted)
     reach = _end_of_reach(new, separator, new_stop)
-    kept = _moved(frozen(order), start, stop + reach - new_stop, len(new) - len(tokens))
+    moved = _moved(frozen(order), start, stop + reach - new_stop, len(new) - len(tokens))
     piece = np.arange(max(start, 1), reach, dtype=np.uint32)
     piece = piece[(new[piece] != separator) & (new[piece - 1] != separator)]
-    out = np.empty(len(kept) + len(piece), np.uint32)
+    out = np.empty(len(moved) + len(piece), np.uint32)
     merge_orders(
         frozen(new),
         separator,
-        frozen(kept),
+        frozen(moved),
         frozen(_sorted_piece(new, separator, piece)),
         out,
         np.zeros(2, np.int64),

@@ -116,13 +116,13 @@ def _load(
 
 def remove_leftovers(folder: Path, manifest: Manifest | None, layer: FileLayer) -> None:
     """Remove what the manifest does not name: of interrupted writes and former states."""
-    kept = {NAME, *(entry.name for entry in manifest.segments)} if manifest else set()
+    in_use = {NAME, *(entry.name for entry in manifest.segments)} if manifest else set()
     try:
         names = os.listdir(folder)
     except OSError:
         return
     for name in names:
-        if name not in kept and (name == NAME or name.endswith((".segment", ".tmp"))):
+        if name not in in_use and (name == NAME or name.endswith((".segment", ".tmp"))):
             layer.remove(folder / name)
 
 

@@ -217,8 +217,8 @@ class StoreWriter:
                 f"the index in {self.folder} cannot be written ({error}); "
                 "free some space or make the folder writable"
             ) from error
-        kept = {stored.segment.name for stored in segments}
-        old = [s.segment.name for s in self.segments if s.segment.name not in kept]
+        current = {stored.segment.name for stored in segments}
+        old = [s.segment.name for s in self.segments if s.segment.name not in current]
         self.manifest = manifest
         self.segments = segments
         self._find_places()

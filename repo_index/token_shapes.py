@@ -79,7 +79,7 @@ _SHAPES = (
     ("AGE-SECRET-KEY-1", 0, r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     ("eyJ", 0, rf"\beyJ{_DASHED}{{15,}}\.eyJ{_DASHED}{{15,}}\.{_DASHED}{{20,}}"),
 )
-TOKENS = {mark: (before, re.compile(form)) for mark, before, form in _SHAPES}
+TOKENS = {mark: (before, re.compile(pattern)) for mark, before, pattern in _SHAPES}
 """What a token is known by, how many characters may stand before that, and its whole form."""
 
 KEY_BLOCKS = {

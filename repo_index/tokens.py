@@ -130,12 +130,12 @@ def _without_added_space(step: Any) -> Any:
     if kind == "Prepend":
         return None
     if kind == "Metaspace":
-        kept = {name: value for name, value in step.items() if name != "add_prefix_space"}
-        return dict(kept, prepend_scheme="never")
+        fields = {name: value for name, value in step.items() if name != "add_prefix_space"}
+        return dict(fields, prepend_scheme="never")
     if kind == "ByteLevel":
         return dict(step, add_prefix_space=False)
     for name in ("normalizers", "pretokenizers"):
         if name in step:
-            kept_steps = [_without_added_space(inner) for inner in step[name]]
-            return dict(step, **{name: [inner for inner in kept_steps if inner is not None]})
+            steps = [_without_added_space(inner) for inner in step[name]]
+            return dict(step, **{name: [inner for inner in steps if inner is not None]})
     return step

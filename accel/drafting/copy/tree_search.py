@@ -183,7 +183,7 @@ def _votes_of(rows: int) -> _Votes:
 
 
 @compiled_with(forceinline=True)
-def _room_for(count: int) -> _Candidates:
+def _allocate(count: int) -> _Candidates:
     return _Candidates(
         np.empty(count, np.int32),
         np.empty(count, np.int32),
@@ -310,7 +310,7 @@ def expand_rows(
     seconds, acceptance_scale, rate = worth.seconds, worth.acceptance_scale, worth.rate
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
     capacity = (worth.most + 1) * 4 + rows
-    found, votes = _room_for(capacity), _votes_of(rows)
+    found, votes = _allocate(capacity), _votes_of(rows)
     heap, chances = found.heap, found.chances
     for row in range(rows):
         votes.following[row] = row + 1 if row + 1 < rows else NO_ROW

@@ -57,7 +57,7 @@ NAP_S = 1e-3
 
 
 @intrinsic
-def _look(_context: Any, barrier: Any, at: Any) -> Any:
+def _load(_context: Any, barrier: Any, at: Any) -> Any:
     """Read a number before everything that is read after."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -116,14 +116,14 @@ def _sleep(barrier: Barrier, word: int) -> None:
     longest = barrier.ctypes.data + 8 * _LONGEST
     _system_call(_FUTEX, barrier.ctypes.data, _SLEEP, word & 0xFFFFFFFF, longest, 0, 0)
     _added(barrier, _ASLEEP, -1)
-    if _look(barrier, _WORD) == word:
+    if _load(barrier, _WORD) == word:
         _added(barrier, _SLEPT, 1)
 
 
 @compiled_with(simd, borrows=True)
 def _wake(barrier: Barrier) -> None:
     """Wake all who sleep."""
-    if _FUTEX != 0 and _look(barrier, _ASLEEP) > 0:
+    if _FUTEX != 0 and _load(barrier, _ASLEEP) > 0:
         _system_call(_FUTEX, barrier.ctypes.data, _WAKE, _ALL, 0, 0, 0)
 
 
@@ -152,7 +152,7 @@ def join(barrier: Barrier, last: int) -> int:
     """Take part in a forward that ends before step ``last``, from the step that is returned on: not
     at all from ``last`` on."""
     while True:
-        word = _look(barrier, _WORD)
+        word = _load(barrier, _WORD)
         step = word >> _STEP
         if step >= last:
             return last
@@ -179,7 +179,7 @@ def open_step(barrier: Barrier, step: int) -> None:
     """Let all go on to a step, those who come among them; by the last to arrive."""
     barrier[_NEXT] = 0
     while True:
-        word = _look(barrier, _WORD)
+        word = _load(barrier, _WORD)
         members = (word >> _MEMBER & _MOST) + (word >> _COMES & _MOST)
         if _replaced(barrier, _WORD, word, step << _STEP | members << _MEMBER):
             break
@@ -191,7 +191,7 @@ def await_after(barrier: Barrier, step: int) -> int:
     """Wait for the step after one; returns it."""
     looks = 0
     while True:
-        word = _look(barrier, _WORD)
+        word = _load(barrier, _WORD)
         if word >> _STEP > step:
             return word >> _STEP
         _pause()
@@ -209,7 +209,7 @@ def request_end(barrier: Barrier) -> None:
 @compiled_with(simd, borrows=True)
 def is_end_requested(barrier: Barrier) -> bool:
     """Whether the end is requested, which is noted; by the last to arrive."""
-    if _look(barrier, _END_REQUESTED) == 0:
+    if _load(barrier, _END_REQUESTED) == 0:
         return False
     barrier[_ENDED] = 1
     return True
