@@ -80,9 +80,9 @@ def test_there_are_such_functions() -> None:
 
 def test_their_users_are_known() -> None:
     """Those that count, those that do not, and Python."""
-    assert "accel.models.cpu.forward.forward_at" in USERS["accel.models.cpu.layers.items_of"]
+    assert "accel.models.cpu.forward.forward_at" in USERS["accel.models.cpu.layers.num_items"]
     assert "accel.models.cpu.forward.forward" in USERS["accel.models.cpu.forward.forward_at"]
-    assert "accel.models.cpu.llama._compute" in USERS["accel.models.cpu.forward.steps_of"]
+    assert "accel.models.cpu.llama._compute" in USERS["accel.models.cpu.forward.num_steps"]
 
 
 def test_who_takes_types_of_ours_survives_their_end() -> None:

@@ -186,7 +186,7 @@ def test_a_forward_that_cannot_be_compiled_is_left_to_the_next(
     def broken(self: CompiledLlama, *_: object) -> None:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(opening, "_LADDER", ("compiled", "lean"))
+    monkeypatch.setattr(opening, "_EXECUTION_PATHS", ("compiled", "lean"))
     monkeypatch.setattr(CompiledLlama, "forward", broken)
     shutil.rmtree(folder)
     save(folder, "llama", hidden_size=64, intermediate_size=96, head_dim=32)

@@ -11,7 +11,7 @@ from seeds import for_each_seed
 from small_mixture import IndexOfText, drafter, paths_of, request_of
 
 from accel.drafting.history import History
-from accel.drafting.retrieval.kernels import HANDED_NODES
+from accel.drafting.retrieval.kernels import ARENA_NODES
 
 
 class DirectText(IndexOfText):
@@ -107,7 +107,7 @@ def test_trees_stay_as_they_were_handed_out():
         tree = drafting.draft(64)
         handed.append((tree, [each.copy() for each in fields_of(tree)]))
         drafting.commit(tree, [], np.array([token], np.int32))
-    assert sum(len(tree) for tree, _ in handed) > 2 * HANDED_NODES
+    assert sum(len(tree) for tree, _ in handed) > 2 * ARENA_NODES
     for tree, copies in handed:
         for now, before in zip(fields_of(tree), copies, strict=True):
             assert (now == before).all()

@@ -18,7 +18,7 @@ from tiny_models import numbers, save
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.measuring import prob
+from accel.models.costs.measuring import share
 from accel.models.cpu.barrier import (
     _FUTEX,
     _SLEPT,
@@ -230,18 +230,18 @@ def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPa
     both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
     monkeypatch.setattr("accel.models.costs.measuring.shared_seconds", lambda *_: both)
     model = threaded(2)
-    found = prob(model, costs, 0.1)
+    found = share(model, costs, 0.1)
     assert (found.shared_from, found.threads) == (32, 2)
     assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
     again = ForwardCosts.from_json(found.to_json())
     assert (again.shared_from, again.threads) == (32, 2)
     both[:, 3] = 9
-    assert prob(model, costs, 0.1).shared_from == 0
+    assert share(model, costs, 0.1).shared_from == 0
     both[:] = 0.3
-    assert prob(model, costs, 0.1).shared_from == 1
-    assert prob(threaded(1), costs, 0.1).shared_from == 0
+    assert share(model, costs, 0.1).shared_from == 1
+    assert share(threaded(1), costs, 0.1).shared_from == 0
     model.can_share = False
-    assert prob(model, costs, 0.1) is costs
+    assert share(model, costs, 0.1) is costs
 
 
 def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch
         lambda _model, threads, *_: np.full((1, 2), seconds_by[threads]),
     )
     costs = ForwardCosts([64], [1, 8], np.ones((1, 2)))
-    assert prob(threaded(6), costs, 0.1).threads == 4
+    assert share(threaded(6), costs, 0.1).threads == 4
     seconds_by[6] = 0.2
-    assert prob(threaded(6), costs, 0.1).threads == 6
-    assert prob(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]
+    assert share(threaded(6), costs, 0.1).threads == 6
+    assert share(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]

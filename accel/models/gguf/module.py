@@ -16,7 +16,7 @@ from accel.models.gguf.file import GgufFile
 from accel.models.gguf.rotation import Rotation, read_rotation
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
-from accel.models.llama_torch import rotation_angles
+from accel.models.llama_torch import rope_angles
 
 
 def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
@@ -64,7 +64,7 @@ class GgufDecoder(nn.Module):
     def forward(self, input_ids: Tensor, **_options: object) -> Any:
         """Logits [rows, tokens, vocabulary] of [rows, tokens] under ``logits``."""
         base: Any = self.model
-        turning = rotation_angles(base.rotary_emb, input_ids.shape[1])
+        turning = rope_angles(base.rotary_emb, input_ids.shape[1])
         x = base.embed_tokens.weight[input_ids].float()
         for layer in base.layers:
             x = x + _attention(layer.self_attn, layer.input_layernorm(x), turning)
