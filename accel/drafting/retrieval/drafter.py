@@ -173,7 +173,7 @@ class RetrievalDrafter:
         count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
         self._evidence_for_text()
         rows = self._rows.first(count)
-        text = self._prompt.text(state=MAX_DEPTH + 1)
+        text = self._prompt.text(spare=MAX_DEPTH + 1)
         return View(text, rows, self._shapes, self._accepted, self._evidence)
 
     @property
@@ -209,7 +209,7 @@ class RetrievalDrafter:
             arguments: tuple[Any, ...] = (
                 *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
                 *(self.scratch, self.frontier, self._tree, self._calibration.information),
-                *(self._prompt.text(state=MAX_DEPTH + 1 + coming), self._rows),
+                *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
                 *(self._seconds, self._marginal, self._saved, self._arena),
                 *(self._entry, self._places),
             )

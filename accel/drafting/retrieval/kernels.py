@@ -71,7 +71,7 @@ class TreeArena(NamedTuple):
     sources: NDArray[np.int8]
 
     @classmethod
-    def state(cls, nodes: int) -> TreeArena:
+    def allocate(cls, nodes: int) -> TreeArena:
         """Allocate for ``nodes``."""
         return cls(
             np.empty(nodes, np.int32),

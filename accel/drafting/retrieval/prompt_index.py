@@ -83,15 +83,15 @@ def _lookup(
     for length in range(max_match, 0, -1):
         place[length] = before
         before += per_length[length]
-    found = min(count, limit)
-    rows = np.full((found, depth), -1, np.int32)
-    row_lengths = np.empty(found, np.int32)
-    starts = np.empty(found, np.int32)
+    row_count = min(count, limit)
+    rows = np.full((row_count, depth), -1, np.int32)
+    row_lengths = np.empty(row_count, np.int32)
+    starts = np.empty(row_count, np.int32)
     for item in range(count):
         length = lengths[item]
         row = place[length]
         place[length] += 1
-        if row < found:
+        if row < row_count:
             row_lengths[row] = length
             starts[row] = found[item]
             for column in range(min(depth, stop - found[item])):
