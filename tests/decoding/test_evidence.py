@@ -108,7 +108,7 @@ def test_equals_the_slow_form(seed):
     path = random.integers(0, vocabulary, random.integers(0, 4)).tolist()
     index = PromptIndex(shapes.shapes)
     index.begin(np.array(context, np.int32), np.array(suffix, np.int32))
-    text = index.text(room=8)
+    text = index.text(spare=8)
     text.tokens[text.stop : text.stop + len(path)] = path
 
     tokens = random.integers(0, vocabulary, (20, 6)).astype(np.int32)
