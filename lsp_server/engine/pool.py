@@ -1,4 +1,4 @@
-"""Things that are kept for reuse and lent to one job at a time."""
+"""A pool of things that one job uses at a time, and the next one again."""
 
 from __future__ import annotations
 
@@ -6,75 +6,75 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 Key = tuple[str, ...]
 
 
-class Spares(Generic[Thing]):
-    """Spare things by key; of the keys used longest ago they are let go."""
+class Pool(Generic[Item]):
+    """Idle items by key; those of the keys used longest ago are dropped."""
 
     def __init__(self, most: int) -> None:
-        """``most``: keys whose things are kept."""
+        """``most``: keys whose items stay."""
         self._most = most
-        self._things: dict[Key, list[Thing]] = {}
+        self._idle: dict[Key, list[Item]] = {}
 
-    def __iter__(self) -> Iterator[Thing]:
-        return (thing for things in self._things.values() for thing in things)
+    def __iter__(self) -> Iterator[Item]:
+        return (item for items in self._idle.values() for item in items)
 
-    def lend(self, key: Key, new: Callable[[], Thing]) -> Loan[Thing]:
-        """A spare thing of ``key``, or a new one, until the end of the ``with`` block.
+    def acquire(self, key: Key, new: Callable[[], Item]) -> Lease[Item]:
+        """An idle item of ``key``, or a new one, until the end of the ``with`` block.
 
-        A thing of a job that was pre-empted is still in use, so the job that pre-empts it gets
+        An item of a job that was pre-empted is still in use, so the job that pre-empts it gets
         another.
         """
-        return Loan(self, key, new)
+        return Lease(self, key, new)
 
     def clear(self) -> None:
-        """Let everything go."""
-        self._things.clear()
+        """Drop all items."""
+        self._idle.clear()
 
-    def take(self, key: Key) -> Thing | None:
-        """A spare thing, which is spare no more."""
-        things = self._things.get(key)
-        return things.pop() if things else None
+    def take(self, key: Key) -> Item | None:
+        """Remove an idle item."""
+        items = self._idle.get(key)
+        return items.pop() if items else None
 
-    def newest(self, key: Key) -> Thing | None:
-        """The spare thing of ``key`` that would be lent next."""
-        things = self._things.get(key)
-        return things[-1] if things else None
+    def newest(self, key: Key) -> Item | None:
+        """The idle item of ``key`` that would be acquired next."""
+        items = self._idle.get(key)
+        return items[-1] if items else None
 
     def forget(self, key: Key) -> None:
-        """Let go of what is spare of ``key``."""
-        self._things.pop(key, None)
+        """Drop the idle items of ``key``."""
+        self._idle.pop(key, None)
 
     def forget_where(self, matches: Callable[[Key], bool]) -> None:
-        """Let go of what is spare of all keys that match."""
-        for key in [key for key in self._things if matches(key)]:
-            del self._things[key]
+        """Drop the idle items of all keys that match."""
+        for key in [key for key in self._idle if matches(key)]:
+            del self._idle[key]
 
     def move(self, key: Key, to: Key) -> None:
-        """What is spare of ``key`` takes the place of what is spare of ``to``."""
-        self._things[to] = self._things.pop(key, [])
+        """The idle items of ``key`` replace those of ``to``."""
+        self._idle[to] = self._idle.pop(key, [])
 
-    def give_back(self, key: Key, thing: Thing) -> None:
-        """The thing is spare again."""
-        self._things[key] = [*self._things.pop(key, []), thing]
-        while len(self._things) > self._most:
-            del self._things[next(iter(self._things))]
+    def release(self, key: Key, item: Item) -> None:
+        """The item is idle again."""
+        self._idle[key] = [*self._idle.pop(key, []), item]
+        while len(self._idle) > self._most:
+            del self._idle[next(iter(self._idle))]
 
 
-class Loan(Generic[Thing]):
-    """One thing, for the length of a ``with`` block."""
+class Lease(Generic[Item]):
+    """One item, for the length of a ``with`` block."""
 
-    def __init__(self, spares: Spares[Thing], key: Key, new: Callable[[], Thing]) -> None:
-        self._spares = spares
+    def __init__(self, pool: Pool[Item], key: Key, new: Callable[[], Item]) -> None:
+        self._pool = pool
         self._key = key
         self._new = new
 
-    def __enter__(self) -> Thing:
-        spare = self._spares.take(self._key)
-        self._thing = self._new() if spare is None else spare
-        return self._thing
+    def __enter__(self) -> Item:
+        idle = self._pool.take(self._key)
+        self._item = self._new() if idle is None else idle
+        return self._item
 
     def __exit__(
         self,
@@ -82,4 +82,4 @@ class Loan(Generic[Thing]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._spares.give_back(self._key, self._thing)
+        self._pool.release(self._key, self._item)

@@ -66,7 +66,7 @@ from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.engine.next_edits.model_names import model_names
-from lsp_server.engine.pool import Spares
+from lsp_server.engine.pool import Pool
 from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.engine.workspaces import WorkspaceIndexes, tokenizer_of
@@ -146,8 +146,8 @@ class EngineService:
         """Documents, by workspace and path, whose caches on disk were looked for."""
         self._draft_engine: Engine | None = None
         self._engine: Engine | None = None
-        self._sessions: Spares[Session] = Spares(KEPT_SESSIONS)
-        self._drafters: Spares[Drafter] = Spares(KEPT_DRAFTERS)
+        self._sessions: Pool[Session] = Pool(KEPT_SESSIONS)
+        self._drafters: Pool[Drafter] = Pool(KEPT_DRAFTERS)
         self._calibration: Calibration | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
@@ -246,7 +246,7 @@ class EngineService:
         names = ("_learnt", "_history", "_kept_caches", "_sessions", "_drafters")
         held = {name: getattr(self, name) for name in names}
         self._learnt = self._history = self._kept_caches = None
-        self._sessions, self._drafters = Spares(KEPT_SESSIONS), Spares(KEPT_DRAFTERS)
+        self._sessions, self._drafters = Pool(KEPT_SESSIONS), Pool(KEPT_DRAFTERS)
         try:
             if isinstance(job, EditJob):
                 self.edit(job, interrupted)
@@ -277,8 +277,8 @@ class EngineService:
         """Forget a workspace."""
         self.indexes.forget(folder)
         self._cross_file.forget(folder)
-        for spares in (self._sessions, self._drafters):
-            spares.forget_where(lambda key: any(is_scope_of(part, folder) for part in key[1:]))
+        for pool in (self._sessions, self._drafters):
+            pool.forget_where(lambda key: any(is_scope_of(part, folder) for part in key[1:]))
 
     def set_buffer(self, workspace: str, path: str, text: str) -> None:
         """An open document reads ``text`` now; it counts in place of its file."""
@@ -358,7 +358,7 @@ class EngineService:
         except (ValueError, KeyError, TypeError, MemoryError):
             self._kept_caches.forget(document)
         else:
-            self._sessions.give_back(("complete", *document), session)
+            self._sessions.release(("complete", *document), session)
 
     def measure(self, interrupted: Cancelled = _never) -> bool:
         """Nothing came for a moment: measure what was left for later, until something comes.
@@ -459,7 +459,7 @@ class EngineService:
         """Compute a prompt behind which nothing is written. Raises AccelError."""
         request.check(self.engine.max_positions)
         count = len(request.prompt)
-        with self._sessions.lend(key, self.engine.session) as session:
+        with self._sessions.acquire(key, self.engine.session) as session:
             reused = min(session.common(request.prompt), count)
             started = time.perf_counter()
             done = self.engine.prefill(request.prompt, session, request.cancelled)
@@ -500,7 +500,7 @@ class EngineService:
         return held
 
     def _prefill(self, key: tuple[str, ...], tokens: TokenArray, cancelled: Cancelled) -> int:
-        with self._sessions.lend(key, self.engine.session) as session:
+        with self._sessions.acquire(key, self.engine.session) as session:
             self.engine.prefill(tokens, session, cancelled)
             return session.length
 
@@ -509,7 +509,7 @@ class EngineService:
         budget = completion_budget(self.engine, job, self._prompt_length)
         beginning = completion_beginning(self.engine, job, self._snippets(job, budget), budget)
         key = ("complete", job.scope, job.path)
-        with self._sessions.lend(key, self.engine.session) as session:
+        with self._sessions.acquire(key, self.engine.session) as session:
             # What is held may be of the place where the cursor was when the document was closed.
             if not beginning.others <= session.common(beginning.tokens) < session.length:
                 self.engine.prefill(beginning.tokens, session, cancelled)
@@ -527,7 +527,7 @@ class EngineService:
             return
         prompt = completion_prompt(self.engine, job, chosen.snippets, budget)
         beside = ("beside", *key)
-        with self._sessions.lend(beside, self.engine.session) as session:
+        with self._sessions.acquire(beside, self.engine.session) as session:
             if not self.engine.prefill(prompt.tokens, session, cancelled):
                 return
         self._cross_file.use(job, chosen)
@@ -579,8 +579,8 @@ class EngineService:
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
         kind = key[:2]
         with (
-            self._sessions.lend(key, engine.session) as session,
-            self._drafters.lend(kind, new_drafter) as drafter,
+            self._sessions.acquire(key, engine.session) as session,
+            self._drafters.acquire(kind, new_drafter) as drafter,
         ):
             request.drafter = None if plain else drafter
             # Rules of papers have no calibrated chances: their drafts are verified as they are.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from accel.infilling import Line, LineSearch
     from accel.session import Session
     from accel.text.prompts import Prompt
-    from lsp_server.engine.pool import Spares
+    from lsp_server.engine.pool import Pool
 
 MOST_S = 0.1
 """A search that takes longer by the machine's profile is not made."""
@@ -54,7 +54,7 @@ class LineFitter:
         self,
         job: CompletionJob,
         prompt: Prompt,
-        sessions: Spares[Session],
+        sessions: Pool[Session],
         cancelled: Callable[[], bool],
     ) -> FittedLine | None:
         """The line; None where the job is another, where the text is likely to go
@@ -64,8 +64,8 @@ class LineFitter:
         started = time.perf_counter()
         place, new = (job.scope, job.path), self._engine.session
         with (
-            sessions.lend(("complete", *place), new) as session,
-            sessions.lend(("read", *place), new) as reading,
+            sessions.acquire(("complete", *place), new) as session,
+            sessions.acquire(("read", *place), new) as reading,
         ):
             line = self._search.missing(prompt, session, reading, cancelled)
         return self._result(line, prompt, time.perf_counter() - started) if line else None
