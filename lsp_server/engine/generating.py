@@ -84,11 +84,11 @@ def completion_prompt(
 
     prompt = fim_prompt(
         engine.tokenizer,
-        sound(job.prefix),
-        sound(job.suffix),
+        replace_surrogates(job.prefix),
+        replace_surrogates(job.suffix),
         path=job.path,
-        repository=sound(job.repository),
-        snippets=[ContextSnippet(one.path, sound(one.text)) for one in snippets],
+        repository=replace_surrogates(job.repository),
+        snippets=[ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets],
         budget=budget.prompt,
         snippet_budget=budget.others,
         suffix_budget=engine.suffix_budget,
@@ -107,10 +107,10 @@ def completion_beginning(
 
     return fim_beginning(
         engine.tokenizer,
-        sound(job.prefix),
+        replace_surrogates(job.prefix),
         path=job.path,
-        repository=sound(job.repository),
-        snippets=[ContextSnippet(one.path, sound(one.text)) for one in snippets],
+        repository=replace_surrogates(job.repository),
+        snippets=[ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets],
         budget=budget.prompt,
         snippet_budget=budget.others,
         order=engine.fim_order,
@@ -180,10 +180,10 @@ def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
 
     return prompt_of(
         engine.tokenizer,
-        sound(job.instruction),
-        sound(job.selection),
-        before=sound(job.before),
-        after=sound(job.after),
+        replace_surrogates(job.instruction),
+        replace_surrogates(job.selection),
+        before=replace_surrogates(job.before),
+        after=replace_surrogates(job.after),
         language=job.language,
         path=job.path,
         budget=engine.max_positions // 2,
@@ -210,10 +210,12 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
             budget = min(budget, length.tokens(job.prompt_seconds))
         prompt = fim_prompt(
             tokenizer,
-            sound(job.text),
-            sound(job.suffix),
+            replace_surrogates(job.text),
+            replace_surrogates(job.suffix),
             path=job.path,
-            snippets=[ContextSnippet(one.path, sound(one.text)) for one in job.snippets],
+            snippets=[
+                ContextSnippet(one.path, replace_surrogates(one.text)) for one in job.snippets
+            ],
             budget=budget,
             suffix_budget=engine.suffix_budget,
             order=engine.fim_order,
@@ -221,7 +223,7 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
     else:
         if job.messages is not None:
             tokens = conversation_tokens(
-                tokenizer, [(role, sound(text)) for role, text in job.messages]
+                tokenizer, [(role, replace_surrogates(text)) for role, text in job.messages]
             )
         elif job.pieces is not None:
             pieces = [(sound(text), is_users) for text, is_users in job.pieces]
@@ -233,12 +235,12 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
                 raise InvalidRequest("a token of the prompt is none of the model's; send text")
             tokens = np.array(job.tokens, np.int32)
         else:
-            tokens = tokenizer.encode_prompt(sound(job.text or ""))
+            tokens = tokenizer.encode_prompt(replace_surrogates(job.text or ""))
         prompt = Prompt(tokens, tokenizer.special_tokens)
     if not len(prompt.tokens):
         raise InvalidRequest("the prompt is empty; give some text")
     if job.prediction:
-        prompt.original_tokens = tokenizer.encode(sound(job.prediction))
+        prompt.original_tokens = tokenizer.encode(replace_surrogates(job.prediction))
     return prompt
 
 
@@ -315,7 +317,7 @@ def joined(results: list[JobResult]) -> JobResult:
     )
 
 
-def sound(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """``text`` without lone surrogates, which no tokenizer takes."""
     if text.isascii():
         return text

@@ -47,9 +47,9 @@ from lsp_server.engine.generating import (
     joined,
     prompt_length,
     put_in,
+    replace_surrogates,
     result_of,
     shown_job,
-    sound,
 )
 from lsp_server.engine.jobs import (
     AcceptedText,
@@ -160,7 +160,7 @@ class EngineService:
         self.indexes = WorkspaceIndexes(options.path or None, options.common)
 
     def _encode(self, text: str) -> TokenArray:
-        return self.engine.tokenizer.encode(sound(text))
+        return self.engine.tokenizer.encode(replace_surrogates(text))
 
     def _decode(self, tokens: TokenArray) -> str:
         return self.engine.tokenizer.decode(tokens)
@@ -477,7 +477,7 @@ class EngineService:
 
     def _fits(self, selection: str) -> bool:
         """Whether a selection is short enough to be rewritten in one piece."""
-        tokens = self.engine.tokenizer.encode(sound(selection))
+        tokens = self.engine.tokenizer.encode(replace_surrogates(selection))
         return len(tokens) <= self.engine.max_positions // PIECE_SHARE
 
     def prefill(self, job: AnyJob, cancelled: Cancelled = _never) -> int:
@@ -628,7 +628,7 @@ class EngineService:
         elif operation == "close_workspace":
             self.close_workspace(frame["folder"])
         elif operation == "set_buffer":
-            self.set_buffer(frame["folder"], frame["path"], sound(frame["text"]))
+            self.set_buffer(frame["folder"], frame["path"], replace_surrogates(frame["text"]))
         elif operation == "close_buffer":
             self.close_buffer(frame["folder"], frame["path"])
         elif operation == "forget_document":

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.generating import sound
+from lsp_server.engine.generating import replace_surrogates
 from lsp_server.engine.jobs import AnyJob, GenerateJob
 
 if TYPE_CHECKING:
@@ -59,4 +59,4 @@ def _biases(engine: Engine, job: GenerateJob, prompt: Prompt) -> tuple[tuple[int
 def _tokens_of(engine: Engine, named: int | str) -> set[int]:
     if isinstance(named, int):
         return {named}
-    return set(engine.tokenizer.encode(sound(named)).tolist())
+    return set(engine.tokenizer.encode(replace_surrogates(named)).tolist())

@@ -22,7 +22,7 @@ from lsp_server.engine.completion import stopping
 from lsp_server.engine.editing.answers import code_of_answer, code_so_far
 from lsp_server.engine.editing.loops import is_loop
 from lsp_server.engine.editing.shown_text import ShownText, readable
-from lsp_server.engine.generating import fitted, put_in, sound
+from lsp_server.engine.generating import fitted, put_in, replace_surrogates
 from lsp_server.engine.jobs import (
     AcceptedText,
     CompletionJob,
@@ -77,7 +77,9 @@ class Texts(NamedTuple):
     @property
     def with_others(self) -> str:
         """Other files, then this one up to the cursor."""
-        shown = [f"# {one.path}\n{sound(one.text).rstrip()}\n\n" for one in self.others]
+        shown = [
+            f"# {one.path}\n{replace_surrogates(one.text).rstrip()}\n\n" for one in self.others
+        ]
         return "".join(shown) + self.prefix
 
 
@@ -199,13 +201,15 @@ class OpenAiModel:
                 others = min(others, room - suffix - prefix)
         return Texts(
             _others(job, others),
-            sound(_last_lines(job.prefix, prefix)),
-            sound(_first_lines(job.suffix, suffix)),
+            replace_surrogates(_last_lines(job.prefix, prefix)),
+            replace_surrogates(_first_lines(job.suffix, suffix)),
         )
 
     def _infill(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
         """tools/server/README.md of llama.cpp, POST /infill."""
-        extra = [{"filename": one.path, "text": sound(one.text)} for one in texts.others]
+        extra = [
+            {"filename": one.path, "text": replace_surrogates(one.text)} for one in texts.others
+        ]
         return "/infill", {
             "input_prefix": texts.prefix,
             "input_suffix": texts.suffix,
@@ -295,7 +299,7 @@ class OpenAiModel:
                 after=_first_lines(readable(job.after), characters),
             )
             fence = fence_for(asked.selection, asked.before, asked.after, asked.instruction)
-            question = sound(
+            question = replace_surrogates(
                 edit_question(
                     asked.instruction,
                     asked.selection,
