@@ -99,7 +99,7 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
     name = f"forwards/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
     key = profile_key(name, settings.kv_type)
     may_keep = can_be_stored(settings.threads)
-    costs = known = _stored_costs(store.get(key))
+    costs = known = ForwardCosts.stored(store.get(key))
     if costs is None or (costs.was_busy and _is_quiet()):
         costs = measure(model, 0.8)
         if shares:
@@ -116,13 +116,6 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
 def _share_as_measured(model: Model, costs: ForwardCosts) -> None:
     if isinstance(model, Threaded):
         model.shared_from, model.threads = costs.shared_from, costs.threads
-
-
-def _stored_costs(known: object) -> ForwardCosts | None:
-    try:
-        return ForwardCosts.from_json(known)
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def may_use_more(threads: int | None) -> bool:

@@ -67,6 +67,14 @@ class ForwardCosts:
         }
 
     @classmethod
+    def stored(cls, data: Any) -> ForwardCosts | None:
+        """``from_json``, but None for what ``to_json`` did not write."""
+        try:
+            return cls.from_json(data)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @classmethod
     def from_json(cls, data: Any) -> ForwardCosts:
         """Raises KeyError, TypeError or ValueError for what ``to_json`` did not write."""
         costs = cls(

@@ -82,12 +82,10 @@ def open_by_llama_cpp(
         kind = kind_of(model)
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
-    costs, later = _stored_costs(store, options.threads), None
+    costs, later = ForwardCosts.stored(store.get(f"rows/{options.threads}")), None
     if costs is None:
-        measuring, save_costs = (
-            RowCosts(model),
-            partial(_save_measured, model, store, options.threads),
-        )
+        measuring = RowCosts(model)
+        save_costs = partial(_save_measured, model, store, options.threads)
         if measures_later and not measuring.is_finished:
             costs, later = measuring.costs, LaterCosts(measuring, save_costs)
         else:
@@ -191,13 +189,6 @@ def open_where_faster(
 def _save_answer(own_store: ProfileStore, key: str, threads: int, is_faster: bool) -> None:
     if can_be_stored(threads):
         own_store.put(key, is_faster)
-
-
-def _stored_costs(store: ProfileStore, threads: int) -> ForwardCosts | None:
-    try:
-        return ForwardCosts.from_json(store.get(f"rows/{threads}"))
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _save_measured(
