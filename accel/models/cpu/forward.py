@@ -166,12 +166,8 @@ def _compute_output(
     state: OpenThreadState,
 ) -> None:
     """Compute one work item of a step after the layers."""
-    weights, scratch, verification, rows = (
-        state.weights,
-        state.scratch,
-        state.verification,
-        len(batch.tokens),
-    )
+    weights, scratch, verification = state.weights, state.scratch, state.verification
+    rows = len(batch.tokens)
     count = len(output.parents) + 1 if output.verifies else len(output.logits)
     first = rows - count
     if after == 0:
@@ -184,18 +180,10 @@ def _compute_output(
                 scratch.normed, row, (0, scratch.x.shape[1] // BLOCK), weights.head, scratch.q8
             )
     elif not output.verifies:
-        blocks_range = tile_range(blocks_of(weights.head), items, item)
-        column = blocks_range[0] * BLOCK
+        span = tile_range(blocks_of(weights.head), items, item)
+        column = span[0] * BLOCK
         project(
-            scratch.normed,
-            first,
-            count,
-            weights.head,
-            0,
-            blocks_range,
-            output.logits,
-            column,
-            scratch.q8,
+            scratch.normed, first, count, weights.head, 0, span, output.logits, column, scratch.q8
         )
     elif after % 2 > 0:
         parts = _num_head_tiles(count, state)

@@ -129,11 +129,9 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
     """Project one head of queries, keys or values, and finish it."""
     scratch, weights, shape, rows = state.scratch, state.weights, state.shape, len(batch.tokens)
     blocks = shape.head_dim // BLOCK
-    blocks_range = head * blocks, (head + 1) * blocks
+    span = head * blocks, (head + 1) * blocks
     column = head * shape.head_dim
-    project(
-        scratch.normed, 0, rows, weights.qkv, layer, blocks_range, scratch.qkv, column, scratch.q8
-    )
+    project(scratch.normed, 0, rows, weights.qkv, layer, span, scratch.qkv, column, scratch.q8)
     qkv_epilogue(
         layer,
         head,
@@ -177,10 +175,8 @@ def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenT
     blocks = shape.head_dim // BLOCK
     for query in range(first, last):
         block = (head * group + query % group) * blocks
-        blocks_range = block, block + blocks
-        quantise_row(
-            scratch.attended, query // group, blocks_range, state.weights.output, scratch.q8
-        )
+        span = block, block + blocks
+        quantise_row(scratch.attended, query // group, span, state.weights.output, scratch.q8)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
@@ -196,9 +192,9 @@ def _project_and_add(
 ) -> None:
     """Add a projection to the residual stream: the attention output, or the down projection."""
     scratch = state.scratch
-    blocks_range = tile_range(blocks_of(matrices), items, item)
-    first, last = blocks_range[0] * BLOCK, blocks_range[1] * BLOCK
-    project(inputs, 0, rows, matrices, layer, blocks_range, scratch.added, first, q8)
+    span = tile_range(blocks_of(matrices), items, item)
+    first, last = span[0] * BLOCK, span[1] * BLOCK
+    project(inputs, 0, rows, matrices, layer, span, scratch.added, first, q8)
     add_residual(scratch.x, scratch.added, rows, first, last)
 
 
@@ -208,19 +204,9 @@ def _swiglu(layer: int, item: int, items: int, rows: int, state: OpenThreadState
     blocks = blocks_of(gate_up) // 2
     first, last = tile_range(blocks, items, item)
     for before in (0, blocks):
-        blocks_range = before + first, before + last
-        column = blocks_range[0] * BLOCK
-        project(
-            scratch.normed,
-            0,
-            rows,
-            gate_up,
-            layer,
-            blocks_range,
-            scratch.gate_up,
-            column,
-            scratch.q8,
-        )
+        span = before + first, before + last
+        column = span[0] * BLOCK
+        project(scratch.normed, 0, rows, gate_up, layer, span, scratch.gate_up, column, scratch.q8)
     silu_and_mul(scratch.gate_up, scratch.gated, rows, first * BLOCK, last * BLOCK)
     for row in range(rows):
         quantise_row(scratch.gated, row, (first, last), state.weights.down, scratch.gated_q8)
