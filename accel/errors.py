@@ -47,11 +47,11 @@ class UnsupportedPrompt(AccelError):
 
 
 class OutOfMemory(AccelError):
-    """The device has no room for the model, or for the KV cache of a request."""
+    """The model, or the KV cache of a request, does not fit into the device's memory."""
 
 
 class Interrupted(AccelError):
-    """A forward was ended by ``Model.interrupt``. Nothing of it is kept; it may begin again."""
+    """A forward was ended by ``Model.interrupt``. Its results are dropped; it may begin again."""
 
 
 class SessionBusy(AccelError):

@@ -18,7 +18,7 @@ def free_bytes() -> int:
 
 
 def _left_in_groups(groups: Path, own: Path) -> Iterator[int]:
-    """What each limit leaves. Cached files that nobody used lately make room when it is needed."""
+    """What each limit leaves. Cached files count as free: the system drops them when needed."""
     try:
         lines = own.read_text("utf-8").splitlines()
     except (OSError, ValueError):

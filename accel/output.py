@@ -12,7 +12,7 @@ from accel.text.tokenizer import Tokenizer
 class OutputBuffer:
     """Takes the tokens of one request until it ends.
 
-    Text is spelt when it is asked for: without a stop rule nobody looks at it before the end.
+    Text is decoded when it is read: without a stop rule nobody reads it before the end.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is asked of the engine, and what comes back piece by piece."""
+"""Requests to the engine, and what comes back piece by piece."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GenerationRequest:
     stop_tokens: frozenset[int] = frozenset()
     """They end the text, as the model's own end tokens do, and are no part of it."""
     stop_rule: Callable[[str], int | None] | None = None
-    """From the text generated so far to where it must be cut, asked after every token."""
+    """From the text generated so far to where it must be cut, called after every token."""
     required_prefix: bytes = b""
     """Bytes that the generation begins with; ``Generation.text`` leaves them out."""
     max_nodes: int = 64

@@ -21,7 +21,7 @@ class Session:
         self._new_cache = new_cache
         self._cache: Cache | None = None
         self._parts = [_NOTHING]
-        """The tokens in pieces, which are joined when they are asked for."""
+        """The tokens in pieces, which are joined when they are read."""
         self._owner: Callable[[], object] = _nobody
         """Weak: the owner holds the session, and its cache is to go with the last of both."""
 

@@ -57,7 +57,7 @@ class ContinuationIndex(Protocol):
 
         Rows of every match length from the longest found (at most ``max_match``) down to 1 are
         given, longer matches first, at most ``limit`` rows in each source, ``depth`` tokens each.
-        Where a length has more occurrences than there is room for, positions are sampled without
+        Where a length has more occurrences than rows, positions are sampled without
         bias and ``counts`` says how many occurrences each row stands for.
         """
         ...

@@ -119,8 +119,7 @@ def _share_as_measured(model: Model, costs: ForwardCosts) -> None:
 
 
 def may_use_more(threads: int | None) -> bool:
-    """Whether a forward may take more threads where so many were asked for (None: whatever is
-    fast)."""
+    """Whether a forward may use more threads than a user set (None: as many as are fast)."""
     return threads != 1 and cores() > 1
 
 

@@ -76,7 +76,7 @@ class Cache(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the cache."""
 
     @abstractmethod
     def reserve(self, rows: int) -> None:
@@ -102,8 +102,8 @@ class Cache(ABC):
         return None
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
-        """Hold the ``length`` tokens of which another cache gave ``state``, in place of what is
-        held. Raises ValueError for a state of another shape."""
+        """Hold the ``length`` tokens of which another cache gave ``state``, in place of its own
+        tokens. Raises ValueError for a state of another shape."""
         raise ValueError(f"{type(self).__name__} holds no state that can be stored")
 
 
@@ -138,15 +138,15 @@ class Model(ABC):
 
     @abstractmethod
     def new_cache(self, capacity: int) -> Cache:
-        """An empty cache with room for ``capacity`` rows before it has to grow."""
+        """An empty cache of ``capacity`` rows, after which it grows."""
 
     @abstractmethod
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
         """Compute rows behind what the caches hold, one for each request of the batch.
 
         Rows attend everything committed and each other as the batch says. Raises MemoryError, or
-        what ``is_out_of_memory`` of the backend's library knows, where there is no room, and
-        Interrupted where ``interrupt`` ended it: then the caches hold what they held.
+        what ``is_out_of_memory`` of the backend's library knows, where memory does not suffice, and
+        Interrupted where ``interrupt`` ended it: then the caches are as before.
         """
 
     def interrupt(self) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Names of models as they are now, for what is kept about them."""
+"""Fingerprints of models: the keys of their profiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accel.models.gguf.file import parts_of
 from accel.native.processor import compiled_for
 
 VERSION = 12
-"""Of what is kept: it is measured anew where this changes."""
+"""The version of profiles: they are measured anew where this changes."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""From a folder (or a model id that was asked for) to a module of transformers, safely."""
+"""From a folder (or a model id) to a module of transformers, safely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model is on this machine, fetched where that is asked for."""
+"""Where a model is on this machine; it is downloaded if the caller wants that."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class FusedLlama(Model):
     def from_module(cls, module: nn.Module) -> FusedLlama | None:
         """The lean form of a module, None when its parts are others than Llama's.
 
-        The module's layers give up their weights, so that no model is held twice.
+        The module's layers give up their weights, so that no model is in memory twice.
         """
         return cls(module) if is_built_like_llama(module) else None
 

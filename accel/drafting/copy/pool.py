@@ -1,6 +1,6 @@
 """The pool of an edit: all text that it can copy from, with what is known of every place.
 
-In one row of tokens stand rows that an index looked up, the original, room for rewritten versions
+In one row of tokens stand rows that an index looked up, the original, space for rewritten versions
 of it, phrases of the instruction, prompt and output. A -1 ends a text.
 """
 

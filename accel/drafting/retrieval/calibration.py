@@ -24,9 +24,9 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.native.numba_cache import compiled_with
 
 MATCH_LENGTHS = 18
-"""Match lengths are told apart up to here."""
+"""Longer matches count as this length."""
 DEPTHS = 3
-"""Depths told apart: the root's children, the next three levels, all below."""
+"""Groups of depths: the root's children, the next three levels, all below."""
 PRIOR_INFORMATION = 30.0
 MOST_INFORMATION = 600.0
 """Information is forgotten above, so that corrections follow a changing task."""

@@ -42,7 +42,7 @@ class Context(ABC):
     """How many states before the last one are stored, of those that run over the text."""
 
     def __init__(self, library: Library, model: int, capacity: int, options: ModelOptions) -> None:
-        """Raises MemoryError where there is no room for ``capacity`` tokens."""
+        """Raises MemoryError where ``capacity`` tokens do not fit."""
         self._library, self._model, self._options = library, model, options
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
@@ -85,7 +85,7 @@ class Context(ABC):
 
     @property
     def capacity(self) -> int:
-        """Tokens for which there is room."""
+        """Tokens that fit."""
         return self._capacity
 
     @property
@@ -104,7 +104,7 @@ class Context(ABC):
         return found
 
     def reserve(self, rows: int) -> None:
-        """Make room for ``rows`` more behind the committed ones. Raises MemoryError."""
+        """Reserve ``rows`` more behind the committed ones. Raises MemoryError."""
         if self.length + rows <= self._capacity:
             return
         library, old, old_batch = self._library, self._context, self._batch

@@ -92,7 +92,7 @@ class WorkerProcess:
 
     def forget(self, number: int) -> None:
         """A line of text is over. May be called at any moment, also while a call is under way: the
-        worker is told before the next one."""
+        worker hears of it before the next one."""
         self._over.append(number)
 
     def send(self, name: str, *arguments: object) -> None:

@@ -248,6 +248,6 @@ def _run_git(folder: Path, *words: str, given: bytes | None = None) -> bytes:
     except OSError as error:
         raise TrainingError(f"git does not run ({error}); install it") from error
     if done.returncode:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise TrainingError(f"git cannot read {folder}: {''.join(told)}")
+        complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise TrainingError(f"git cannot read {folder}: {''.join(complaint)}")
     return done.stdout

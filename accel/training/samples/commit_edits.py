@@ -59,7 +59,7 @@ def commit_edit(change: CommitChange, rng: random.Random) -> InstructedEdit | No
     """
     old, new = change.old.splitlines(keepends=True), change.new.splitlines(keepends=True)
     blocks = blocks_of(old, new)
-    if not _is_told(change.subject, old, new, blocks):
+    if not _is_described(change.subject, old, new, blocks):
         return None
     changed = [block for block in blocks if block.is_change]
     first, last = changed[0], changed[-1]
@@ -89,7 +89,7 @@ def commit_edit(change: CommitChange, rng: random.Random) -> InstructedEdit | No
     )
 
 
-def _is_told(subject: str, old: list[str], new: list[str], blocks: list[LineBlock]) -> bool:
+def _is_described(subject: str, old: list[str], new: list[str], blocks: list[LineBlock]) -> bool:
     """Whether a third of the subject's words, the verb left out, stand in the changed lines."""
     words = {word.lower() for word in re.findall(r"[A-Za-z_]{4,}", subject)[1:]}
     lines = [

@@ -59,14 +59,14 @@ def next_edit(change: CommitChange, rng: random.Random) -> NextEdit | None:
         return None
     coming = rng.choice(changes)
     done = _done_before(changes, coming, rng)
-    is_begun = (not done or rng.random() < TYPED_SHARE) and coming.new_end > coming.new_start
+    is_typing = (not done or rng.random() < TYPED_SHARE) and coming.new_end > coming.new_start
     leaves = rng.random() < NOTHING_SHARE
-    if not done and not (is_begun and not leaves):
+    if not done and not (is_typing and not leaves):
         return None
     lines, place = _as_it_stands(old, new, changes, done, coming)
     size = coming.old_end - coming.old_start
-    if is_begun and not leaves:
-        lines[place : place + size] = [_begun(new[coming.new_start], rng)]
+    if is_typing and not leaves:
+        lines[place : place + size] = [_half_typed(new[coming.new_start], rng)]
         size = 1
     cursor = rng.randrange(len(lines)) if leaves else place + rng.choice([0, 0, 0, -1, 1, 2, -3])
     cursor = min(max(cursor, 0), len(lines) - 1)
@@ -81,7 +81,7 @@ def next_edit(change: CommitChange, rng: random.Random) -> NextEdit | None:
     return NextEdit(
         change.path,
         [shown_change(old, new, block, rng) for block in done[-3:]],
-        "".join(old[was_at]) if is_begun and not leaves else window,
+        "".join(old[was_at]) if is_typing and not leaves else window,
         window,
         window if leaves else updated,
     )
@@ -126,7 +126,7 @@ def _as_it_stands(
     return [*lines, *old[place:]], at
 
 
-def _begun(line: str, rng: random.Random) -> str:
+def _half_typed(line: str, rng: random.Random) -> str:
     """The first characters of a line."""
     indent = len(line) - len(line.lstrip())
     return line[: rng.randint(min(indent, len(line) - 1), len(line) - 1)].rstrip("\n") + "\n"
