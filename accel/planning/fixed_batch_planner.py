@@ -56,7 +56,7 @@ class FixedBatchPlanner(Planner):
         return self._costs
 
     @property
-    def notice(self) -> str:  # type: ignore[override]
+    def notice(self) -> str:
         """See ``Planner.notice``. Before forwards of several rows are measured, nobody can tell."""
         undrafted = [kind for kind, rows in self.chosen.items() if rows == 1]
         if not undrafted or len(self._sizes) < 2:

@@ -31,8 +31,10 @@ class Planner(ABC):
     """Decides how much is drafted for one model in one dtype on one device. Shared by all
     requests."""
 
-    notice: str = ""
-    """What a user should know of how drafts are planned; empty where there is nothing to say."""
+    @property
+    def notice(self) -> str:
+        """What a user should know of how drafts are planned; empty where that is nothing."""
+        return ""
 
     @property
     @abstractmethod
