@@ -33,7 +33,7 @@ def parts_to_compile(
     if record.is_complete:
         return []
     from accel import precompile
-    from accel.native.numba_cache import index_of, is_kept
+    from accel.native.numba_cache import index_of, is_cached
 
     folder = model_folder(options.path)
     as_stored = options.backend != "llama-cpp" and options.dtype in ("auto", "int8")
@@ -47,7 +47,7 @@ def parts_to_compile(
         for name, function in ours.items()
     ]
     parts += lookups().values()
-    missing = [task for function, task in parts if not is_kept(function)]
+    missing = [task for function, task in parts if not is_cached(function)]
     if not missing:
         record.write([index_of(function) for function, _ in parts])
     return missing
