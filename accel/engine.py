@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel.backends import open_backend
 from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
@@ -17,7 +18,6 @@ from accel.model_options import ModelOptions
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.registry import open_backend
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import AdaptivePlanner, Planner

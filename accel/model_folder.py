@@ -54,7 +54,7 @@ _PACKAGES = {
 
 def check_folder(folder: Path, backend: str = "auto") -> dict[str, Any]:
     """The parsed ``config.json`` of a folder that can be loaded without running foreign code;
-    nothing for a GGUF file, which is looked at, too. ``backend``: see ``registry.open_backend``.
+    nothing for a GGUF file, which is looked at, too. ``backend``: see ``backends.open_backend``.
 
     Raises ModelNotFound, BrokenModel or UnsupportedModel.
     """

@@ -168,9 +168,6 @@ def test_no_imports_run_in_a_circle() -> None:
     assert [sorted(circle) for circle in circles(import_graph())] == []
 
 
-FOLDERS_WITHOUT_PAIRS = ("lsp_server", "repo_index")
-
-
 def folder_pairs(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
     """Folders below the packages that import each other. A folder and one inside it are no pair."""
     files = modules()
@@ -183,11 +180,7 @@ def folder_pairs(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
     return sorted(
         (one, other)
         for one, other in arrows
-        if one
-        and one < other
-        and (other, one) in arrows
-        and not f"{other}.".startswith(f"{one}.")
-        and one.startswith(FOLDERS_WITHOUT_PAIRS)
+        if one and one < other and (other, one) in arrows and not f"{other}.".startswith(f"{one}.")
     )
 
 

@@ -1,7 +1,7 @@
 """The contract of a backend: a model, its cache, and what a forward gives.
 
 A backend is two classes, a ``Model`` and a ``Cache``; ``tests/decoding/conformance.py`` says what
-they have to do, and ``accel.models.registry`` opens one.
+they have to do, and ``accel.backends`` opens one.
 """
 
 from __future__ import annotations

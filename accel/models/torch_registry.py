@@ -73,7 +73,7 @@ _EXECUTION_PATHS = ("compiled", "static", "lean", "tree", "chain", "plain")
 def open_by_torch(
     folder: Path, *, dtype: str, threads: int | None, device: str, kv_type: KvType
 ) -> tuple[Model, str, RunSettings, ForwardCosts, ProfileStore]:
-    """``registry.open_backend`` of what torch reads: a model and the name of its execution
+    """``backends.open_backend`` of what torch reads: a model and the name of its execution
     path, with the settings that were chosen and the costs that were measured."""
     place = device_of(device)
     if dtype == INT8 and place.type != "cpu":

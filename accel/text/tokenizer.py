@@ -16,10 +16,10 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, ModelNotFound
+from accel.models.gguf.control_names import is_control_name
 from accel.models.gguf.file import is_gguf
 from accel.models.gguf.folder import tokenizer_folder
 from accel.text.byte_index import ByteIndex, byte_order
-from accel.text.control_names import is_control_name
 from accel.text.vocabulary_files import LEAST_TOKENS, Arrays, VocabularyFiles
 
 logger = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from seeds import for_each_seed
 from tiny_models import FLAT, Oracle, numbers, save
 
+from accel.backends import open_backend
 from accel.batch import BLOCKED, chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
@@ -32,7 +33,6 @@ from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.hf_loading import load_module
-from accel.models.registry import open_backend
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer

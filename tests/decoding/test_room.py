@@ -9,11 +9,11 @@ import pytest
 from gguf_models import random_module, save_gguf
 from tiny_models import save
 
-from accel import free_memory
+from accel import backends, free_memory
 from accel.engine import Engine
 from accel.errors import OutOfMemory
 from accel.free_memory import free_bytes
-from accel.models import registry, room
+from accel.models import room
 from accel.models.room import REPACKED, REST_BYTES, check_room
 
 
@@ -91,7 +91,7 @@ def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "free_bytes", lambda: REST_BYTES // 2)
-    monkeypatch.setattr(registry, "open_file", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(backends, "open_file", lambda *_: pytest.fail("it was read"))
     with pytest.raises(OutOfMemory, match=r"needs .* MB of memory"):
         Engine.load(file)
 
