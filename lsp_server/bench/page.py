@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
                     firsts = first_texts(service, rounds)
                     written["redraft"] = writing(service, text, plain=False)
                     written["redraft, no drafts"] = writing(service, text, plain=True)
-                    computed = service.engine.form
+                    computed = service.engine.execution_path
                 else:
                     # Decoding by it in our loop has one width for all forwards, for the sake of
                     # equal texts; alone it takes one row each time.

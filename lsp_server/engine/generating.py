@@ -226,7 +226,7 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
                 tokenizer, [(role, replace_surrogates(text)) for role, text in job.messages]
             )
         elif job.pieces is not None:
-            pieces = [(sound(text), is_users) for text, is_users in job.pieces]
+            pieces = [(replace_surrogates(text), is_users) for text, is_users in job.pieces]
             if any(is_users and tokenizer.names_control(text) for text, is_users in pieces):
                 raise InvalidRequest("the text holds names of the model's control tokens")
             tokens = tokenizer.opened(tokenizer.encode_with_controls(pieces))

@@ -9,7 +9,6 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from accel.backends import DType
 from accel.engine import Engine
 from accel.model_options import DType
 from accel.models.hf_loading import find_folder

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.backends import BackendName, DType
 from accel.batch import chain_batch
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
