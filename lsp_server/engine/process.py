@@ -243,9 +243,9 @@ class EngineService:
 
         if isinstance(job, EditJob) and not self._edits_behind.is_over:
             return
-        names = ("_learnt", "_history", "_kept_caches", "_sessions", "_drafters")
+        names = ("_calibration", "_history", "_kept_caches", "_sessions", "_drafters")
         held = {name: getattr(self, name) for name in names}
-        self._learnt = self._history = self._kept_caches = None
+        self._calibration = self._history = self._kept_caches = None
         self._sessions, self._drafters = Pool(KEPT_SESSIONS), Pool(KEPT_DRAFTERS)
         try:
             if isinstance(job, EditJob):
