@@ -42,8 +42,8 @@ def test_warming_up_leaves_nothing_behind(service: EngineService) -> None:
     assert not list(service._drafters)
     assert service._history is not None
     assert not service._history.knows("")
-    assert service._learnt is not None
-    assert service._learnt._unsaved == 0
+    assert service._calibration is not None
+    assert service._calibration._unsaved == 0
 
 
 def test_something_that_comes_ends_the_warming_up_after_a_part(service: EngineService) -> None:
