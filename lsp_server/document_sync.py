@@ -150,14 +150,16 @@ async def pull_settings(ls: RedraftServer) -> dict[str, Any]:
     return answered
 
 
-async def watch_files(ls: RedraftServer) -> None:
-    """Have the client watch files too: it sees network folders that the system does not."""
+async def watch_ignore_files(ls: RedraftServer) -> None:
+    """Have the client report ignore files that change outside of the editor. The indexer watches
+    all others itself."""
     if not ls.features.watches_files:
         return
+    pattern = f"**/{{{','.join(sorted(IGNORE_FILES))}}}"
     registration = {
-        "id": "redraft-files",
+        "id": "redraft-ignore-files",
         "method": types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-        "registerOptions": {"watchers": [{"globPattern": "**/*"}]},
+        "registerOptions": {"watchers": [{"globPattern": pattern}]},
     }
     try:
         await ls.protocol.ask(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [registration]})
@@ -166,23 +168,8 @@ async def watch_files(ls: RedraftServer) -> None:
 
 
 def did_change_watched_files(ls: RedraftServer, params: types.DidChangeWatchedFilesParams) -> None:
-    """The client saw files change."""
+    """The client saw ignore files change."""
     _refresh(ls, [change.uri for change in params.changes])
-
-
-def did_create_files(ls: RedraftServer, params: types.CreateFilesParams) -> None:
-    """The user made files in the editor."""
-    _refresh(ls, [file.uri for file in params.files])
-
-
-def did_rename_files(ls: RedraftServer, params: types.RenameFilesParams) -> None:
-    """The user renamed files in the editor."""
-    _refresh(ls, [uri for file in params.files for uri in (file.old_uri, file.new_uri)])
-
-
-def did_delete_files(ls: RedraftServer, params: types.DeleteFilesParams) -> None:
-    """The user deleted files in the editor."""
-    _refresh(ls, [file.uri for file in params.files])
 
 
 def _refresh(ls: RedraftServer, uris: Iterable[str]) -> None:
@@ -228,9 +215,6 @@ HANDLERS: dict[str, Any] = {
     types.NOTEBOOK_DOCUMENT_DID_CLOSE: notebook_did_close,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
-    types.WORKSPACE_DID_CREATE_FILES: did_create_files,
-    types.WORKSPACE_DID_RENAME_FILES: did_rename_files,
-    types.WORKSPACE_DID_DELETE_FILES: did_delete_files,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
     types.SET_TRACE: set_trace,
 }

@@ -63,7 +63,7 @@ async def initialized(ls: RedraftServer, _: types.InitializedParams) -> None:
     if ls.features.configuration:
         _tell_misplaced_settings(ls, answered)
     ls.join()
-    await sync.watch_files(ls)
+    await sync.watch_ignore_files(ls)
 
 
 def _tell_misplaced_settings(ls: RedraftServer, answered: dict[str, Any]) -> None:

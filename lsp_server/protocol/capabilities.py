@@ -38,12 +38,6 @@ EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register
 every command that a server announces, and two of one name collide."""
 
-_ANY_FILE = types.FileOperationRegistrationOptions(
-    filters=[
-        types.FileOperationFilter(pattern=types.FileOperationPattern(glob="**/*"), scheme="file")
-    ]
-)
-
 
 def offers_menu(features: ClientFeatures, settings: Settings) -> bool:
     """Whether suggestions are offered in the completion menu."""
@@ -81,9 +75,6 @@ def server_capabilities(features: ClientFeatures, settings: Settings) -> types.S
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(
                 supported=True, change_notifications=True
-            ),
-            file_operations=types.FileOperationOptions(
-                did_create=_ANY_FILE, did_rename=_ANY_FILE, did_delete=_ANY_FILE
             ),
         ),
     )
