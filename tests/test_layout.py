@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -236,3 +238,11 @@ def test_python_is_started_in_one_way() -> None:
         "lsp_server.cli.doctor",
         "lsp_server.daemon.address",
     }
+
+
+def test_what_is_installed_holds_no_laboratory() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    patterns = re.findall(r'"([^"]+)"', project.split("packages.find]")[1].split("]")[0])
+    folders = [".".join(path.parent.relative_to(ROOT).parts) for path in modules().values()]
+    installed = {name for name in folders if any(fnmatch(name, one) for one in patterns)}
+    assert {name.split(".")[0] for name in installed} == OURS
