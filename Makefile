@@ -20,7 +20,7 @@ WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 USUAL := not long and not editors and not model
 test: $(READY)
-	$(BIN)/python -c "from lsp_server.engine.process import EngineService; EngineService('tests/data/small_model').load(print)"
+	$(BIN)/python -c "from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.process import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
 	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "$(USUAL) and not alone"
 	$(BIN)/python -m pytest -m "$(USUAL) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
 
