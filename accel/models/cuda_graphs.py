@@ -137,7 +137,7 @@ class StaticStep:
 
     @torch.inference_mode()
     def fill(self, rows: ForwardBatch, past: int, cos_sin: Tensor) -> None:
-        """Have ``rows`` behind ``past`` tokens as inputs, with padding behind them. rotations:
+        """Have ``rows`` behind ``past`` tokens as inputs, with padding behind them. cos_sin:
         [positions, 2, 1, D]."""
         count, padded = len(rows), len(self.tokens)
         device = self.mask.device
