@@ -18,15 +18,14 @@ demo: $(READY)
 # files in turn; what measures time runs alone.
 WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-USUAL := not long and not editors and not model
 test: $(READY)
 	$(BIN)/python -c "from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.process import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
-	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "$(USUAL) and not alone"
-	$(BIN)/python -m pytest -m "$(USUAL) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
+	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
+	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)
 
 # The laboratory: peers, replays, tables.
 test-bench: $(READY)
-	$(BIN)/python -m pytest $(BESIDE) tests/benchmarks -m "not long"
+	$(BIN)/python -m pytest $(BESIDE) tests/benchmarks
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -m "long" --timeout 1800

@@ -24,7 +24,7 @@ from .client import Driver, command, greeted, private_environment, profile, stat
 
 pytestmark = pytest.mark.timeout(240)
 
-STARTS = 12
+STARTS = 6
 """Fronts that start at the same moment."""
 LONG_ROUNDS = int(os.environ.get("REDRAFT_LONG_ROUNDS", "20"))
 LONG_DEATHS = int(os.environ.get("REDRAFT_LONG_DEATHS", "12"))
