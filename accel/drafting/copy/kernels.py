@@ -121,7 +121,7 @@ def best_rows(
     kinds: NDArray[np.int8],
     scores: NDArray[np.float64],
 ) -> int:
-    """Write the rows of ``copy_rows.gather_rows``, their kinds and scores, best first; returns how
+    """Write the rows of ``candidates.gather_rows``, their kinds and scores, best first; returns how
     many there are. At most as many as ``scores`` has."""
     limit = len(scores)
     count = 0
@@ -167,7 +167,7 @@ def class_of(classes: NDArray[np.int8], tokens: TokenArray, place: int, first: i
 @compiled_with(copy_rows, cursor_of, slips)
 def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.float64]) -> bool:
     """Whether the text follows what the instruction says: its changes are no news, and the row of
-    the cursor leads. spans: int32 [n, 3], as in ``cursor.follow``."""
+    the cursor leads. spans: int32 [n, 3], as in ``alignment.follow``."""
     for span in range(len(spans)):
         if spans[span, 2] == INSTRUCTED and spans[span, 0] <= cursor[AT] < spans[span, 1]:
             return odds(slips, FOLLOWING) > 1
@@ -189,7 +189,7 @@ def draft_in(
     rate: float,
 ) -> tuple[int, float]:
     """Write the best tree into the state; returns its nodes, and the seconds that it is expected to
-    save. See ``copy_tree.expand_rows``.
+    save. See ``tree_search.expand_rows``.
 
     home: where the original begins in the pool; looked_up, sources: int32 and int8 [rows], rows of
     an index and where it has them from.
@@ -231,7 +231,7 @@ def draft_in(
 
 @compiled_with(copy_rows, cursor_of, slips)
 def follow_in(state: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
-    """``cursor.follow`` over ``tokens`` from ``stop`` on, and its events; false without doing so
+    """``alignment.follow`` over ``tokens`` from ``stop`` on, and its events; false without doing so
     where the arrays are too short for them."""
     if stop + len(tokens) + 2 > len(state.pool):
         return False, np.empty((0, 5), np.int32)

@@ -38,7 +38,7 @@ class CopyPool:
         classes: NDArray[np.int8],
     ) -> None:
         """All tokens int32. ``ending``: what is expected behind the original; ``shown``: where the
-        prompt shows the original; ``classes``: ``copy_rows.token_classes``."""
+        prompt shows the original; ``classes``: ``candidates.token_classes``."""
         expected = np.concatenate([original, ending])
         self.original, self.ending = original, ending
         self.version_size = 2 * len(expected) + 64

@@ -139,7 +139,7 @@ def _logarithm(count: float) -> float:
 def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     """Write what the node itself is: how much evidence there is in all, and ``state``.
 
-    state: float32 [STATE_INPUTS], see ``best_first.describe``; inputs: float32 [NODE_INPUTS].
+    state: float32 [STATE_INPUTS], see ``tree_search.describe``; inputs: float32 [NODE_INPUTS].
     """
     totals = evidence.totals
     for group in range(MATCHED_GROUPS):

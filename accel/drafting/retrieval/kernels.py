@@ -120,7 +120,7 @@ def drafting_state_of(
     places: NDArray[np.int64],
 ) -> DraftingState:
     """Make a state. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
-    ``base.DirectIndex``, zeros for none; places: ``evidence.places_of`` the rows."""
+    ``base.DirectIndex``, zeros for none; places: ``candidate_features.places_of`` the rows."""
     return DraftingState(
         shapes,
         evidence,
