@@ -64,7 +64,3 @@ class BackendDied(AccelError):
 
 class InvalidEnvironment(AccelError):
     """A variable of the environment has a value that nothing can be computed with."""
-
-
-class PeerUnavailable(AccelError):
-    """A system that we compare with cannot be run here; the message says why."""

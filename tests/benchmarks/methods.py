@@ -238,7 +238,7 @@ def _target(setup: MethodSetup, name: str) -> Engine:
 
 
 def _unavailable(why: str) -> Exception:
-    from accel.errors import PeerUnavailable
+    from tests.benchmarks.peers.errors import PeerUnavailable
 
     return PeerUnavailable(why)
 

@@ -37,12 +37,12 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
     A helper process of a peer is counted with it.
     """
     from accel.engine import Engine
-    from accel.errors import PeerUnavailable
     from tests.benchmarks import report
     from tests.benchmarks.completion.command import load_cases
     from tests.benchmarks.completion.model import EngineDecoder, make_task
     from tests.benchmarks.completion.targets import load_datastores, sampling_of
     from tests.benchmarks.methods import DRAFTERS, PLANNED, MethodSetup
+    from tests.benchmarks.peers.errors import PeerUnavailable
 
     cases = load_cases(args)
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)

@@ -267,8 +267,8 @@ def _drafters(
 
     Methods that transformers decodes draft nothing in our engine.
     """
-    from accel.errors import PeerUnavailable
     from tests.benchmarks.methods import DRAFTERS, PLAIN, choose
+    from tests.benchmarks.peers.errors import PeerUnavailable
 
     known = known_methods(args.target)
     skipped = choose(args.skip, known, "--skip")

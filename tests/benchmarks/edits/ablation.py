@@ -60,7 +60,7 @@ def _row(
     relaxed, top_k = VERIFIERS[verifier]
 
     def build(setup: MethodSetup) -> EditMethod:
-        from accel.errors import PeerUnavailable
+        from tests.benchmarks.peers.errors import PeerUnavailable
 
         if model not in models:
             option = "--draft-model" if model == "our" else f"--draft-{model}"

@@ -70,7 +70,7 @@ def _fastfixer(setup: MethodSetup) -> MakeDrafter:
 def edit_methods(draft: Engine | None = None) -> dict[str, Callable[[MethodSetup], EditMethod]]:
     """Methods by name. ``efficientedit`` generates by the ``draft`` model where there is one,
     ``efficientedit-no-draft`` never does, ``draft-model`` is plain speculative decoding by it."""
-    from accel.errors import PeerUnavailable
+    from tests.benchmarks.peers.errors import PeerUnavailable
 
     def plainly(build: Callable[[MethodSetup], MakeDrafter]) -> Callable[[MethodSetup], EditMethod]:
         return lambda setup: EditMethod(build(setup))

@@ -85,11 +85,11 @@ def chosen_methods(
     """Methods by name, and why others are missing: those in ``--skip``, and those of the default
     list, which nobody asked for by name. Raises BenchError for others that are missing; what
     cannot be built for another reason than that stands in ``tolerance``."""
-    from accel.errors import PeerUnavailable
     from accel.verification.sampling import Sampling
     from tests.benchmarks.edits.ablation import ablation_methods
     from tests.benchmarks.edits.methods import EditMethod, edit_methods
     from tests.benchmarks.methods import HF_METHODS, ORACLE, MethodSetup, choose
+    from tests.benchmarks.peers.errors import PeerUnavailable
     from tests.benchmarks.tolerance import Tolerance
 
     tolerance = tolerance or Tolerance()

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.drafting.base import DraftRequest
-from accel.errors import PeerUnavailable
 from tests.benchmarks.index.reader import resident_bytes
+from tests.benchmarks.peers.errors import PeerUnavailable
 
 Files = dict[str, NDArray[np.int32]]
 Contexts = NDArray[np.int32]

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from types import TracebackType
 from typing import Any
 
-from accel.errors import PeerUnavailable
+from tests.benchmarks.peers.errors import PeerUnavailable
 
 _held: Any = None
 """In the child: the object."""

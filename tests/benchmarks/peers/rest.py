@@ -16,8 +16,8 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.errors import PeerUnavailable
 from tests.benchmarks.peers import rest_retriever
+from tests.benchmarks.peers.errors import PeerUnavailable
 
 INTERPRETER = "REDRAFT_REST_PYTHON"
 """Environment variable: a Python in which REST's draftretriever is installed."""

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
-from accel.errors import PeerUnavailable
 from accel.models.hf_loading import find_folder, load_module
+from tests.benchmarks.peers.errors import PeerUnavailable
 
 MOST_TOKENS = 12
 """Tokens of a draft at most, as in the paper."""

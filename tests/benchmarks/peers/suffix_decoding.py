@@ -14,7 +14,7 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.errors import PeerUnavailable
+from tests.benchmarks.peers.errors import PeerUnavailable
 
 TREE_DEPTH = 64
 REQUEST = "the running request"

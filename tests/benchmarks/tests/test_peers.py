@@ -17,10 +17,11 @@ from transformers.generation.candidate_generator import PromptLookupCandidateGen
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
-from accel.errors import InvalidRequest, PeerUnavailable
+from accel.errors import InvalidRequest
 from accel.replay import replay
 from accel.request import GenerationRequest
 from tests.benchmarks.peers import hf_generate
+from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode
 from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
 from tests.benchmarks.peers.rest import INTERPRETER, RestDrafter, RestStore

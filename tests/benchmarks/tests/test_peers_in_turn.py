@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from gguf_models import random_module, save_gguf
 
-from accel.errors import ModelNotFound, PeerUnavailable
+from accel.errors import ModelNotFound
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from lsp_server.errors import BenchError
@@ -25,6 +25,7 @@ from tests.benchmarks.forwards.measured_engine import MeasuredEngine
 from tests.benchmarks.llama_cpp_decoders import with_best_chain
 from tests.benchmarks.measurement import Measurement
 from tests.benchmarks.peers.child_process import ChildProcess
+from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.fp32_reference import Fp32Reference
 from tests.benchmarks.peers.judged import Judged, judge
 

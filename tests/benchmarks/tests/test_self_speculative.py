@@ -12,7 +12,7 @@ from torch import nn
 
 from accel.drafting.base import DraftRequest
 from accel.drafting.draft_model import DraftModelDrafter
-from accel.errors import PeerUnavailable
+from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.self_speculative import SelfSpeculativeModel, choose_layers
 
 LAYERS = 4
