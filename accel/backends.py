@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accel.model_folder import check_folder
+from accel.model_file import GgufModel, ModelFile, model_file
 from accel.model_options import ModelOptions, part_of
 from accel.models.autotune import INT8, RunSettings, may_use_more, profile
 from accel.models.base import Model
@@ -16,8 +15,6 @@ from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
-from accel.models.gguf.check import is_known
-from accel.models.gguf.file import is_gguf
 from accel.models.hub import find_folder
 from accel.models.known_folder import open_known
 from accel.models.llama_cpp.places import is_installed
@@ -60,8 +57,9 @@ def open_backend(
     options = part_of(options, ModelOptions)
     options.check()
     folder = find_folder(options.path or None, download=download)
-    check_folder(folder, options.backend)
-    found = _open(folder, options, measures_later)
+    about = model_file(folder)
+    about.check(options.backend)
+    found = _open(about, options, measures_later)
     if found.model.kv_type != options.kv_type:
         found.model.notices += (
             f"keys and values stay in 16 bits: this forward ({found.execution_path}) has no "
@@ -70,23 +68,25 @@ def open_backend(
     return found
 
 
-def _open(folder: Path, options: ModelOptions, measures_later: bool) -> Backend:
-    """``open_backend`` of what ``check_folder`` has passed."""
+def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Backend:
+    """``open_backend`` of what was checked."""
+    folder = about.path
     dtype, kv_type, threads = options.dtype, options.kv_type, options.threads or None
-    tokenizer, later = Tokenizer.from_folder(folder), None
+    tokenizer, later = about.tokenizer, None
     on_cpu = is_on_cpu(options.device)
     wants_int8 = dtype == INT8 or (dtype == "auto" and is_fast())
     by_llama_cpp = replace(options, path="", threads=threads or cores())
     if options.device == "cpu":
         by_llama_cpp = replace(by_llama_cpp, gpu_layers=0)
-    if is_gguf(folder) and _is_for_llama_cpp(folder, options):
+    if isinstance(about, GgufModel) and _is_for_llama_cpp(about, options):
         from accel.models.llama_cpp.opening import open_by_llama_cpp
 
         opened = open_by_llama_cpp(folder, by_llama_cpp, measures_later=measures_later)
         return _by_llama_cpp(opened, tokenizer)
     if on_cpu:
-        check_room(folder, INT8 if wants_int8 else "bf16" if dtype == "auto" else dtype, kv_type)
-    if on_cpu and wants_int8 and is_gguf(folder) and can_be_computed(folder):
+        computed_in = INT8 if wants_int8 else "bf16" if dtype == "auto" else dtype
+        check_room(folder, about.size(computed_in, kv_type))
+    if on_cpu and wants_int8 and isinstance(about, GgufModel) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, execution_path = open_file(folder, kv_type), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
@@ -119,10 +119,10 @@ def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:
     )
 
 
-def _is_for_llama_cpp(path: Path, options: ModelOptions) -> bool:
+def _is_for_llama_cpp(about: GgufModel, options: ModelOptions) -> bool:
     """Whether a GGUF file is computed by llama.cpp."""
     if options.backend != "auto":
         return options.backend == "llama-cpp"
     if options.dtype != "auto" or not is_installed():
         return False
-    return not (is_fast() and is_known(path))
+    return not (is_fast() and about.is_known)

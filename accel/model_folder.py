@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.models.gguf.check import check_file, check_file_for_llama_cpp
-from accel.models.gguf.file import is_gguf
-from accel.models.llama_cpp.places import INSTALL, is_installed
 from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
 
 WHOLE = "fetch the whole model"
@@ -52,17 +49,11 @@ _PACKAGES = {
 """What runs weights that are quantised so; transformers does not without."""
 
 
-def check_folder(folder: Path, backend: str = "auto") -> dict[str, Any]:
-    """The parsed ``config.json`` of a folder that can be loaded without running foreign code;
-    nothing for a GGUF file, which is looked at, too. ``backend``: see ``backends.open_backend``.
+def check_folder(folder: Path) -> dict[str, Any]:
+    """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
 
     Raises ModelNotFound, BrokenModel or UnsupportedModel.
     """
-    if is_gguf(folder):
-        _check_gguf(folder, backend)
-        return {}
-    if backend == "llama-cpp":
-        raise UnsupportedModel(f"{folder} is no GGUF file, which llama.cpp needs", "give one")
     try:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -76,20 +67,6 @@ def check_folder(folder: Path, backend: str = "auto") -> dict[str, Any]:
     _check_fit(folder, config, _read_weights(folder))
     _check_tokenizer(folder, names)
     return config
-
-
-def _check_gguf(file: Path, backend: str) -> None:
-    """Raises for a file that neither our forward nor llama.cpp, where it may, computes."""
-    try:
-        check_file(file)
-    except UnsupportedModel as error:
-        if backend == "own":
-            raise
-        check_file_for_llama_cpp(file)
-        if not is_installed():
-            raise UnsupportedModel(error.cause, f"llama.cpp may know it; {INSTALL}") from error
-    if backend == "llama-cpp" and not is_installed():
-        raise UnsupportedModel("llama.cpp is not installed", INSTALL)
 
 
 def _read_weights(folder: Path) -> dict[str, WeightsEntry]:

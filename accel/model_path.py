@@ -69,6 +69,14 @@ def state_of(model: str | Path | None) -> tuple[object, ...]:
         return ("gone",)
 
 
+def weights_files(path: Path) -> list[Path]:
+    """The files of a GGUF model, or those of a folder with weights. Raises BrokenModel."""
+    if not path.is_dir():
+        return parts_of(path)
+    whole = path / "model.safetensors"
+    return [whole] if whole.exists() else sorted(path.glob("*.safetensors"))
+
+
 def hub_folder(name: str) -> Path:
     """Where the hub's cache keeps a model, there or not."""
     from huggingface_hub import constants

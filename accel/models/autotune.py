@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 
+from accel.model_file import model_file
 from accel.model_options import KvType
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import Threaded, behind_long_texts, measure, share
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.gguf.file import GgufFile, is_gguf
 from accel.native.cpu_features import cores
 
 INT8 = "int8"
@@ -47,17 +46,9 @@ def thread_counts(folder: Path) -> list[int]:
     import torch
 
     most = torch.get_num_threads()
-    if weight_bytes(folder) <= 2 * LARGE:
+    if model_file(folder).weight_bytes("bf16") <= 2 * LARGE:
         most = max(most - 1, 1)
     return sorted({1, max(most // 2, 1), most})
-
-
-def weight_bytes(folder: Path) -> int:
-    """Of a model's weights in bf16."""
-    if is_gguf(folder):
-        with GgufFile(folder) as file:
-            return sum(2 * prod(tensor.shape) for tensor in file.tensors.values())
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 
 def can_be_stored(threads: int) -> bool:

@@ -1,22 +1,12 @@
-"""Whether a model has room in the memory of this machine, judged from its header before it is
-loaded."""
+"""Whether a model has room in the memory of this machine, judged before it is loaded."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
-from typing import Any
 
 from accel.errors import OutOfMemory
 from accel.free_memory import free_bytes
-from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
-from accel.models.gguf.architecture import read_architecture
-from accel.models.gguf.file import GgufFile, is_gguf
-from accel.models.gguf.weights import GgufWeights
-from accel.weights_file import read_header
 
 REPACKED = 1.2
 """Bytes in memory for each of a matrix as it is computed."""
@@ -70,27 +60,16 @@ class Size:
         return ""
 
 
-def check_room(folder: Path, dtype: str, kv_type: str = "f16", *, free: int | None = None) -> None:
-    """Raises OutOfMemory, with what would fit, for a model that does not.
-
-    ``dtype``: what a folder's weights are computed in, ``fp32``, ``bf16`` or ``int8``; int8 of a
-    GGUF file means as they are stored. ``free``: bytes; what this machine has where None. Raises
-    BrokenModel or UnsupportedModel, too.
-    """
-    size = size_of(folder, dtype, kv_type)
+def check_room(path: Path, size: Size, *, free: int | None = None) -> None:
+    """Raises OutOfMemory, with what would fit, for a model of this size that does not. ``free``:
+    bytes; what this machine has where None."""
     free = free_bytes() if free is None else free
     if size.needed <= free:
         return
     raise OutOfMemory(
-        f"{folder} needs {size.needed / 1e6:,.0f} MB of memory and {free / 1e6:,.0f} MB are free; "
+        f"{path} needs {size.needed / 1e6:,.0f} MB of memory and {free / 1e6:,.0f} MB are free; "
         f"{size.what_fits(free)}, or close other programs"
     )
-
-
-def size_of(folder: Path, dtype: str, kv_type: str = "f16") -> Size:
-    """From the headers of a folder or a GGUF file. Arguments and errors as for ``check_room``."""
-    size_in = _file_size if is_gguf(folder) else _folder_size
-    return size_in(folder, dtype, kv_type)
 
 
 def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
@@ -99,43 +78,7 @@ def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
     return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)
 
 
-def _file_size(path: Path, dtype: str, kv_type: str) -> Size:
-    with GgufFile(path) as file:
-        found = read_architecture(file)
-        weights = GgufWeights(file, found)
-        counts = {name: prod(part.shape) for name, part in weights.parts.items()}
-        nbytes = 0.0
-        for name, count in counts.items():
-            kind, stored = weights.stored_as(name)
-            is_as_stored = dtype == "int8" and kind.name in BLOCK_TYPES
-            nbytes += stored if is_as_stored else count * BYTES_OF[dtype]
-    token_bytes = _token_bytes(found.layers, found.kv_heads, found.depth, dtype, kv_type)
-    return Size(sum(counts.values()), nbytes, token_bytes)
-
-
-def _folder_size(folder: Path, dtype: str, kv_type: str) -> Size:
-    weights = sum(
-        prod(tensor.shape)
-        for file in _weight_files(folder)
-        for tensor in read_header(file).values()
-    )
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    return Size(weights, weights * BYTES_OF[dtype], _token_bytes_of(config, dtype, kv_type))
-
-
-def _weight_files(folder: Path) -> Iterator[Path]:
-    whole = folder / "model.safetensors"
-    yield from [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
-
-
-def _token_bytes_of(config: dict[str, Any], dtype: str, kv_type: str) -> int:
-    """By what a ``config.json`` says; nothing where it says it in other words."""
-    names = "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size"
-    found = [config.get(name) for name in (*names, "head_dim")]
-    layers, heads, kv_heads, width, depth = (n if isinstance(n, int) else 0 for n in found)
-    return _token_bytes(layers, kv_heads or heads, depth or width // max(heads, 1), dtype, kv_type)
-
-
-def _token_bytes(layers: int, kv_heads: int, depth: int, dtype: str, kv_type: str) -> int:
+def token_bytes(layers: int, kv_heads: int, depth: int, dtype: str, kv_type: str) -> int:
+    """Bytes of a token's keys and values in a model of these sizes, computed in ``dtype``."""
     head_bytes = depth + SCALE_BYTES if kv_type == "int8" else depth * (4 if dtype == "fp32" else 2)
     return 2 * layers * kv_heads * head_bytes

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from accel.errors import InvalidRequest, UnsupportedModel
+from accel.model_file import model_file
 from accel.model_options import KvType
 from accel.models import tree_attention
 from accel.models.adaptive_tokens import add_adaptive_tokens
@@ -30,7 +31,6 @@ from accel.models.autotune import (
     rate,
     score,
     thread_counts,
-    weight_bytes,
 )
 from accel.models.base import BatchKind, Model
 from accel.models.costs.forward_costs import ForwardCosts
@@ -225,7 +225,7 @@ def _suits_int8(folder: Path, store: ProfileStore) -> bool:
         return False
     if is_gguf(folder):
         return can_be_computed(folder)
-    if weight_bytes(folder) < INT8_FROM:
+    if model_file(folder).weight_bytes("bf16") < INT8_FROM:
         return False
     known = store.get("suits_int8")
     if not isinstance(known, bool):
@@ -244,7 +244,7 @@ def _scores(
     may_share: bool,
 ) -> dict[int, float]:
     """Seconds per expected token by thread count."""
-    if weight_bytes(folder) <= SMALL and device.type == "cpu":
+    if model_file(folder).weight_bytes("bf16") <= SMALL and device.type == "cpu":
         module = load_module(folder, STORED[dtype], device, "eager")
         if can_be_compiled(module):
             costs = product_costs(pack_weights(module), PRODUCTS_S)
@@ -252,7 +252,7 @@ def _scores(
     before = torch.get_num_threads()
     scores = {}
     try:
-        if weight_bytes(folder) > 2 * LARGE:
+        if model_file(folder).weight_bytes("bf16") > 2 * LARGE:
             matrix = Linear(torch.zeros(4096, 4096, dtype=STORED[dtype]))
             for count in counts:
                 torch.set_num_threads(count)

@@ -17,8 +17,6 @@ from tokenizers import Tokenizer as FastTokenizer
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, ModelNotFound
 from accel.models.gguf.control_names import is_control_name
-from accel.models.gguf.file import is_gguf
-from accel.models.gguf.folder import tokenizer_folder
 from accel.text.byte_index import ByteIndex, byte_order
 from accel.text.vocabulary_files import LEAST_TOKENS, Arrays, VocabularyFiles
 
@@ -36,21 +34,25 @@ class Tokenizer:
     chat_template: str | None = None
     """Jinja source of the model's chat format."""
 
-    def __init__(self, definition: str) -> None:
-        """``definition`` is the content of a ``tokenizer.json``.
+    def __init__(self, definition: str, head: dict[str, Any] | None = None) -> None:
+        """``definition`` is the content of a ``tokenizer.json``, and ``head`` what ``plain_head``
+        gave for it before: to read JSON of a large vocabulary twice takes as long as all else.
 
         Raises BrokenModel when it is not one.
         """
         try:
-            parsed = json.loads(definition)
-            marked = _with_controls(parsed)
-            self._tokenizer = FastTokenizer.from_str(json.dumps(_without_leading_blank(marked)))
+            if head is not None:
+                marked, plain = head, definition
+            else:
+                marked = _with_controls(json.loads(definition))
+                plain = json.dumps(_without_leading_blank(marked))
+            self._tokenizer = FastTokenizer.from_str(plain)
         except Exception as error:
             raise BrokenModel(f"tokenizer.json is damaged ({error}); fetch the model again") from (
                 error
             )
         self._tokenizer.encode_special_tokens = True
-        self._definition, self._marked = definition, marked
+        self._definition, self._head = definition, without_tokens(marked)
         self.template_variables: dict[str, str] = {}
         self.named_tokens: dict[str, int] = {}
         """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
@@ -66,9 +68,12 @@ class Tokenizer:
         added = marked["added_tokens"]
         self._added = {token["id"]: token["content"] for token in added}
         self._controls = {token["content"]: token for token in added if token["special"]}
-        self._byte_level = "ByteLevel" in json.dumps(parsed.get("decoder"))
-        ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
-        self.vocabulary_size = max(ids, default=-1) + 1
+        self._byte_level = "ByteLevel" in json.dumps(marked.get("decoder"))
+        if head is not None:
+            self.vocabulary_size = int(head["vocabulary_size"])
+        else:
+            ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
+            self.vocabulary_size = max(ids, default=-1) + 1
 
     @property
     def fast(self) -> FastTokenizer:
@@ -76,27 +81,23 @@ class Tokenizer:
         return self._tokenizer
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Tokenizer:
-        """Read ``tokenizer.json`` of a model folder, or convert what transformers finds there, or
-        what a GGUF file holds.
+    def from_folder(
+        cls, folder: str | Path, definition: str = "", head: dict[str, Any] | None = None
+    ) -> Tokenizer:
+        """Read ``tokenizer.json`` of a folder, or take a ``definition`` in place of it, and the
+        template beside it. ``head``: see ``__init__``.
 
-        Raises ModelNotFound when the folder holds no tokenizer, BrokenModel when it is damaged.
+        Raises ModelNotFound when the folder holds no such file, BrokenModel when it is damaged.
         """
-        if is_gguf(Path(folder)):
-            folder = tokenizer_folder(Path(folder))
         file = Path(folder) / "tokenizer.json"
-        if file.is_file():
-            try:
-                return cls(file.read_text("utf-8"))._with_template(Path(folder))
-            except (OSError, UnicodeDecodeError) as error:
-                raise BrokenModel(f"{file} cannot be read ({error}); fetch the model again") from (
-                    error
-                )
-        if not Path(folder).is_dir():
-            raise ModelNotFound(f"{folder} is no folder; give the folder of a model")
-        from accel.models.hf_text import converted
-
-        return cls(converted(Path(folder)))._with_template(Path(folder))
+        if not definition and not file.is_file():
+            what = "holds no tokenizer.json" if Path(folder).is_dir() else "is no folder"
+            raise ModelNotFound(f"{folder} {what}; give the folder of a model")
+        try:
+            made = cls(definition or file.read_text("utf-8"), head)
+            return made._with_template(Path(folder))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenModel(f"{file} cannot be read ({error}); fetch the model again") from error
 
     def _with_template(self, folder: Path) -> Tokenizer:
         """Read the chat template and the names of the tokens that it may use."""
@@ -201,15 +202,16 @@ class Tokenizer:
     def _blank(self) -> str:
         """Where SentencePiece reads a blank before a text: ``never``, ``first`` (before the whole),
         or ``always`` (behind control tokens, too)."""
-        if _without_leading_blank(self._marked) == self._marked:
+        if _without_leading_blank(self._head) == self._head:
             return "never"
-        is_first = '"prepend_scheme": "first"' in json.dumps(self._marked.get("pre_tokenizer"))
+        is_first = '"prepend_scheme": "first"' in json.dumps(self._head.get("pre_tokenizer"))
         return "first" if is_first else "always"
 
     @cached_property
     def _with_blank(self) -> FastTokenizer:
         """Puts the blank before a text."""
-        made = FastTokenizer.from_str(json.dumps(self._marked))
+        marked = _with_controls(json.loads(self._definition))
+        made = FastTokenizer.from_str(json.dumps(marked))
         made.encode_special_tokens = True
         return made
 
@@ -328,6 +330,21 @@ class Tokenizer:
 
 _LAST_WORD = re.compile(r"(?: ?\w+|\s+| ?[^\w\s]+)\Z")
 """The last word of vocabularies that do not say what they keep together."""
+
+
+def plain_head(definition: dict[str, Any]) -> dict[str, Any] | None:
+    """A definition without its tokens, where it reads code as it stands; None where its text has to
+    be changed for that."""
+    if _without_leading_blank(_with_controls(definition)) != definition:
+        return None
+    ids = [*definition["model"]["vocab"].values()]
+    ids += [token["id"] for token in definition["added_tokens"]]
+    return {**without_tokens(definition), "vocabulary_size": max(ids, default=-1) + 1}
+
+
+def without_tokens(definition: dict[str, Any]) -> dict[str, Any]:
+    """All of a definition but the ordinary tokens and their merges."""
+    return {name: value for name, value in definition.items() if name != "model"}
 
 
 def _with_controls(definition: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class VocabularyFiles:
-    """The files of one vocabulary. A disk that is full or gone costs only time."""
+    """The files of one vocabulary. A disk that is full or gone costs time, ``write`` raises."""
 
     def __init__(self, name: str) -> None:
         """``name``: a hash of the vocabulary."""
@@ -52,6 +52,10 @@ class VocabularyFiles:
         with contextlib.suppress(OSError):
             self._write(path.name, lambda file: np.savez(file, allow_pickle=False, **made))
         return made
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of text. Raises OSError."""
+        self._write(name, lambda file: file.write(text.encode()))
 
     def _write(self, name: str, fill: Callable[[Any], object]) -> None:
         """Put a file in place as a whole: other processes read it meanwhile. Raises OSError."""

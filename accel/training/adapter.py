@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from accel.model_file import model_file
 from accel.models.gguf.adapter import FIM_TOKENS
 from accel.models.hf_loading import end_tokens, find_folder, load_module
 from accel.text.special_tokens import file_format_of
@@ -78,7 +79,7 @@ def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
     started = time.monotonic()
     base = _base_path(folder / settings.base, settings.base)
     device = _device(settings.device)
-    tokenizer = Tokenizer.from_folder(base)
+    tokenizer = model_file(base).tokenizer
     if settings.fim_tokens:
         tokenizer = tokenizer.renamed(dict(zip(settings.fim_tokens, FIM_TOKENS, strict=True)))
     code, held_out = split(read_code([folder / one for one in settings.code], settings), settings)

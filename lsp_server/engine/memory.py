@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import platform
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.model_paths import model_folder
+from lsp_server.engine.model_paths import model_file_of, model_folder
 from lsp_server.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    from accel.model_file import ModelFile
+    from accel.models.room import Size
 
 _EIGHT_BITS = ("x86_64", "AMD64")
 """Machines that compute eight bits quickly, which ``auto`` means there."""
@@ -24,12 +29,9 @@ class Need:
     def advice(self, most: int) -> str:
         """What would fit into so many bytes."""
         from accel.errors import ModelError
-        from accel.models.room import size_of
 
         with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
-            size = size_of(
-                model_folder(self.options.path), _dtype(self.options), self.options.kv_type
-            )
+            size = _size(model_file_of(self.options.path), self.options)
             return size.what_fits(most - (self.nbytes - size.needed))
         return "a smaller model would fit"
 
@@ -41,19 +43,23 @@ def need_of(options: EngineOptions) -> Need:
 
 def _needed(options: EngineOptions, model: str) -> int:
     from accel.errors import ModelError
+    from accel.model_path import weights_files
     from accel.models.device import is_on_cpu
-    from accel.models.gguf.file import parts_of
-    from accel.models.room import REST_BYTES, size_of
+    from accel.models.room import REST_BYTES
 
     path = model_folder(model)
     if not is_on_cpu(options.device):
         return REST_BYTES
-    try:
-        return size_of(path, _dtype(options), options.kv_type).needed
-    except (ModelError, OSError, ValueError):
-        # A family that only llama.cpp knows: it takes the file as it is.
-        files = parts_of(path) if path.is_file() else list(path.glob("*.safetensors"))
-        return REST_BYTES + sum(file.stat().st_size for file in files)
+    with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
+        found = model_file_of(model)
+        if found.is_known:
+            return _size(found, options).needed
+    # A family that only llama.cpp knows: it takes the file as it is.
+    return REST_BYTES + sum(file.stat().st_size for file in weights_files(path))
+
+
+def _size(found: ModelFile, options: EngineOptions) -> Size:
+    return found.size(_dtype(options), options.kv_type)
 
 
 def _dtype(options: EngineOptions) -> str:

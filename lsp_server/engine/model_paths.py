@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lsp_server.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    from accel.model_file import ModelFile
 
 
 def model_folder(model: str | Path | None) -> Path:
@@ -19,21 +23,28 @@ def model_folder(model: str | Path | None) -> Path:
         raise ModelUnavailable(error.cause, error.remedy) from error
 
 
+def model_file_of(model: str | Path | None) -> ModelFile:
+    """The model's file or folder, opened once in a process. Raises ModelUnavailable."""
+    from accel.errors import ModelError
+    from accel.model_file import model_file
+
+    try:
+        return model_file(model_folder(model))
+    except ModelError as error:
+        raise ModelUnavailable(error.cause, error.remedy) from error
+
+
 def tokenizer_folder(model: str | Path | None) -> Path:
     """The folder with the ``tokenizer.json`` of a model: its own, or, for a GGUF file, one that was
     made of its vocabulary. Raises ModelUnavailable."""
     from accel.errors import ModelError
-    from accel.model_folder import check_folder
-    from accel.models.gguf import folder
-    from accel.models.gguf.file import is_gguf
 
-    found = model_folder(model)
+    found = model_file_of(model)
     try:
-        if is_gguf(found):
-            return folder.tokenizer_folder(found)
-        if not (found / "tokenizer.json").is_file():
-            check_folder(found)
-        return found
+        folder = found.tokenizer_folder
+        if not (folder / "tokenizer.json").is_file():
+            found.check()
+        return folder
     except ModelError as error:
         raise ModelUnavailable(error.cause, error.remedy) from error
 
@@ -41,10 +52,9 @@ def tokenizer_folder(model: str | Path | None) -> Path:
 def check_model(model: str | Path | None) -> None:
     """Look at a model's path and headers. Raises ModelUnavailable for what cannot be loaded."""
     from accel.errors import ModelError
-    from accel.model_folder import check_folder
 
     try:
-        check_folder(model_folder(model))
+        model_file_of(model).check()
     except ModelError as error:
         raise ModelUnavailable(error.cause, error.remedy) from error
 

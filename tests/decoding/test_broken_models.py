@@ -14,6 +14,7 @@ from small_model import SMALL_MODEL
 
 from accel.engine import Engine
 from accel.errors import ModelError
+from accel.model_file import model_file
 from accel.model_folder import check_folder, known_kinds
 from accel.model_path import find_folder, state_of
 
@@ -41,7 +42,7 @@ def test_each_kind_has_its_cause_and_its_remedy(broken: Broken, tmp_path: Path) 
     model = made(broken, tmp_path)
     started = time.thread_time()
     with pytest.raises(ModelError) as caught:
-        check_folder(find_folder(model))
+        model_file(find_folder(model)).check()
     assert time.thread_time() - started < LONGEST_S
     error = caught.value
     assert broken.cause in error.cause

@@ -11,6 +11,7 @@ from gguf_writer import write_gguf
 from small_vocabularies import CONTROL, LETTERS, NORMAL
 from tiny_models import byte_tokenizer
 
+from accel.model_file import model_file
 from accel.text.families import FAMILIES
 from accel.text.format_check import format_problems, template_problems
 from accel.text.prompts import fim_beginning, fim_prompt
@@ -244,7 +245,7 @@ def gguf(path: Path, names: list[str], control: int = CONTROL, **keys: Any) -> T
     metadata |= {f"tokenizer.ggml.{key}_token_id": value for key, value in keys.items()}
     if template := metadata.pop("tokenizer.ggml.template_token_id", None):
         metadata["tokenizer.chat_template"] = template
-    return Tokenizer.from_folder(write_gguf(path / "m.gguf", metadata, {}))
+    return model_file(write_gguf(path / "m.gguf", metadata, {})).tokenizer
 
 
 @pytest.fixture(autouse=True)

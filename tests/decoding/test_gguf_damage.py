@@ -10,15 +10,14 @@ from damage import refuse_mutations
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import header_of, write_gguf
 
-from accel.models.gguf.check import check_file
+from accel.model_file import model_file
 from accel.models.gguf.module import read_module
-from accel.text.tokenizer import Tokenizer
 
 
 def read_model(path: Path) -> None:
     """All that the engine reads of a file."""
-    check_file(path)
-    tokenizer = Tokenizer.from_folder(path)
+    model_file(path).check("own")
+    tokenizer = model_file(path).tokenizer
     assert tokenizer.decode(tokenizer.encode("def f(x):\n    return 'é'\n"))
     read_module(path, torch.bfloat16)
 

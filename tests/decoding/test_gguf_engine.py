@@ -17,12 +17,12 @@ from tiny_models import FLAT, MemoryStore, open_engine, random_prompt
 
 from accel.decoding import GenerationRequest
 from accel.engine import Engine
-from accel.models.gguf.folder import tokenizer_folder
+from accel.model_file import model_file
 from accel.models.gguf.module import read_module
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
+from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.prompts import fim_prompt
-from accel.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def open_lean(model: Path) -> Engine:
     store.put("path/bf16", "lean")
     opened, execution_path = open_model(model, "bf16", torch.device("cpu"), store)
     assert execution_path == "lean"
-    tokenizer = Tokenizer.from_folder(model)
+    tokenizer = model_file(model).tokenizer
     return Engine(opened, tokenizer, AdaptivePlanner(FLAT), name=model.name, threads=1)
 
 

@@ -26,12 +26,13 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.pre_tokenizers import Sequence, Split
 
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
+from accel.model_file import model_file
 from accel.models.gguf.file import GgufFile
-from accel.models.gguf.folder import tokenizer_folder
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
 from accel.models.gguf.tokenizer import tokenizer_json
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.text.format_check import format_problems
+from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
 from repo_index.tokens import TextTokenizer
 
@@ -135,7 +136,7 @@ def test_ids_of_special_tokens_that_are_out_of_range_are_passed_over(
     (problem,) = vocabulary.problems
     assert str(bad) in problem
     assert key in problem
-    tokenizer = Tokenizer.from_folder(path)
+    tokenizer = model_file(path).tokenizer
     assert problem in caplog.text, "a warning, once for each opening"
     assert problem in format_problems(tokenizer)
 
@@ -250,8 +251,8 @@ def test_a_file_says_how_much_around_an_edit_the_model_was_shown(tmp_path: Path)
     plain = write_gguf(tmp_path / "plain.gguf", byte_level(), {})
     told = {**byte_level(), "tokenizer.redraft.edit_lines": 12}
     file = write_gguf(tmp_path / "told.gguf", told, {})
-    assert Tokenizer.from_folder(plain).edit_lines is None
-    assert Tokenizer.from_folder(file).edit_lines == 12
+    assert model_file(plain).tokenizer.edit_lines is None
+    assert model_file(file).tokenizer.edit_lines == 12
 
 
 def test_the_tokenizer_is_made_once_and_shared(
@@ -261,7 +262,7 @@ def test_the_tokenizer_is_made_once_and_shared(
     keys = {**byte_level(), "tokenizer.chat_template": TEMPLATE}
     folder = tokenizer_folder(write_gguf(tmp_path / "m.gguf", keys, {}))
     assert folder.is_relative_to(tmp_path / "cache")
-    tokenizer = Tokenizer.from_folder(folder)
+    tokenizer = model_file(folder).tokenizer
     assert tokenizer.chat_template == TEMPLATE
     assert tokenizer.template_variables["eos_token"] == "<|im_end|>"
     assert TextTokenizer.from_file(folder).sha256 == tokenizer.sha256

@@ -23,6 +23,7 @@ from golden_prompts import (
     rendered,
 )
 
+from accel.model_file import model_file
 from accel.text.chat import conversation_tokens
 from accel.text.families import Order
 from accel.text.prompts import (
@@ -43,7 +44,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> Tokenizer:
     """Of a family."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     family = BY_NAME[request.param]
-    return Tokenizer.from_folder(write_gguf(tmp_path / "m.gguf", family.metadata, {}))
+    return model_file(write_gguf(tmp_path / "m.gguf", family.metadata, {})).tokenizer
 
 
 def shown(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
@@ -97,7 +98,7 @@ def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
 def test_a_hole_of_codellama_has_its_blanks(tmp_path: Path) -> None:
     os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     path = write_gguf(tmp_path / "m.gguf", BY_NAME["CodeLlama"].metadata, {})
-    tokenizer = Tokenizer.from_folder(path)
+    tokenizer = model_file(path).tokenizer
     prompt = fim_prompt(tokenizer, "def f(x):\n    re", "\n\nx = 1\n")
     assert prompt.required_prefix == b" re"
     assert shown(tokenizer, prompt.tokens.tolist()) == [
@@ -172,7 +173,7 @@ def test_published_vocabularies_read_prompts_as_llama_cpp_does() -> None:
     checked = []
     for path in sorted(Path(VOCABULARIES).glob("ggml-vocab-*.gguf")):
         try:
-            tokenizer = Tokenizer.from_folder(path)
+            tokenizer = model_file(path).tokenizer
         except Exception as error:  # kinds that are not read here say so
             print(path.name, error)
             continue

@@ -19,6 +19,7 @@ from accel.backends import open_backend
 from accel.batch import BLOCKED, chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
+from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.cpu.attention import (
     AttentionBuffers,
@@ -35,7 +36,6 @@ from accel.models.cpu.llama import CompiledLlama
 from accel.models.hf_loading import load_module
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
-from accel.text.tokenizer import Tokenizer
 
 SIZE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 SHAPE = Shape(heads=4, kv_heads=2, head_dim=64, eps=1e-5, scaling=0.2)
@@ -245,7 +245,7 @@ def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path, dtype: torch
 
 def test_drafts_change_no_text(file: Path, model: CompiledLlama) -> None:
     engine = Engine(
-        model, Tokenizer.from_folder(file), AdaptivePlanner(FLAT), name="int8", threads=1
+        model, model_file(file).tokenizer, AdaptivePlanner(FLAT), name="int8", threads=1
     )
     random = np.random.default_rng(3)
     for step in range(4):

@@ -18,6 +18,7 @@ from seeds import for_each_seed
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
+from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
@@ -27,7 +28,6 @@ from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
-from accel.text.tokenizer import Tokenizer
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 WIDTH = 8
@@ -47,7 +47,7 @@ def model(file: Path) -> LlamaCppModel:
 def engine(model: LlamaCppModel, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     costs = ForwardCosts([256], [WIDTH], np.array([[1e-3]]))
     planner = AdaptivePlanner(costs, WIDTH, widths=(WIDTH,))
-    return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
+    return Engine(model, model_file(file).tokenizer, planner, name="small", threads=1)
 
 
 CHECKS = ("chains", "trees", "likeliest", "trims", "rejected_rows", "memory")

@@ -23,6 +23,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
+from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.base import Cache
 from accel.models.costs.forward_costs import ForwardCosts
@@ -31,7 +32,6 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
-from accel.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
@@ -128,7 +128,7 @@ def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     width = 8
     engine = Engine(
         LlamaCppModel(file, ModelOptions(threads=threads)),
-        Tokenizer.from_folder(file),
+        model_file(file).tokenizer,
         AdaptivePlanner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
         name=file.name,
         threads=threads,

@@ -25,7 +25,7 @@ from tiny_models import Oracle
 
 from accel.engine import Engine
 from accel.errors import AccelError, BackendDied, UnsupportedModel
-from accel.model_folder import check_folder
+from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import process
@@ -34,7 +34,6 @@ from accel.models.llama_cpp.places import has_package
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.session import Session
-from accel.text.tokenizer import Tokenizer
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
@@ -57,7 +56,7 @@ def engine_of(model: LlamaCppModel, file: Path) -> Engine:
     planner = AdaptivePlanner(
         ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,)
     )
-    return Engine(model, Tokenizer.from_folder(file), planner, name="small", threads=1)
+    return Engine(model, model_file(file).tokenizer, planner, name="small", threads=1)
 
 
 def process_of(model: LlamaCppModel) -> psutil.Process:
@@ -167,7 +166,7 @@ def test_a_library_that_ended_is_back_after_its_load_time(
 
 def refuse_headers(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Damaged headers are refused before there is a process; what passes is a sound header."""
-    monkeypatch.setattr("accel.model_folder.is_installed", lambda: True)
+    monkeypatch.setattr("accel.model_file.is_installed", lambda: True)
     path = saved(folder / "m.gguf")
     header = len(header_of(*contents()))
     refused = refuse_mutations(path, header, count, check)
@@ -176,7 +175,7 @@ def refuse_headers(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) ->
 
 
 def check(file: Path) -> None:
-    check_folder(file, "llama-cpp")
+    model_file(file).check("llama-cpp")
 
 
 def test_damaged_headers_do_not_reach_the_library(

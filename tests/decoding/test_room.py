@@ -13,6 +13,7 @@ from accel import backends, free_memory
 from accel.engine import Engine
 from accel.errors import OutOfMemory
 from accel.free_memory import free_bytes
+from accel.model_file import FolderModel, model_file
 from accel.models import room
 from accel.models.room import REPACKED, REST_BYTES, check_room
 
@@ -31,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_with_room_is_no_matter(file: Path, folder: Path) -> None:
     for model in (file, folder):
         for dtype in ("int8", "bf16", "fp32"):
-            check_room(model, dtype, free=1 << 34)
+            check_room(model, model_file(model).size(dtype), free=1 << 34)
 
 
 def test_the_refusal_is_a_sentence_that_says_what_would_fit(
@@ -41,12 +42,12 @@ def test_the_refusal_is_a_sentence_that_says_what_would_fit(
     monkeypatch.setattr(room, "FEWEST_TOKENS", 0)
     weights = file.stat().st_size / 2
     with pytest.raises(OutOfMemory) as caught:
-        check_room(file, "bf16", free=int(weights * REPACKED * 0.9))
+        check_room(file, model_file(file).size("bf16"), free=int(weights * REPACKED * 0.9))
     message = str(caught.value)
     assert "\n" not in message
     assert "a GGUF file of it in Q6_K" in message
     with pytest.raises(OutOfMemory, match="; no model would fit"):
-        check_room(file, "bf16", free=int(weights * 0.1))
+        check_room(file, model_file(file).size("bf16"), free=int(weights * 0.1))
 
 
 def test_what_fits_is_never_a_model_of_no_weights() -> None:
@@ -57,7 +58,7 @@ def test_what_fits_is_never_a_model_of_no_weights() -> None:
 
 def test_wider_weights_need_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "REST_BYTES", 0)
-    sizes = [room.size_of(folder, dtype).needed for dtype in ("int8", "bf16", "fp32")]
+    sizes = [model_file(folder).size(dtype).needed for dtype in ("int8", "bf16", "fp32")]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[2] / 2
 
@@ -67,7 +68,7 @@ def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
     four = save_gguf(tmp_path / "four.gguf", module, "Q4_0")
     eight = save_gguf(tmp_path / "eight.gguf", module, "Q8_0")
     half = save_gguf(tmp_path / "half.gguf", module, "F16")
-    sizes = {path.stem: room.size_of(path, "int8") for path in (four, eight, half)}
+    sizes = {path.stem: model_file(path).size("int8") for path in (four, eight, half)}
     assert sizes["four"].nbytes < sizes["eight"].nbytes
     assert sizes["half"].nbytes == pytest.approx(sizes["eight"].nbytes, rel=0.02)
     assert len({size.weights for size in sizes.values()}) == 1
@@ -77,16 +78,17 @@ def test_blocks_count_as_they_are_stored(tmp_path: Path) -> None:
 
 def test_keys_and_values_in_eight_bits_need_less(file: Path, folder: Path) -> None:
     for model in (file, folder):
-        short, wide = (room.size_of(model, "bf16", kv) for kv in ("int8", "f16"))
+        short, wide = (model_file(model).size("bf16", kv) for kv in ("int8", "f16"))
         assert wide.token_bytes / 2 < short.token_bytes < wide.token_bytes
         assert short.needed < wide.needed
 
 
 def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: Path) -> None:
-    assert room.size_of(folder, "bf16").token_bytes > 0
+    assert model_file(folder).size("bf16").token_bytes > 0
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    assert room._token_bytes_of({**config, "num_hidden_layers": "two"}, "bf16", "f16") == 0
-    assert room._token_bytes_of({}, "fp32", "f16") == 0
+    for other in ({**config, "num_hidden_layers": "two"}, {}):
+        (tmp_path / "config.json").write_text(json.dumps(other))
+        assert FolderModel(tmp_path).token_bytes("bf16", "f16") == 0
 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from tiny_models import save
 
+from accel.model_file import model_file
 from accel.models import torch_registry
-from accel.models.autotune import weight_bytes
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.process import EngineService
@@ -26,7 +26,7 @@ def test_auto_is_int8_from_a_size_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     folder = save(tmp_path, "llama", hidden_size=256, intermediate_size=512, head_dim=64)
-    size = weight_bytes(folder)
+    size = model_file(folder).weight_bytes("bf16")
     monkeypatch.setattr(torch_registry, "INT8_FROM", size if is_large else size + 1)
     values = {"model": {"path": str(folder), "device": "cpu", "threads": 1}}
     settings: Settings = read_settings(values).settings

@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from accel.model_file import model_file
 from accel.models.hf_loading import load_module
-from accel.text.tokenizer import Tokenizer
 from accel.training.adapter import rate_factor, read_code, split, train
 from accel.training.adapter_file import quantised
 from accel.training.adapter_settings import AdapterSettings, example, read_settings
@@ -112,7 +112,7 @@ def test_a_run_learns_and_its_file_is_the_model_that_was_trained(
     assert shapes["fim_embeddings"] == (3, 32)
     assert kinds["g.A"] is torch.int8
     assert kinds["g.A.scale"] is torch.float16
-    tokens = Tokenizer.from_folder(base)
+    tokens = model_file(base).tokenizer
     assert described["fim_tokens"] == " ".join(str(tokens.special(name)) for name in UNUSED)
     assert described["base_sha256"] == "", "a folder is no file"
     assert changed_weights(base, tmp_path / "adapter.safetensors")

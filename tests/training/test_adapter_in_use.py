@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from accel.model_file import model_file
 from accel.models.gguf.adapter import PROJECTIONS
 from accel.models.gguf.architecture import read_architecture
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.weights import GgufWeights
-from accel.text.tokenizer import Tokenizer
 from lsp_server.cli.main import main
 from lsp_server.models.choices import read_choices
 from lsp_server.models.fetched import fetched_models, remove_fetched
@@ -92,7 +92,7 @@ def test_it_is_added_to_its_model_and_chosen(
         wanted = was + b @ a
         assert np.abs(after[name] - wanted).max() <= np.abs(wanted).max() / 127
         assert np.abs(wanted - was).max() > 0, "it learnt something"
-    assert Tokenizer.from_folder(made).edit_lines == 10
+    assert model_file(made).tokenizer.edit_lines == 10
     assert fetched_models()[made.name]["name"] == "base-mine"
     assert remove_fetched("base-mine") == [made]
 
@@ -122,7 +122,7 @@ def test_one_made_of_a_folder_is_not_asked_what_it_was_trained_on(
     chosen = ["models", "use", str(base), "--adapter", str(tmp_path / "free.safetensors")]
     assert main(chosen) == 0
     made = Path(read_choices().completion)
-    assert Tokenizer.from_folder(made).edit_lines == 3
+    assert model_file(made).tokenizer.edit_lines == 3
 
 
 def test_the_example_of_settings_can_be_printed_by_the_command() -> None:

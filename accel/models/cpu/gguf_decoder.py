@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
+from accel.model_file import GgufModel, model_file
 from accel.models.cpu.attention import Shape
 from accel.models.cpu.decoder import (
     ATTENTION_NORM,
@@ -29,12 +30,11 @@ from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights as ForwardWeights
-from accel.models.gguf.architecture import Architecture, read_architecture
+from accel.models.gguf.architecture import Architecture
 from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rotation import Rotation, read_rotation
-from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.models.rope import rope_table
 from accel.native.cpu_features import cores
@@ -47,21 +47,22 @@ def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
     """The decoder of a file, None where it has parts that the compiled forward has not: then
     ``gguf.module`` has them. ``layers``: the first so many of it alone, which are enough to compile
     a forward. Raises BrokenModel or UnsupportedModel."""
+    about = model_file(path)
+    assert isinstance(about, GgufModel)
     with GgufFile(path) as file:
-        found = read_architecture(file)
+        found = about.architecture
         weights = GgufWeights(file, found)
         if not _has_all_parts(found, weights):
             return None
-        ends = read_vocabulary(file.metadata).end_tokens
         read = found if layers is None else replace(found, layers=min(layers, found.layers))
-        return _Reader(path, read, weights).decoder(read_rotation(file, found), frozenset(ends))
+        return _Reader(path, read, weights).decoder(read_rotation(file, found), about.end_tokens)
 
 
 def can_be_computed(path: Path) -> bool:
     """Whether ``read_decoder`` has a decoder for a file. Raises BrokenModel or UnsupportedModel."""
-    with GgufFile(path) as file:
-        found = read_architecture(file)
-        return _has_all_parts(found, GgufWeights(file, found))
+    about = model_file(path)
+    assert isinstance(about, GgufModel)
+    return _has_all_parts(about.architecture, about.weights)
 
 
 def _has_all_parts(found: Architecture, weights: GgufWeights) -> bool:

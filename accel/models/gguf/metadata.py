@@ -102,18 +102,16 @@ class Metadata:
             return float(value)
         return self._refuse(key, "a number")
 
-    def texts(self, key: str) -> list[str] | None:
-        """A list of strings, None without. An empty list may be of any kind."""
+    def strings(self, key: str) -> StringArray:
+        """A list of strings as it is stored, empty without. An empty list may be of any kind."""
         value = self._values.get(key)
-        if isinstance(value, np.ndarray) and not len(value):
-            return []
-        if value is None:
-            return None
-        return (
-            value.decoded()
-            if isinstance(value, StringArray)
-            else self._refuse(key, "a list of strings")
-        )
+        if value is None or (isinstance(value, np.ndarray) and not len(value)):
+            return StringArray(0, b"")
+        return value if isinstance(value, StringArray) else self._refuse(key, "a list of strings")
+
+    def texts(self, key: str) -> list[str]:
+        """A list of strings, empty without."""
+        return self.strings(key).decoded()
 
     def numbers(self, key: str) -> NDArray[Any] | None:
         """A list of numbers, None without."""

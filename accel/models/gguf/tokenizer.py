@@ -70,7 +70,7 @@ def _byte_level(vocabulary: Vocabulary) -> dict[str, Any]:
         "model": {
             **_bpe(vocabulary),
             "ignore_merges": pre_tokenizer.ignores_merges,
-            "merges": vocabulary.merges,
+            "merges": vocabulary.merges.decoded(),
         },
     }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.models.gguf.control_names import is_control_name
 from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata
+from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata, StringArray
 from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 _PREFIX = "tokenizer.ggml."
@@ -91,7 +91,7 @@ class Vocabulary:
     """Of byte-level vocabularies."""
     tokens: list[str]
     types: NDArray[np.int32]
-    merges: list[str]
+    merges: StringArray
     """Of byte-level vocabularies: two tokens with a space between."""
     scores: NDArray[np.float32]
     """Of SentencePiece vocabularies: the higher, the earlier a token is made."""
@@ -166,8 +166,8 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         and (types[place] != TokenType.USER_DEFINED or is_control_name(tokens[place]))
     }
     is_sentencepiece = kind == "llama"
-    merges = metadata.texts(f"{_PREFIX}merges") or []
-    if not merges and not is_sentencepiece:
+    merges = metadata.strings(f"{_PREFIX}merges")
+    if not merges.count and not is_sentencepiece:
         raise BrokenModel(
             f"{metadata.path} has a byte-level vocabulary without merges, so that no text can be "
             "cut into its tokens",

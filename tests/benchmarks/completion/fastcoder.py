@@ -176,10 +176,10 @@ def _makers(args: argparse.Namespace, tokenizer: Tokenizer, part: str) -> dict[s
 def _replayed(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
+    from accel.model_file import model_file
     from accel.models.hf_loading import find_folder
-    from accel.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_folder(find_folder(args.model))
+    tokenizer = model_file(find_folder(args.model)).tokenizer
     datastores = load_datastores(args, tokenizer, progress)
     makers = _makers(args, tokenizer, part)
     return replayed(args, cases, makers, datastores, tokenizer, progress), makers

@@ -39,15 +39,15 @@ def measure_replay(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a replay."""
+    from accel.model_file import model_file
     from accel.models.hf_loading import find_folder
-    from accel.text.tokenizer import Tokenizer
     from tests.benchmarks import report
     from tests.benchmarks.completion.replay import PROMPT_TOKENS
     from tests.benchmarks.methods import MethodSetup
     from tests.benchmarks.tolerance import Tolerance
 
     folder = find_folder(args.model)
-    tokenizer = Tokenizer.from_folder(folder)
+    tokenizer = model_file(folder).tokenizer
     datastores = load_datastores(args, tokenizer, progress)
     planner = _planner(args, progress) if args.shape else None
     setup = MethodSetup(tokenizer, datastores.common, args.seed)

@@ -183,13 +183,13 @@ def _check(args: argparse.Namespace) -> None:
 def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
+    from accel.model_file import model_file
     from accel.models.hf_loading import find_folder
-    from accel.text.tokenizer import Tokenizer
     from tests.benchmarks import report
     from tests.benchmarks.edits.replay import replay_edits
 
     folder = find_folder(args.model)
-    tokenizer = Tokenizer.from_folder(folder)
+    tokenizer = model_file(folder).tokenizer
     common, index = common_code(args, tokenizer, progress)
     names = args.methods or REPLAY_METHODS
     methods, missing = chosen_methods(args, names, tokenizer, common, {})

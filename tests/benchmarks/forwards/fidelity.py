@@ -134,9 +134,9 @@ def windows_of(
 
 
 def _windows(args: argparse.Namespace, file: Path) -> list[TokenArray]:
-    from accel.text.tokenizer import Tokenizer
+    from accel.model_file import model_file
 
-    tokenizer = Tokenizer.from_folder(file)
+    tokenizer = model_file(file).tokenizer
     return windows_of(code_in(args.text), tokenizer, args.tokens, args.window)
 
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.models.gguf.folder import tokenizer_folder
 from accel.replay import replay
+from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
+from accel.model_file import model_file
 from accel.models.hf_loading import find_folder, load_module
 from tests.benchmarks.peers.errors import PeerUnavailable
 
@@ -118,6 +119,5 @@ def _layers_of(module: Any) -> Any:
 
 def _sample(folder: Path) -> TokenArray:
     """Code that every Python has, to choose layers by."""
-    from accel.text.tokenizer import Tokenizer
 
-    return Tokenizer.from_folder(folder).encode(inspect.getsource(heapq))[:SAMPLE_TOKENS]
+    return model_file(folder).tokenizer.encode(inspect.getsource(heapq))[:SAMPLE_TOKENS]

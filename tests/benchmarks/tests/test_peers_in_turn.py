@@ -15,8 +15,8 @@ import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import ModelNotFound
+from accel.model_file import model_file
 from accel.statistics import Statistics
-from accel.text.tokenizer import Tokenizer
 from lsp_server.errors import BenchError
 from tests.benchmarks.completion.targets import target_of
 from tests.benchmarks.forwards import command as forward
@@ -80,7 +80,7 @@ def test_agreement_in_all_and_in_clear_places() -> None:
 
 
 def test_windows_are_cut_from_all_code_of_a_folder(file: Path, text: Path) -> None:
-    tokenizer = Tokenizer.from_folder(file)
+    tokenizer = model_file(file).tokenizer
     texts = fidelity.code_in(text)
     assert [len(each) for each in texts] == [20, 40]
     windows = fidelity.windows_of(texts, tokenizer, 1000, WINDOW)

@@ -70,11 +70,11 @@ def run(args: argparse.Namespace) -> int:
     from accel.drafting import shapes_of
     from accel.drafting.retrieval.acceptance_model import AcceptanceWeights
     from accel.drafting.retrieval.drafter import RetrievalDrafter
+    from accel.model_file import model_file
     from accel.models.hf_loading import find_folder
-    from accel.text.tokenizer import Tokenizer
     from tests.benchmarks.training.acceptance_fit import Examples, fit, observe
 
-    tokenizer = Tokenizer.from_folder(find_folder(args.model))
+    tokenizer = model_file(find_folder(args.model)).tokenizer
     rng = random.Random(args.seed)
     texts = list(texts_of(tokenizer, args.packages.split(), args.per_package, rng))
     rng.shuffle(texts)

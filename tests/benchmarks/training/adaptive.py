@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from accel.model_file import model_file
 from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
 from accel.models.hf_loading import check_folder, find_folder, load_module
 from accel.text.tokenizer import Tokenizer
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     check_folder(folder)
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(args.threads)
-    tokenizer = Tokenizer.from_folder(folder)
+    tokenizer = model_file(folder).tokenizer
     texts = texts_of(args.corpus)
     record = _trained(args, folder, tokenizer, texts)
     (args.out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

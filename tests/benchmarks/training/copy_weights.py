@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
 from accel.drafting.copy import candidates as rows_of
+from accel.model_file import model_file
 from accel.training.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ def run(args: argparse.Namespace) -> int:
     """Collect edits, fit, write. Raises TrainingError."""
     from accel.drafting.copy.drafter import CopyDrafter
     from accel.models.hf_loading import find_folder
-    from accel.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_folder(find_folder(args.model))
+    tokenizer = model_file(find_folder(args.model)).tokenizer
     rng = random.Random(args.seed)
     pairs = [
         pair for folder in args.history for pair in history_pairs(folder, args.per_history, rng)

@@ -27,6 +27,7 @@ from rich.progress import track
 
 from accel.draft_tree import TokenArray
 from accel.errors import AccelError
+from accel.model_file import model_file
 from accel.training.errors import TrainingError
 from accel.training.samples.function_source import function_places
 from accel.training.samples.made_edits import MadeEdit, draw_edit
@@ -318,7 +319,6 @@ def _weights_hash(folder: Path) -> str:
 
 
 def _check_tokenizers(target: Engine, folder: Path) -> None:
-    from accel.text.tokenizer import Tokenizer
 
-    if Tokenizer.from_folder(folder).sha256 != target.tokenizer.sha256:
+    if model_file(folder).tokenizer.sha256 != target.tokenizer.sha256:
         raise TrainingError(f"{folder} has another tokenizer than the target; give one of its kind")

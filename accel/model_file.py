@@ -1,0 +1,351 @@
+"""A model's file or folder: opened once in a process, and asked by all who want to know of it.
+
+Headers are read, not mapped: a file that becomes shorter meanwhile is an exception. Loads no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from functools import cached_property, lru_cache
+from math import prod
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from accel.errors import BrokenModel, UnsupportedModel
+from accel.model_folder import check_folder
+from accel.model_path import state_of, weights_files
+from accel.models.gguf.architecture import Architecture, read_architecture
+from accel.models.gguf.file import SETTLED_NS, GgufFile, is_gguf
+from accel.models.gguf.metadata import AGAIN, StringArray
+from accel.models.gguf.rotation import read_rotation
+from accel.models.gguf.vocabulary import read_vocabulary
+from accel.models.gguf.weights import GgufWeights
+from accel.models.llama_cpp.places import INSTALL, is_installed
+from accel.models.room import BYTES_OF, Size, token_bytes
+from accel.text.families import FAMILIES
+from accel.text.gguf_tokenizer import kept_tokenizer
+from accel.text.tokenizer import Tokenizer
+from accel.weights_file import read_header
+
+MOST_OPEN = 2
+"""So many models are at hand: one, and another beside it."""
+COMPUTED_AS_STORED = frozenset({"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"})
+"""Types of blocks that our forward on a CPU does not change; those of ``quantised.file_blocks``,
+which loads a compiler."""
+_LICENCE = re.compile(r"^license:\s*(\S+)", re.MULTILINE)
+_HEAD_OF_CARD = 4096
+"""Characters of a model card in which its licence stands."""
+
+
+class ModelFile(ABC):
+    """What stands at a model's path, as it was when it was opened. What is asked of a model that is
+    broken or not known here raises BrokenModel or UnsupportedModel."""
+
+    family = ""
+    """As the model calls its architecture."""
+    context_tokens = 0
+    licence = ""
+    has_template = False
+    """Whether it has a chat template."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def check(self, backend: str = "auto") -> None:
+        """Raises ModelNotFound, BrokenModel or UnsupportedModel for what ``backend`` (see
+        ``ModelOptions``) cannot load, without running foreign code."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether our own side may compute it, as far as its header says."""
+        return True
+
+    @property
+    def files(self) -> list[Path]:
+        """Those with weights."""
+        return weights_files(self.path)
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """Weights."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Of the weights as they are stored."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is called, in one or several words."""
+
+    @property
+    @abstractmethod
+    def fills(self) -> bool:
+        """Whether it has the tokens of some family to fill in the middle."""
+
+    @abstractmethod
+    def token_bytes(self, dtype: str, kv_type: str) -> int:
+        """Bytes of a token's keys and values."""
+
+    def weight_bytes(self, dtype: str) -> float:
+        """Bytes of the weights as they are computed in ``fp32``, ``bf16`` or ``int8``; int8 of a
+        GGUF file means as they are stored."""
+        return self.parameters * BYTES_OF[dtype]
+
+    def size(self, dtype: str, kv_type: str = "f16") -> Size:
+        """What it needs of memory. ``dtype``: see ``weight_bytes``."""
+        return Size(self.parameters, self.weight_bytes(dtype), self.token_bytes(dtype, kv_type))
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """A folder with its ``tokenizer.json``."""
+        return self.path
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer."""
+
+
+class GgufModel(ModelFile):
+    """A GGUF file, or the several files of a split one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with GgufFile(path) as file:
+            self._file = file
+        about = self._about = file.metadata
+        self.family = about.text("general.architecture") or ""
+        self.context_tokens = self._number("context_length")
+        self.licence = about.text("general.license") or ""
+        self.has_template = bool(about.text("tokenizer.chat_template"))
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """Of the decoder, as our forward has it."""
+        return read_architecture(self._file)
+
+    @cached_property
+    def weights(self) -> GgufWeights:
+        """The decoder's weights, to look at: they are read by who opens the file."""
+        return GgufWeights(self._file, self.architecture)
+
+    @cached_property
+    def end_tokens(self) -> frozenset[int]:
+        """All tokens that end a text."""
+        return read_vocabulary(self._about).end_tokens
+
+    @cached_property
+    def _is_known(self) -> bool:
+        """Looked at in whole, once. Raises UnsupportedModel for what our forward has not."""
+        size = self.architecture.vocabulary
+        assert self.weights
+        with GgufFile(self.path) as file:
+            read_rotation(file, self.architecture)
+        assert self.end_tokens is not None
+        tokens = self._about.value("tokenizer.ggml.tokens")
+        count = tokens.count if isinstance(tokens, StringArray) else 0
+        if count > size:
+            raise BrokenModel(f"{self.path} has {count} tokens and the embeddings of {size}", AGAIN)
+        return True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is built like the models that our own forward computes. Raises BrokenModel."""
+        try:
+            return self._is_known
+        except UnsupportedModel:
+            return False
+
+    def check(self, backend: str = "auto") -> None:
+        """A file that neither our forward nor llama.cpp, where it may, computes is refused."""
+        try:
+            assert self._is_known
+        except UnsupportedModel as error:
+            if backend == "own":
+                raise
+            # All that we need of a model that llama.cpp computes.
+            assert self.end_tokens is not None
+            if not is_installed():
+                raise UnsupportedModel(error.cause, f"llama.cpp may know it; {INSTALL}") from error
+        if backend == "llama-cpp" and not is_installed():
+            raise UnsupportedModel("llama.cpp is not installed", INSTALL)
+
+    @property
+    def parameters(self) -> int:
+        return sum(prod(tensor.shape) for tensor in self._file.tensors.values())
+
+    @property
+    def nbytes(self) -> int:
+        return self._file.nbytes
+
+    @property
+    def title(self) -> str:
+        return f"{self._about.text('general.name') or ''} {self.path.name}"
+
+    @property
+    def fills(self) -> bool:
+        tokens = self._about.value("tokenizer.ggml.tokens")
+        return isinstance(tokens, StringArray) and _has_fill_names(tokens.data)
+
+    def token_bytes(self, dtype: str, kv_type: str) -> int:
+        heads = self._number("attention.head_count")
+        width = self._number("embedding_length")
+        depth = self._number("attention.key_length") or (width // heads if heads else 0)
+        kv_heads = self._number("attention.head_count_kv") or heads
+        return token_bytes(self._number("block_count"), kv_heads, depth, dtype, kv_type)
+
+    def weight_bytes(self, dtype: str) -> float:
+        if dtype != "int8":
+            return super().weight_bytes(dtype)
+        return sum(
+            tensor.nbytes
+            if tensor.type.name in COMPUTED_AS_STORED
+            else prod(tensor.shape) * BYTES_OF[dtype]
+            for tensor in self._file.tensors.values()
+        )
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        return kept_tokenizer(self.path)[0]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        folder, config = kept_tokenizer(self.path)
+        return _tokenizer_in(folder, config["sha256"], json.dumps(config["plain_head"]))
+
+    def _number(self, key: str) -> int:
+        return _count(self._about.value(f"{self.family}.{key}"))
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _tokenizer_in(folder: Path, _sha256: str, plain_head: str) -> Tokenizer:
+    """One for all files with a vocabulary."""
+    return Tokenizer.from_folder(folder, head=json.loads(plain_head))
+
+
+class FolderModel(ModelFile):
+    """A folder with ``config.json`` and safetensors, whatever is missing of it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._config = _object_in(path / "config.json")
+        self.family = str(self._config.get("model_type", ""))
+        self.context_tokens = self._number("max_position_embeddings")
+        self.licence = _licence(path / "README.md")
+        templates = _object_in(path / "tokenizer_config.json").get("chat_template")
+        self.has_template = bool(templates) or (path / "chat_template.jinja").is_file()
+
+    def check(self, backend: str = "auto") -> None:
+        if backend == "llama-cpp":
+            raise UnsupportedModel(
+                f"{self.path} is no GGUF file, which llama.cpp needs", "give one"
+            )
+        assert self._is_sound
+
+    @cached_property
+    def _is_sound(self) -> bool:
+        """Looked at in whole, once."""
+        check_folder(self.path)
+        return True
+
+    @cached_property
+    def parameters(self) -> int:
+        return sum(prod(one.shape) for file in self.files for one in read_header(file).values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(file.stat().st_size for file in self.files)
+
+    @property
+    def title(self) -> str:
+        return self.path.name
+
+    @property
+    def fills(self) -> bool:
+        file = self.path / "tokenizer.json"
+        return file.is_file() and _has_fill_names(file.read_bytes())
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        if (self.path / "tokenizer.json").is_file():
+            return Tokenizer.from_folder(self.path)
+        from accel.models.hf_text import converted
+
+        return Tokenizer.from_folder(self.path, converted(self.path))
+
+    def token_bytes(self, dtype: str, kv_type: str) -> int:
+        heads = self._number("num_attention_heads")
+        depth = self._number("head_dim") or self._number("hidden_size") // max(heads, 1)
+        kv_heads = self._number("num_key_value_heads") or heads
+        return token_bytes(self._number("num_hidden_layers"), kv_heads, depth, dtype, kv_type)
+
+    def _number(self, key: str) -> int:
+        return _count(self._config.get(key))
+
+
+def model_file(path: Path) -> ModelFile:
+    """The model at a path, as ``find_folder`` gives it. Those that were asked for last are at hand
+    as long as their files are the same.
+
+    Raises ModelNotFound, BrokenModel or UnsupportedModel where a GGUF file has no sound header.
+    """
+    state = state_of(path)
+    with _lock:
+        found = _open.pop((path, state), None)
+    if found is None:
+        found = GgufModel(path) if is_gguf(path) else FolderModel(path)
+        if not _is_settled(state):
+            # Two writes of one moment leave the same times.
+            return found
+    with _lock:
+        _open[path, state] = found
+        while len(_open) > MOST_OPEN:
+            _open.popitem(last=False)
+    return found
+
+
+_open: OrderedDict[tuple[Path, tuple[object, ...]], ModelFile] = OrderedDict()
+_lock = Lock()
+
+
+def _is_settled(state: tuple[object, ...]) -> bool:
+    times = [number for part in state if isinstance(part, tuple) for number in part]
+    newest = max((one for one in times if isinstance(one, int) and one > 1 << 55), default=0)
+    return time.time_ns() - newest > SETTLED_NS
+
+
+def _count(value: object) -> int:
+    """A number that may be one, 0 for anything else."""
+    return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
+
+
+def _has_fill_names(vocabulary: bytes) -> bool:
+    """Whether the names of some family's fill-in-the-middle tokens stand in a vocabulary."""
+    return any(all(name.encode() in vocabulary for name in one.hole) for one in FAMILIES)
+
+
+def _object_in(file: Path) -> dict[str, Any]:
+    """What a file of JSON holds, nothing where there is no such file."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _licence(card: Path) -> str:
+    """What the head of a model card names."""
+    try:
+        found = _LICENCE.search(card.read_text("utf-8", "replace")[:_HEAD_OF_CARD])
+    except OSError:
+        return ""
+    return found.group(1) if found else ""
