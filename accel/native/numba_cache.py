@@ -12,7 +12,7 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -126,19 +126,21 @@ def index_of(function: Any) -> str:
     return str(function._cache._cache_file._index_path)
 
 
-def _have_callers_inline(dispatcher: Any, inlined: Any) -> None:
-    """Have compiled callers take in ``inlined``, the same function without a form for Python.
+def _have_callers_inline(dispatcher: Any, make_inlined: Callable[[], Any]) -> None:
+    """Have compiled callers take in the same function without a form for Python, which is made when
+    something is compiled.
 
     They share one form of it: numba compiles a function once more for every constant that it is
     called with, where inlining brings the same.
     """
+    inlined = cache(make_inlined)
 
     def get_call_template(args: Any, kws: Any) -> Any:
         named = {name: types.unliteral(kind) for name, kind in kws.items()}
-        return inlined.get_call_template(tuple(map(types.unliteral, args)), named)
+        return inlined().get_call_template(tuple(map(types.unliteral, args)), named)
 
     dispatcher.get_call_template = get_call_template
-    dispatcher.get_overload = inlined.get_overload
+    dispatcher.get_overload = lambda signature: inlined().get_overload(signature)
 
 
 def compiled_with(
@@ -173,9 +175,9 @@ def compiled_with(
             "_nrt": not borrows,
             "no_cfunc_wrapper": not callable_from_c,
         }
-        inlined = njit(nogil=True, no_cpython_wrapper=True, **options)(function)
+        inlined = njit(nogil=True, no_cpython_wrapper=True, **options)
         dispatcher = njit(nogil=True, cache=True, no_cpython_wrapper=inner, **options)(function)
-        _have_callers_inline(dispatcher, inlined)
+        _have_callers_inline(dispatcher, partial(inlined, function))
         if inner:
             dispatcher.__class__ = _Inner
         cache = dispatcher._cache

@@ -18,12 +18,12 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
+from accel.model_file import model_file
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
-from accel.text.tokenizer import Tokenizer as OurTokenizer
 
 VOCABULARY = 300
 END = 299
@@ -176,7 +176,7 @@ def open_engine(
     model, execution_path = open_model(folder, dtype, torch.device("cpu"), store)
     engine = Engine(
         model,
-        OurTokenizer.from_folder(folder),
+        model_file(folder).tokenizer,
         AdaptivePlanner(costs),
         name=folder.name,
         threads=1,

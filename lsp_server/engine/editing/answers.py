@@ -19,7 +19,6 @@ from lsp_server.engine.editing.answer_blocks import (
 )
 from lsp_server.engine.editing.answer_diffs import is_diff, patched
 from lsp_server.engine.editing.indentation import ABOUT_INDENTS, with_indents_of
-from lsp_server.engine.editing.left_out import filled_in
 from lsp_server.engine.editing.thinking import without_thinking
 from lsp_server.errors import EditRefused
 
@@ -78,6 +77,9 @@ def code_of_answer(
     opening: the fence and language that the answer goes on from, where it was begun. All texts have
     lines that end in newlines. Raises EditRefused with the reason where that is not clear.
     """
+    # Its patterns take long to compile, and a start does not wait for them.
+    from lsp_server.engine.editing.left_out import filled_in
+
     known = "\n".join((selection, before, after, instruction))
     spoken = without_thinking(answer, known)
     if spoken.is_open and not spoken.text.strip():
