@@ -31,6 +31,31 @@ GHOST = """() => {
   const lines = [...below.entries()].sort((one, other) => top(one) - top(other));
   return [first, ...lines.map(([, text]) => text)].join('\\n');
 }"""
+SIGNS = """() => [...document.querySelectorAll('.editor-instance .margin-view-overlays .cgmr')]
+  .filter((one) => getComputedStyle(one).backgroundImage.includes('next-edit')).length"""
+# Every line of the editor in front: its number, its text, what decorations struck out and added.
+LINES = """() => {
+  const shown = [...document.querySelectorAll('.editor-instance .monaco-editor')];
+  const editor = shown.filter((one) => one.offsetParent).pop();
+  if (!editor) return [];
+  const top = (one) => Math.round(one.getBoundingClientRect().top);
+  const numbers = new Map();
+  const margin = editor.querySelectorAll('.line-numbers');
+  margin.forEach((one) => numbers.set(top(one), +one.textContent));
+  const lines = [...editor.querySelectorAll('.view-lines > .view-line')];
+  return lines.sort((one, other) => top(one) - top(other)).map((line) => {
+    const pieces = [...line.querySelectorAll('span span')];
+    const behind = pieces.map((piece) => getComputedStyle(piece, '::after').content);
+    const isStruck = (piece) => getComputedStyle(piece).textDecorationLine === 'line-through';
+    const struck = pieces.filter(isStruck);
+    return {
+      number: numbers.get(top(line)) ?? 0,
+      text: line.textContent,
+      struck: struck.map((piece) => piece.textContent).join(''),
+      added: behind.filter((one) => one.startsWith('"')).map((one) => JSON.parse(one)).join(''),
+    };
+  });
+}"""
 QUICK_INPUT = ".quick-input-widget:visible input"
 LIST_ROW = ".quick-input-list .monaco-list-row"
 
@@ -176,6 +201,32 @@ class Window:
         found: str = self.wait(stable, "suggestion")
         return found
 
+    def lines(self) -> list[str]:
+        """The lines of the editor in front that are on the screen, without what is suggested."""
+        return [line["text"] for line in self._lines()]
+
+    def struck_out(self) -> str:
+        """What a next edit takes away."""
+        return "".join(line["struck"] for line in self._lines())
+
+    def next_edit(self) -> tuple[int, str] | None:
+        """Line, 1-based, and text of what a next edit shows there: a new text or a hint."""
+        found = [(line["number"], line["added"]) for line in self._lines() if line["added"]]
+        assert len(found) <= 1, found
+        return found[0] if found else None
+
+    def signs(self) -> int:
+        """How many signs of next edits are beside the lines."""
+        signs: int = self.page.evaluate(SIGNS)
+        return signs
+
+    def _lines(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.page.evaluate(LINES)
+        for line in found:
+            for name in ("text", "struck", "added"):
+                line[name] = line[name].replace("\u00a0", " ").replace("\u200b", "")
+        return found
+
     def command(self, title: str) -> None:
         """Run a command of the palette by its title."""
         box = self.page.locator(QUICK_INPUT)
@@ -202,6 +253,22 @@ class Window:
         self.page.locator(QUICK_INPUT).wait_for(state="hidden")
         self.keys("Home", "Home")
         self._wait_cursor(f"Ln {line}, Col 1")
+
+    def go_to(self, line: int, column: int) -> None:
+        """Cursor to a place, 1-based."""
+        self.go_to_line(line)
+        self.keys(*["ArrowRight"] * (column - 1))
+        self.wait_cursor(line, column)
+
+    def cursor_line(self) -> int:
+        """Line of the cursor, 1-based."""
+        item = self.page.locator(".statusbar-item", has_text=re.compile(r"^Ln \d+, Col"))
+        found = re.search(r"Ln (\d+)", item.first.inner_text() if item.count() else "")
+        return int(found[1]) if found else 0
+
+    def wait_cursor(self, line: int, column: int) -> None:
+        """Until the cursor is somewhere, 1-based."""
+        self._wait_cursor(f"Ln {line}, Col {column}")
 
     def select_lines(self, first: int, last: int) -> None:
         """Select whole lines, 1-based and inclusive."""

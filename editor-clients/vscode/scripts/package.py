@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 FOLDER = Path(__file__).resolve().parent.parent
 LARGEST_BYTES = 300_000
-PACKED = ["README.md", "dist/extension.js", "media/icon.png", "media/*.md"]
+PACKED = ["README.md", "dist/extension.js", "media/icon.png", "media/*.svg", "media/*.md"]
 TYPES = {".js": "application/javascript", ".json": "application/json", ".md": "text/markdown",
-         ".png": "image/png", ".txt": "text/plain", ".vsixmanifest": "text/xml"}  # fmt: skip
+         ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain", ".vsixmanifest": "text/xml"}  # fmt: skip
 
 
 def package_json() -> dict[str, object]:

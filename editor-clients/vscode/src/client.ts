@@ -5,6 +5,7 @@ import type { LanguageClientOptions } from "vscode-languageclient/node";
 import { CloseAction, ErrorAction, LanguageClient, State, TransportKind } from "vscode-languageclient/node";
 
 import type { BackOff } from "./backoff";
+import type { NextEdits } from "./nextEdits";
 import { serverSettings, withoutClientSettings } from "./settings";
 
 export const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
@@ -14,6 +15,7 @@ export function makeClient(
   output: vscode.LogOutputChannel,
   backOff: BackOff,
   environment: Record<string, string>,
+  nextEdits: NextEdits,
 ): LanguageClient {
   const options: LanguageClientOptions = {
     documentSelector: DOCUMENTS,
@@ -32,6 +34,8 @@ export function makeClient(
       return false;
     },
     middleware: {
+      provideInlineCompletionItems: (document, position, context, token, next) =>
+        nextEdits.suggestions(document, position, () => next(document, position, context, token)),
       workspace: {
         configuration: async (params, token, next) => {
           const answer = await next(params, token);

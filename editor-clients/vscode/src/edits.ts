@@ -31,6 +31,11 @@ export class Edits implements vscode.Disposable {
     });
   }
 
+  /** Whether an edit of a document is made or previewed. */
+  isReviewed(document: vscode.TextDocument): boolean {
+    return this.sessions.some((session) => session.document === document);
+  }
+
   /** `given` is the target of a code action; menus pass the document's address, which the editor in front has anyway. */
   async start(given?: EditTarget | vscode.Uri): Promise<void> {
     const target = given && "range" in given ? given : undefined;

@@ -13,6 +13,8 @@ import { InstructionBox } from "./instruction";
 import { showLog } from "./log";
 import { showMenu } from "./menu";
 import { chooseModel } from "./model";
+import type { NextEdit } from "./nextEdit";
+import { NextEdits } from "./nextEdits";
 import { Previews } from "./preview";
 import { chooseModelNotification } from "./protocol";
 import { findServer, ServerMissing } from "./server";
@@ -32,6 +34,7 @@ class Extension implements vscode.Disposable {
   private readonly status = new StatusItem();
   private readonly previews = new Previews();
   private readonly edits: Edits;
+  private readonly nextEdits: NextEdits;
   private readonly storage: string;
   private readonly secrets: vscode.SecretStorage;
 
@@ -39,16 +42,22 @@ class Extension implements vscode.Disposable {
     this.storage = context.globalStorageUri.fsPath;
     this.secrets = context.secrets;
     this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
+    this.nextEdits = new NextEdits(context.extensionUri, (document) => this.edits.isReviewed(document));
   }
 
-  commands(): Record<string, (given?: EditTarget | vscode.Uri) => unknown> {
+  commands(): Record<string, (given: never) => unknown> {
     return {
-      "redraft.editWithInstruction": (given) => this.edits.start(given),
+      "redraft.editWithInstruction": (given?: EditTarget | vscode.Uri) => this.edits.start(given),
       "redraft.acceptEdit": () => this.edits.acceptAll(),
       "redraft.discardEdit": () => this.edits.discardAll(),
       "redraft.acceptHunk": () => this.edits.acceptHunk(),
       "redraft.discardHunk": () => this.edits.discardHunk(),
       "redraft.chooseHunks": () => this.edits.chooseHunks(),
+      "redraft.showNextEdit": () => this.nextEdits.ask(),
+      "redraft.takeNextEdit": () => this.nextEdits.take(),
+      "redraft.rejectNextEdit": () => this.nextEdits.reject(),
+      "redraft.showNextEditInstead": () => this.nextEdits.showInstead(),
+      "redraft.nextEditTaken": (one: NextEdit) => this.nextEdits.taken(one),
       "redraft.menu": () => showMenu(this.status),
       "redraft.showStatus": () => this.showStatus(),
       "redraft.pauseHere": () => this.ask("redraft.pause"),
@@ -123,6 +132,7 @@ class Extension implements vscode.Disposable {
   dispose(): void {
     this.disposed = true;
     this.edits.dispose();
+    this.nextEdits.dispose();
     this.previews.dispose();
     this.status.dispose();
     this.output.dispose();
@@ -130,11 +140,12 @@ class Extension implements vscode.Disposable {
 
   private async connect(command: string): Promise<void> {
     this.output.info(`starting ${command} serve`);
-    const client = makeClient(command, this.output, this.backOff, await keyEnvironment(this.secrets));
+    const client = makeClient(command, this.output, this.backOff, await keyEnvironment(this.secrets), this.nextEdits);
     this.client = client;
     this.attachments = [
       this.status.attach(client),
       this.edits.attach(client),
+      this.nextEdits.attach(client),
       client.onNotification(chooseModelNotification, () => void chooseModel(client, this.command)),
     ];
     await client.start();

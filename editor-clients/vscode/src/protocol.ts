@@ -1,7 +1,14 @@
 /** Messages of Redraft's server beyond the Language Server Protocol. */
 
 import { NotificationType, RequestType } from "vscode-languageclient/node";
-import type { Range, TextDocumentIdentifier, VersionedTextDocumentIdentifier } from "vscode-languageclient/node";
+import type {
+  Position,
+  Range,
+  TextDocumentIdentifier,
+  VersionedTextDocumentIdentifier,
+} from "vscode-languageclient/node";
+
+import type { NextEdit } from "./nextEdit";
 
 export interface EditParams {
   textDocument: VersionedTextDocumentIdentifier;
@@ -116,6 +123,16 @@ export interface Models {
 export const modelsRequest = new RequestType<object, Models, void>("redraft/models");
 /** The user pressed *Choose Model* in a message of the server. */
 export const chooseModelNotification = new NotificationType<object>("redraft/chooseModel");
+/** What follows from the last change; null when a newer request came. */
+export const nextEditRequest = new RequestType<
+  { textDocument: TextDocumentIdentifier; position: Position },
+  { edits: NextEdit[] } | null,
+  void
+>("redraft/nextEdit");
+/** The user sees a next edit. */
+export const inlineEditShown = new NotificationType<{ item: { command: { arguments: [{ number: number }] } } }>(
+  "textDocument/didShowInlineEdit",
+);
 export const prepareEdit = new NotificationType<{ textDocument: TextDocumentIdentifier; range: Range }>(
   "redraft/prepareEdit",
 );

@@ -1,0 +1,422 @@
+/**
+ * Next edits: after a change, what follows from it is shown where it belongs. One key goes there and takes it, another one
+ * sends it away. A suggestion at the cursor comes first.
+ */
+
+import * as vscode from "vscode";
+import { State } from "vscode-languageclient/node";
+import type { LanguageClient } from "vscode-languageclient/node";
+
+import { DOCUMENTS } from "./client";
+import { afterTyping, insertionOf, lastLine, nameOf, nearest, type NextEdit, placeBehind } from "./nextEdit";
+import { NextEditMarks } from "./nextEditMarks";
+import { inlineEditShown, nextEditRequest } from "./protocol";
+import { asRange } from "./session";
+
+const DEBOUNCE_MS = 150;
+
+type Suggestions = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
+
+/** An answer of the server, and what of it is on the screen. */
+interface Shown {
+  readonly editor: vscode.TextEditor;
+  /** The document's address as the server has it. */
+  readonly uri: string;
+  version: number;
+  edits: NextEdit[];
+  current?: NextEdit;
+  /** What stands at the place of the current one. */
+  oldText: string;
+  /** By the user: shown in full where only signs are. */
+  isAskedFor: boolean;
+  /** What the marks depend on. */
+  drawnFor?: string;
+  hasText: boolean;
+  /** What the editor shows as ghost text. */
+  ghost?: vscode.InlineCompletionItem;
+}
+
+export class NextEdits implements vscode.Disposable {
+  private client: LanguageClient | undefined;
+  private shown: Shown | undefined;
+  private request: vscode.CancellationTokenSource | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  /** Those that the user was led to or decided on. */
+  private decided = new Set<string>();
+  /** Those that the server knows to be shown. */
+  private announced = new Set<string>();
+  /** A document whose next edit the user went to. */
+  private wantedIn: string | undefined;
+  /** Where a suggestion is shown. */
+  private suggestion: { document: vscode.TextDocument; version: number; position: vscode.Position } | undefined;
+  /** The editor was told to ask for ghost text, which is this next edit's alone. */
+  private offered: vscode.InlineCompletionItem | undefined;
+  private readonly contexts = new Map<string, boolean>();
+  private readonly marks: NextEditMarks;
+  private readonly listeners: vscode.Disposable[];
+
+  constructor(
+    extension: vscode.Uri,
+    private readonly isReviewed: (document: vscode.TextDocument) => boolean,
+  ) {
+    this.marks = new NextEditMarks(extension);
+    this.listeners = [
+      vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
+      vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.moved(textEditor)),
+      vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => this.scrolled(textEditor)),
+      vscode.window.onDidChangeActiveTextEditor((editor) => this.entered(editor)),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("redraft.nextEdits")) this.askSoon();
+      }),
+    ];
+  }
+
+  /** Asks a client that was just made. */
+  attach(client: LanguageClient): vscode.Disposable {
+    this.client = client;
+    this.decided.clear();
+    this.announced.clear();
+    return new vscode.Disposable(() => {
+      this.client = undefined;
+      this.cancel();
+      this.hide();
+    });
+  }
+
+  /** Suggestions at a place; where there are none, the next edit that can be ghost text there. */
+  async suggestions(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    ask: () => vscode.ProviderResult<Suggestions>,
+  ): Promise<Suggestions> {
+    const offered = this.offered;
+    this.offered = undefined;
+    if (offered && this.ghostAt(document, position) === offered) return [offered];
+    const { version } = document;
+    const found = await ask();
+    const items = Array.isArray(found) ? found : (found?.items ?? []);
+    if (items.length === 0) {
+      const ghost = this.ghostAt(document, position);
+      return ghost ? [ghost] : found;
+    }
+    this.suggestion = { document, version, position };
+    this.draw();
+    return found;
+  }
+
+  /** Asks by hand: shows the next edit in full, or says that there is none. */
+  async ask(): Promise<void> {
+    const found = await this.fetch(true);
+    if (!found) void vscode.window.showInformationMessage("Redraft: no next edit.");
+  }
+
+  /** Goes to the next edit where the cursor is elsewhere, shows it where only its sign is shown, else takes it. */
+  async take(): Promise<void> {
+    const shown = this.currentlyShown;
+    if (!shown) {
+      this.hide();
+      await vscode.commands.executeCommand("tab");
+      return;
+    }
+    const { current: one, editor } = shown;
+    const cursor = editor.selection.active.line;
+    const isAtCursor =
+      one.textDocument.uri === shown.uri && one.range.start.line <= cursor && cursor <= lastLine(one.range);
+    if (one.text === null || !isAtCursor) {
+      await this.jump(shown, one);
+    } else if (shown.hasText) {
+      await this.accept(shown, one, one.text);
+    } else {
+      shown.isAskedFor = true;
+      this.draw();
+    }
+  }
+
+  /** The editor took one that was ghost text. */
+  async taken(one: NextEdit): Promise<void> {
+    this.decided.add(nameOf(one));
+    this.tell("redraft.nextEdit.accepted", one);
+    await this.fetch(false);
+  }
+
+  /** Sends the next edit away for good. */
+  async reject(): Promise<void> {
+    const shown = this.currentlyShown;
+    const isGhost = shown?.ghost !== undefined;
+    if (shown) {
+      this.decided.add(nameOf(shown.current));
+      this.tell("redraft.nextEdit.rejected", shown.current);
+    }
+    this.hide();
+    if (isGhost) await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    if (shown) await this.fetch(false);
+  }
+
+  /** Shows the next edit that waits behind a suggestion. */
+  async showInstead(): Promise<void> {
+    await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    this.suggestion = undefined;
+    this.draw();
+  }
+
+  dispose(): void {
+    this.cancel();
+    this.hide();
+    this.listeners.forEach((listener) => void listener.dispose());
+    this.marks.dispose();
+  }
+
+  /** What is shown for the text as it stands in the editor in front. */
+  private get currentlyShown(): (Shown & { current: NextEdit }) | undefined {
+    const shown = this.shown;
+    if (!shown?.current || shown.editor !== vscode.window.activeTextEditor) return undefined;
+    return shown.version === shown.editor.document.version ? (shown as Shown & { current: NextEdit }) : undefined;
+  }
+
+  private askSoon(): void {
+    this.cancel();
+    this.timer = setTimeout(() => void this.fetch(false), DEBOUNCE_MS);
+  }
+
+  private cancel(): void {
+    clearTimeout(this.timer);
+    this.request?.cancel();
+    this.request = undefined;
+  }
+
+  /** Asks the server and shows what it proposes. True when there is something. */
+  private async fetch(isAskedFor: boolean): Promise<boolean> {
+    this.cancel();
+    const client = this.client;
+    const editor = vscode.window.activeTextEditor;
+    if (client?.state !== State.Running || !editor || vscode.languages.match(DOCUMENTS, editor.document) === 0) {
+      return false;
+    }
+    const { document } = editor;
+    const { version } = document;
+    const textDocument = client.code2ProtocolConverter.asTextDocumentIdentifier(document);
+    const position = client.code2ProtocolConverter.asPosition(editor.selection.active);
+    const request = new vscode.CancellationTokenSource();
+    this.request = request;
+    const answer = await client.sendRequest(nextEditRequest, { textDocument, position }, request.token).catch(() => null);
+    if (this.request !== request) return false;
+    this.request = undefined;
+    if (vscode.window.activeTextEditor !== editor || document.version !== version) return false;
+    this.hide();
+    const edits = (answer?.edits ?? []).filter((one) => !this.decided.has(nameOf(one)));
+    const isOutdated = edits.some(
+      ({ textDocument: { uri, version: of } }) => uri === textDocument.uri && of !== version,
+    );
+    if (edits.length === 0 || isOutdated || this.isReviewed(document)) return false;
+    this.shown = { editor, uri: textDocument.uri, version, edits, oldText: "", isAskedFor, hasText: false };
+    this.draw();
+    return true;
+  }
+
+  /** Draws the current one anew where the text, the cursor or what is in view changed. */
+  private draw(): void {
+    const shown = this.shown;
+    if (!shown) return;
+    const { editor } = shown;
+    const cursor = editor.selection.active;
+    const one = nearest(shown.edits, shown.uri, cursor.line);
+    if (!one) {
+      this.hide();
+      return;
+    }
+    if (one !== shown.current) {
+      if (shown.current) shown.isAskedFor = false;
+      shown.current = one;
+    }
+    if (this.hasSuggestion(editor)) {
+      this.hideBehindSuggestion(shown);
+      return;
+    }
+    const isFull = shown.isAskedFor || !isQuiet(editor.document);
+    const views = editor.visibleRanges.map(({ start, end }) => [start.line, end.line]);
+    const drawnFor = JSON.stringify([nameOf(one), one.range, shown.version, cursor, views, isFull]);
+    if (drawnFor === shown.drawnFor) return;
+    shown.drawnFor = drawnFor;
+    this.drawAt(shown, one, cursor, isFull);
+    this.setContext("redraft.nextEditShown", true);
+    this.setContext("redraft.nextEditIsGhost", shown.ghost !== undefined);
+    this.setContext("redraft.nextEditWaits", false);
+    this.announce(one);
+  }
+
+  private drawAt(shown: Shown, one: NextEdit, cursor: vscode.Position, isFull: boolean): void {
+    const { editor } = shown;
+    const uri = this.uriOf(shown, one);
+    const isHere = one.textDocument.uri === shown.uri;
+    const isInView =
+      isHere &&
+      editor.visibleRanges.some(
+        ({ start, end }) => one.range.start.line <= end.line && lastLine(one.range) >= start.line,
+      );
+    delete shown.ghost;
+    shown.hasText = false;
+    if (!isFull) {
+      this.marks.drawSign(editor, isHere ? one.range.start.line : cursor.line, one.title);
+    } else if (!isInView) {
+      this.marks.drawHint(editor, one, uri, cursor.line);
+    } else if (one.text === null) {
+      this.marks.drawHint(editor, one, uri, one.range.start.line);
+    } else {
+      shown.oldText = editor.document.getText(asRange(one.range));
+      shown.hasText = true;
+      const ghost = this.ghostOf(shown, one, cursor);
+      if (ghost) this.showGhost(shown, one, ghost);
+      else this.marks.drawText(editor, one);
+    }
+  }
+
+  /** As the editor's own ghost text, where something is inserted at the cursor or behind it. */
+  private showGhost(shown: Shown, one: NextEdit, ghost: vscode.InlineCompletionItem): void {
+    shown.ghost = ghost;
+    this.marks.drawSign(shown.editor, one.range.start.line, one.title);
+    this.offered = ghost;
+    void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+  }
+
+  private ghostOf(shown: Shown, one: NextEdit, cursor: vscode.Position): vscode.InlineCompletionItem | undefined {
+    const { document } = shown.editor;
+    const insertion = insertionOf(one, shown.oldText);
+    if (insertion?.at.line !== cursor.line || insertion.at.character < cursor.character) return undefined;
+    if (!vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true)) {
+      return undefined;
+    }
+    // The editor wants the place to begin at the cursor.
+    const range = new vscode.Range(cursor, new vscode.Position(insertion.at.line, insertion.at.character));
+    return new vscode.InlineCompletionItem(document.getText(range) + insertion.text, range, {
+      title: "Accept next edit",
+      command: "redraft.nextEditTaken",
+      arguments: [one],
+    });
+  }
+
+  /** The next edit as ghost text, for the text as it stands. */
+  private ghostAt(document: vscode.TextDocument, position: vscode.Position): vscode.InlineCompletionItem | undefined {
+    const shown = this.currentlyShown;
+    if (shown?.editor.document !== document || !shown.hasText) return undefined;
+    return shown.ghost?.range?.start.isEqual(position) ? shown.ghost : undefined;
+  }
+
+  private hasSuggestion({ document, selection }: vscode.TextEditor): boolean {
+    const one = this.suggestion;
+    if (one?.document !== document) return false;
+    return one.version === document.version && one.position.isEqual(selection.active);
+  }
+
+  private hideBehindSuggestion(shown: Shown): void {
+    this.marks.erase(shown.editor);
+    delete shown.drawnFor;
+    delete shown.ghost;
+    shown.hasText = false;
+    this.setContext("redraft.nextEditShown", false);
+    this.setContext("redraft.nextEditIsGhost", false);
+    this.setContext("redraft.nextEditWaits", true);
+  }
+
+  private hide(): void {
+    if (this.shown) this.marks.erase(this.shown.editor);
+    this.shown = undefined;
+    for (const name of ["Shown", "IsGhost", "Waits"]) this.setContext(`redraft.nextEdit${name}`, false);
+  }
+
+  private setContext(name: string, on: boolean): void {
+    if ((this.contexts.get(name) ?? false) === on) return;
+    this.contexts.set(name, on);
+    void vscode.commands.executeCommand("setContext", name, on);
+  }
+
+  private announce(one: NextEdit): void {
+    if (this.announced.has(nameOf(one))) return;
+    this.announced.add(nameOf(one));
+    void this.client?.sendNotification(inlineEditShown, { item: { command: { arguments: [{ number: one.number }] } } });
+  }
+
+  private tell(command: string, { number }: NextEdit): void {
+    const told = { command, arguments: [{ number }] };
+    void this.client?.sendRequest("workspace/executeCommand", told).catch(() => undefined);
+  }
+
+  private async jump(shown: Shown, one: NextEdit): Promise<void> {
+    const { line, character } = one.range.start;
+    const place = new vscode.Range(line, character, line, character);
+    const uri = this.uriOf(shown, one);
+    if (one.text === null) {
+      this.tell("redraft.nextEdit.accepted", one);
+      this.decided.add(nameOf(one));
+    }
+    if (one.textDocument.uri !== shown.uri) this.wantedIn = uri.toString();
+    this.hide();
+    const editor = await vscode.window.showTextDocument(uri, { selection: place, preserveFocus: false });
+    editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    // Another document tells that it was entered.
+    if (one.textDocument.uri === shown.uri) await this.fetch(one.text !== null);
+  }
+
+  private async accept(shown: Shown, one: NextEdit, text: string): Promise<void> {
+    const { editor } = shown;
+    const range = asRange(one.range);
+    this.hide();
+    this.decided.add(nameOf(one));
+    // The server knows it by its number until the text is changed.
+    this.tell("redraft.nextEdit.accepted", one);
+    const options = { undoStopBefore: true, undoStopAfter: true };
+    if (!(await editor.edit((builder) => builder.replace(range, text), options))) return;
+    const { line, character } = placeBehind(one.range.start, text);
+    const end = editor.document.validatePosition(new vscode.Position(line, character));
+    editor.selection = new vscode.Selection(end, end);
+    await this.fetch(false);
+  }
+
+  private uriOf(shown: Shown, one: NextEdit): vscode.Uri {
+    if (one.textDocument.uri === shown.uri) return shown.editor.document.uri;
+    return this.client?.protocol2CodeConverter.asUri(one.textDocument.uri) ?? vscode.Uri.parse(one.textDocument.uri);
+  }
+
+  private changed(event: vscode.TextDocumentChangeEvent): void {
+    if (event.contentChanges.length === 0) return;
+    if (event.document === this.shown?.editor.document && !this.followTyping(this.shown, event)) this.hide();
+    if (event.document === vscode.window.activeTextEditor?.document) this.askSoon();
+  }
+
+  /** What is shown stays while the user types it. */
+  private followTyping(shown: Shown, { contentChanges, reason }: vscode.TextDocumentChangeEvent): boolean {
+    const [change] = contentChanges;
+    if (!change || contentChanges.length > 1 || reason !== undefined || !shown.current || !shown.hasText) return false;
+    const left = afterTyping(shown.current, shown.oldText, change);
+    if (!left) return false;
+    shown.edits = [left];
+    shown.current = left;
+    shown.version = shown.editor.document.version;
+    this.draw();
+    return true;
+  }
+
+  private moved(editor: vscode.TextEditor): void {
+    if (this.suggestion && !this.hasSuggestion(editor)) this.suggestion = undefined;
+    this.scrolled(editor);
+  }
+
+  private scrolled(editor: vscode.TextEditor): void {
+    if (editor === this.shown?.editor && this.shown.version === editor.document.version) this.draw();
+  }
+
+  /** What was proposed for a document is shown in it. */
+  private entered(editor: vscode.TextEditor | undefined): void {
+    this.cancel();
+    this.hide();
+    if (!editor) return;
+    const isWanted = this.wantedIn === editor.document.uri.toString();
+    this.wantedIn = undefined;
+    if (isWanted) void this.fetch(true);
+    else this.askSoon();
+  }
+}
+
+/** Whether only signs are shown until the key is pressed. */
+function isQuiet(document: vscode.TextDocument): boolean {
+  return vscode.workspace.getConfiguration("redraft", document).get<string>("nextEdits.display") === "sign";
+}
