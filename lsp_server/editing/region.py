@@ -20,6 +20,10 @@ class TrackedRegion:
         elif edit.start < self.end or (edit.start == self.end == self.start):
             self.touched = True
 
+    def take_in(self, edit: Edit) -> None:
+        """The document changed inside of it, and that is meant: it ends where its text now does."""
+        self.end = _moved(self.end, edit)
+
 
 def _moved(place: Position, edit: Edit) -> Position:
     """``place``, which is not before the edit's end, after the edit."""

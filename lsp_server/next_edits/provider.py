@@ -64,19 +64,6 @@ class PendingNextEdit:
         """Of its document."""
         return self.document.uri
 
-    def is_typed_along(self, edit: Edit) -> bool:
-        """Whether an edit types the beginning of what it inserts, of which the rest is left."""
-        new = self.new_text or ""
-        is_here = edit.start == edit.end == self.region.start == self.region.end
-        if not is_here or not edit.text or not new.startswith(edit.text) or "\n" in edit.text:
-            return False
-        if len(new) == len(edit.text) or "\r" in edit.text:
-            return False
-        place = Position(edit.start.line, edit.start.column + len(edit.text))
-        self.region = TrackedRegion(place, place)
-        self.new_text, self.is_typed = new[len(edit.text) :], True
-        return True
-
     def is_valid(self) -> bool:
         """Whether its text is still what it was made for."""
         start, end = self.region.start, self.region.end
@@ -85,6 +72,38 @@ class PendingNextEdit:
         if self.is_open and not self.document.is_open:
             return False
         return self.document.between(start, end) == self.old_text
+
+    def follow(self, edits: list[Edit]) -> None:
+        """Its document changed. A part of it that the user typed shortens it."""
+        if len(edits) == 1 and self._is_beginning(edits[0]):
+            self.is_typed = True
+            self.region.take_in(edits[0])
+            self._leave_out_what_is_there()
+            return
+        for edit in edits:
+            self.region.touched |= self._is_joined_by(edit)
+            self.region.follow(edit)
+
+    def _leave_out_what_is_there(self) -> None:
+        """Where all of its text so far is the beginning of the new one, the rest is inserted."""
+        self.old_text = self.document.between(self.region.start, self.region.end)
+        if self.new_text is not None and self.new_text.startswith(self.old_text):
+            self.region = TrackedRegion(self.region.end, self.region.end)
+            self.new_text, self.old_text = self.new_text[len(self.old_text) :], ""
+            self.region.touched = not self.new_text
+
+    def _is_joined_by(self, edit: Edit) -> bool:
+        """Whether what was typed beside it makes one longer word of both."""
+        left, right = self.old_text[:1], self.old_text[-1:]
+        return (edit.start == self.region.end and _are_of_words(right, edit.text[:1])) or (
+            edit.end == self.region.start and _are_of_words(edit.text[-1:], left)
+        )
+
+    def _is_beginning(self, edit: Edit) -> bool:
+        start, end = self.region.start, self.region.end
+        if self.new_text is None or edit.start < start or end < edit.end:
+            return False
+        return self.new_text.startswith(self.document.between(start, edit.start) + edit.text)
 
 
 class NextEditProvider:
@@ -144,16 +163,16 @@ class NextEditProvider:
             # What a model wrote and the user took is an edit like his own.
             self.history.changed(document, edits)
         for one in self._pending:
-            if one.document is document and not (len(edits) == 1 and one.is_typed_along(edits[0])):
-                for edit in edits:
-                    one.region.follow(edit)
+            if one.document is document:
+                one.follow(edits)
         if not taken:
             # The model has not seen what was typed, unless that is what it proposed.
             self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
         self._pending = [one for one in self._pending if not one.region.touched]
         for one in self._pending:
-            if one.is_typed and self.history.last is not None:
-                one.source, one.is_typed = self.history.last, False
+            if one.is_typed and one.is_of_model and self.history.last is not None:
+                one.source = self.history.last
+            one.is_typed = False
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -487,6 +506,10 @@ def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
     was_there = any(line.strip() and one.startswith(line.rstrip("\r\n")) for one in edit.old)
     is_new = len(edit.new) > len(edit.old)
     return (is_new or was_there) and cursor.column >= len(line.rstrip())
+
+
+def _are_of_words(*characters: str) -> bool:
+    return all(one.isalnum() or one == "_" for one in characters)
 
 
 def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:

@@ -57,6 +57,49 @@ def test_one_ends_when_its_text_is_changed() -> None:
     assert [one.region.start.line for one in typist.next_edits(document, cursor)] == [2, 3]
 
 
+def test_one_that_is_typed_stays_until_another_text_is_typed() -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    cursor = typist.retype(document, 0, "count", "total")
+    first, *_ = typist.next_edits(document, Position(1, 8))
+    typist.now_s += 5
+    typist.change(document, (1, 8), (1, 13), "t")
+    typist.change(document, (1, 9), (1, 9), "o")
+    typist.now_s += 1
+    left, *others = typist.next_edits(document, Position(1, 8))
+    assert (left.number, left.old_text, left.new_text) == (first.number, "", "tal")
+    assert [one.region.start.line for one in others] == [2, 3]
+    typist.change(document, (1, 10), (1, 10), "p")
+    typist.now_s += 1
+    found = typist.next_edits(document, cursor)
+    assert [one.region.start.line for one in found] == [2, 3]
+
+
+@pytest.mark.parametrize(("column", "text"), [(13, "er"), (8, "my_"), (13, "2")])
+def test_one_ends_when_its_name_becomes_a_longer_one(column: int, text: str) -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    cursor = typist.retype(document, 0, "count", "total")
+    typist.next_edits(document, cursor)
+    typist.now_s += 5
+    typist.change(document, (1, column), (1, column), text)
+    assert [one.region.start.line for one in typist.next_edits(document, cursor)] == [2, 3]
+
+
+def test_one_that_is_typed_to_its_end_is_taken() -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    typist.retype(document, 0, "count", "total")
+    typist.next_edits(document, Position(1, 8))
+    typist.change(document, (1, 8), (1, 13), "")
+    for column, character in enumerate("total", 8):
+        typist.change(document, (1, column), (1, column), character)
+    typist.now_s += 1
+    found = typist.next_edits(document, Position(1, 13))
+    assert [one.region.start.line for one in found] == [2, 3]
+    assert document.lines[1] == "    a = total\n"
+
+
 def test_all_end_when_the_edit_is_undone() -> None:
     typist = Typist()
     document = typist.open(TEXT)
