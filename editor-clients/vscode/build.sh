@@ -14,4 +14,5 @@ fi
 npm run --silent lint
 npm run --silent test
 npm run --silent bundle
+REDRAFT_UV="${REDRAFT_UV:-$(ls "$EDITORS/python/bin/uv" 2>/dev/null || true)}" python3 ../server/pack.py dist/server
 python3 scripts/package.py "$OUT"

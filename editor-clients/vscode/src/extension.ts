@@ -8,7 +8,7 @@ import { BackOff } from "./backoff";
 import { makeClient, sendSettings } from "./client";
 import type { EditTarget } from "./edits";
 import { Edits } from "./edits";
-import { makePrivateEnvironment, offerPrivateEnvironment, privateCommand } from "./environment";
+import { PrivateEnvironment } from "./environment";
 import { InstructionBox } from "./instruction";
 import { showLog } from "./log";
 import { showMenu } from "./menu";
@@ -19,6 +19,7 @@ import { Previews } from "./preview";
 import { chooseModelNotification } from "./protocol";
 import { findServer, ServerMissing } from "./server";
 import { keyEnvironment, setServerKey } from "./serverKey";
+import { fitOf } from "./serverVersion";
 import { serverPath } from "./settings";
 import { StatusItem } from "./status";
 import { runVisibly } from "./terminal";
@@ -35,11 +36,11 @@ class Extension implements vscode.Disposable {
   private readonly previews = new Previews();
   private readonly edits: Edits;
   private readonly nextEdits: NextEdits;
-  private readonly storage: string;
+  private readonly environment: PrivateEnvironment;
   private readonly secrets: vscode.SecretStorage;
 
   constructor(context: vscode.ExtensionContext) {
-    this.storage = context.globalStorageUri.fsPath;
+    this.environment = new PrivateEnvironment(context);
     this.secrets = context.secrets;
     this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
     this.nextEdits = new NextEdits(context.extensionUri, (document) => this.edits.isReviewed(document));
@@ -72,20 +73,22 @@ class Extension implements vscode.Disposable {
       "redraft.restartServer": () => this.restart(),
       "redraft.showLog": () => showLog(this.command, this.output),
       "redraft.runDoctor": () => this.runDoctor(),
-      "redraft.installServer": () => this.install(),
+      "redraft.installServer": () => this.install(() => this.environment.install()),
+      "redraft.installServerFromFile": () => this.install(() => this.environment.installFromFile()),
     };
   }
 
   /** Finds and starts the server; what is missing is told once, with a way out. */
   async start(): Promise<void> {
     try {
-      this.command = await findServer(serverPath(), privateCommand(this.storage));
+      this.command = await findServer(serverPath(), await this.environment.command());
       if (this.command) {
         await this.connect(this.command);
         return;
       }
       this.status.show({ state: "error", message: "no server found", remedy: "click to install one or set its path" });
-      if (await offerPrivateEnvironment(this.storage)) await this.start();
+      const question = "Redraft's server was not found. Install it into a private Python environment of this extension?";
+      if (await this.environment.offer(question)) await this.start();
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       this.output.error(message);
@@ -150,6 +153,7 @@ class Extension implements vscode.Disposable {
     ];
     await client.start();
     this.retrying = false;
+    void this.compareVersions(client);
   }
 
   /** Runs a command of the server on the document in front. */
@@ -179,8 +183,30 @@ class Extension implements vscode.Disposable {
     else await this.start();
   }
 
-  private async install(): Promise<void> {
-    if (await makePrivateEnvironment(this.storage)) await this.restart();
+  private async install(by: () => Promise<boolean>): Promise<void> {
+    if (await by()) await this.restart();
+  }
+
+  /** Compares the server that runs with the one that this extension carries, and offers to upgrade an older one. */
+  private async compareVersions(client: LanguageClient): Promise<void> {
+    const { serverInfo, capabilities } = client.initializeResult ?? {};
+    const experimental = capabilities?.experimental as { redraft?: { protocol?: number } } | undefined;
+    const running = { version: serverInfo?.version, protocol: experimental?.redraft?.protocol };
+    const pinned = await this.environment.pinned();
+    const fit = fitOf(pinned, running);
+    const found = `The server at ${this.command ?? ""} is version ${running.version ?? "unknown"}`;
+    if (fit === "fits") return;
+    this.output.warn(`${found}; this extension carries ${pinned.version}`);
+    if (fit === "ahead") {
+      void vscode.window.showWarningMessage(`${found}, which is newer than this extension can speak to. Update the extension.`);
+      return;
+    }
+    const consequence = fit === "misfit" ? ", too old for this extension" : ", older than this extension's";
+    if (serverPath()) {
+      void vscode.window.showWarningMessage(`${found}${consequence}. Upgrade it, or clear redraft.serverPath.`);
+    } else if (await this.environment.offer(`${found}${consequence}. Install the newer one into a private environment?`)) {
+      await this.restart();
+    }
   }
 }
 

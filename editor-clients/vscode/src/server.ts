@@ -1,4 +1,4 @@
-/** Finds the server's command: the user's setting, then PATH, then the private environment. Pure: no editor in here. */
+/** Finds the server's command: the user's setting, then the private environment, then PATH. Pure: no editor in here. */
 
 import { access, constants, stat } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -10,13 +10,14 @@ export class ServerMissing extends Error {}
  * Absolute path of an executable `redraft`, or undefined when there is none. Throws ServerMissing when the `chosen` one,
  * empty for no choice, cannot be run.
  */
-export async function findServer(chosen: string, privateCommand: string): Promise<string | undefined> {
+export async function findServer(chosen: string, privateCommand: string | undefined): Promise<string | undefined> {
   if (chosen) {
     const expanded = chosen.replace(/^~(?=$|[\\/])/, homedir());
     if (await isExecutable(expanded)) return expanded;
     throw new ServerMissing(`redraft.serverPath is ${chosen}, which is no executable file. Correct or clear it.`);
   }
-  return (await onPath("redraft")) ?? (await executable(privateCommand));
+  // The private one is there because the user wanted it, and is upgraded with the extension.
+  return (privateCommand && (await executable(privateCommand))) ?? (await onPath("redraft"));
 }
 
 export async function onPath(name: string): Promise<string | undefined> {

@@ -2,17 +2,12 @@
 
 import * as vscode from "vscode";
 
-const CLIENT_ONLY = new Set(["serverPath", "serverPackage", "trace"]);
+const CLIENT_ONLY = new Set(["serverPath", "trace"]);
 
 type Values = Record<string, unknown>;
 
 export function serverPath(): string {
   return vscode.workspace.getConfiguration("redraft").get<string>("serverPath", "");
-}
-
-/** What pip installs into the private environment. */
-export function serverPackage(): string {
-  return vscode.workspace.getConfiguration("redraft").get<string>("serverPackage", "redraft");
 }
 
 export function serverSettings(scope?: vscode.Uri): Values {

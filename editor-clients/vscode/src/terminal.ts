@@ -3,8 +3,13 @@
 import * as vscode from "vscode";
 
 /** Exit code of a command that runs as a task: its terminal stays open when it has ended. */
-export async function runVisibly(name: string, command: string, args: string[]): Promise<number | undefined> {
-  const execution = new vscode.ProcessExecution(command, args);
+export async function runVisibly(
+  name: string,
+  command: string,
+  args: string[],
+  folder?: string,
+): Promise<number | undefined> {
+  const execution = new vscode.ProcessExecution(command, args, folder === undefined ? {} : { cwd: folder });
   const task = new vscode.Task({ type: "process" }, vscode.TaskScope.Global, name, "Redraft", execution);
   task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated };
   const ended = new Promise<number | undefined>((resolve) => {

@@ -30,11 +30,12 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-void test("the setting comes first, then PATH, then the private environment", async () => {
+void test("the setting comes first, then the private environment, then PATH", async () => {
+  const onPath = await command("bin", "redraft");
+  assert.equal(await findServer("", undefined), onPath);
+  assert.equal(await findServer("", path.join(folder, "removed", "redraft")), onPath);
   const own = await command("private", "redraft");
   assert.equal(await findServer("", own), own);
-  const onPath = await command("bin", "redraft");
-  assert.equal(await findServer("", own), onPath);
   const chosen = await command("chosen", "redraft");
   assert.equal(await findServer(chosen, own), chosen);
   assert.equal(await findServer("~/chosen/redraft", own), chosen);

@@ -39,4 +39,10 @@ function M.set(options)
   M.options = vim.tbl_deep_extend('force', vim.deepcopy(defaults), options or {})
 end
 
+---@param name string
+---@return any what an option is unless the user says otherwise
+function M.default(name)
+  return defaults[name]
+end
+
 return M

@@ -14,11 +14,11 @@ end
 
 ---@return boolean
 local function check_command()
-  local command = require('redraft.config').options.cmd[1]
+  local command = require('redraft.server').command()[1]
   local path = vim.fn.exepath(command)
   if path == '' then
     vim.health.error(("the server's command `%s` was not found"):format(command), {
-      'Install it: pip install redraft',
+      'Install it: :RedraftInstall',
       "Or give its path: require('redraft').setup({ cmd = { '/path/to/redraft', 'serve' } })",
     })
     return false

@@ -9,12 +9,7 @@ function M.setup(options)
   config.set(options)
   require('redraft.inline').map(config.options.keymaps)
   vim.g.redraft_setup = true
-  if vim.lsp.enable then
-    vim.lsp.config('redraft', require('redraft.server').config())
-    vim.lsp.enable('redraft')
-  else
-    require('redraft.server').enable_by_autocmd()
-  end
+  require('redraft.server').enable()
 end
 
 --- One short text for the statusline.

@@ -64,8 +64,12 @@ end
 
 --- Stops the server and starts it for the same buffers once it has gone: a client that is still stopping would be
 --- taken for the one that is wanted.
-function M.restart()
+---@param command? string[] of another server
+function M.restart(command)
   delay = FIRST_DELAY_MS
+  for _, config in pairs(command and config_of_buffer or {}) do
+    config.cmd = command
+  end
   local waited = 0
   local function start_when_gone()
     if #vim.lsp.get_clients({ name = 'redraft' }) == 0 then

@@ -33,6 +33,14 @@ local function environment()
   return key and key ~= '' and { REDRAFT_SERVER_KEY = vim.trim(key) } or nil
 end
 
+--- The command that the user named, else that of the plugin's own environment, else the one on PATH.
+---@return string[]
+function M.command()
+  local named = config.options.cmd
+  local own = vim.deep_equal(named, config.default('cmd')) and require('redraft.install').command()
+  return own and { own, 'serve' } or named
+end
+
 --- The configuration for vim.lsp.config(), vim.lsp.start() or lsp/redraft.lua.
 ---@return vim.lsp.ClientConfig
 function M.config()
@@ -41,7 +49,7 @@ function M.config()
   local settings = next(options.settings) and options.settings or vim.empty_dict()
   return {
     name = 'redraft',
-    cmd = options.cmd,
+    cmd = M.command(),
     cmd_env = environment(),
     root_markers = options.root_markers,
     capabilities = capabilities(),
@@ -65,6 +73,7 @@ function M.config()
     },
     on_attach = function(client, bufnr)
       require('redraft.restart').attached(client, bufnr)
+      require('redraft.install').compare(client)
       require('redraft.inline').attach(bufnr)
       require('redraft.next_edits').attach(bufnr)
       -- What opens a file may put the cursor back where it was.
@@ -79,7 +88,7 @@ function M.config()
 end
 
 --- Attaches the server to buffers that hold files, on Neovim before 0.11, which has no vim.lsp.enable().
-function M.enable_by_autocmd()
+local function enable_by_autocmd()
   local function start(bufnr)
     if vim.bo[bufnr].buftype ~= '' or vim.api.nvim_buf_get_name(bufnr) == '' then
       return
@@ -98,6 +107,20 @@ function M.enable_by_autocmd()
     if vim.api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].filetype ~= '' then
       start(bufnr)
     end
+  end
+end
+
+--- Starts the server for all files, those that are open, too.
+function M.enable()
+  local command = M.command()[1]
+  if vim.fn.executable(command) == 0 then
+    vim.notify(('redraft: the server `%s` was not found; :RedraftInstall installs it'):format(command), vim.log.levels.WARN)
+  end
+  if vim.lsp.enable then
+    vim.lsp.config('redraft', M.config())
+    vim.lsp.enable('redraft')
+  else
+    enable_by_autocmd()
   end
 end
 
