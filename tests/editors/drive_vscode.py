@@ -31,7 +31,7 @@ GHOST = """() => {
   const lines = [...below.entries()].sort((one, other) => top(one) - top(other));
   return [first, ...lines.map(([, text]) => text)].join('\\n');
 }"""
-SIGNS = """() => [...document.querySelectorAll('.editor-instance .margin-view-overlays .cgmr')]
+SIGNS = """() => [...document.querySelectorAll('.editor-instance .cgmr')]
   .filter((one) => getComputedStyle(one).backgroundImage.includes('next-edit')).length"""
 # Every line of the editor in front: its number, its text, what decorations struck out and added.
 LINES = """() => {

@@ -23,10 +23,11 @@ def opened(window: Window, name: str, text: str = BASKET) -> None:
 
 
 def rename(window: Window, line: int = 4, column: int = 11) -> None:
-    """Types another name over the first parameter, and dismisses what is suggested there."""
+    """Types another name over the first parameter, and leaves what is suggested there."""
     window.go_to(line, column)
     window.keys("Control+Shift+ArrowRight")
     window.type("amounts")
+    window.keys("Home")
 
 
 def wait_proposal(window: Window, line: int, text: str = "amounts") -> None:
@@ -126,6 +127,7 @@ def test_one_in_another_file_is_jumped_to(window: Window) -> None:
     window.go_to(4, 5)
     window.keys("Control+Shift+ArrowRight")
     window.type("sum_up")
+    window.keys("Home")
     hint = "⇥ shop.py:1 rename total to sum_up"
     window.wait(lambda: window.next_edit() == (4, hint), "hint")
     window.keys("Tab")
@@ -149,6 +151,7 @@ def test_what_is_inserted_is_ghost_text_and_what_is_unknown_only_a_place(
     opened(window, "calls.py", CALLS)
     window.go_to(1, 17)
     window.type(", tax")
+    window.keys("Home")
     wait_proposal(window, 6, ", tax")
     assert not window.struck_out()
     window.keys("Tab")

@@ -32,8 +32,10 @@ interface Shown {
   /** What the marks depend on. */
   drawnFor?: string;
   hasText: boolean;
-  /** What the editor shows as ghost text. */
-  ghost?: vscode.InlineCompletionItem;
+  /** Whether the editor itself shows it, as ghost text. */
+  isGhost: boolean;
+  /** Whether the user is typing it. */
+  isTyped: boolean;
 }
 
 export class NextEdits implements vscode.Disposable {
@@ -49,8 +51,8 @@ export class NextEdits implements vscode.Disposable {
   private wantedIn: string | undefined;
   /** Where a suggestion is shown. */
   private suggestion: { document: vscode.TextDocument; version: number; position: vscode.Position } | undefined;
-  /** The editor was told to ask for ghost text, which is this next edit's alone. */
-  private offered: vscode.InlineCompletionItem | undefined;
+  /** The editor was told to ask for ghost text, which is the next edit's alone. */
+  private isOffered = false;
   private readonly contexts = new Map<string, boolean>();
   private readonly marks: NextEditMarks;
   private readonly listeners: vscode.Disposable[];
@@ -89,15 +91,16 @@ export class NextEdits implements vscode.Disposable {
     position: vscode.Position,
     ask: () => vscode.ProviderResult<Suggestions>,
   ): Promise<Suggestions> {
-    const offered = this.offered;
-    this.offered = undefined;
-    if (offered && this.ghostAt(document, position) === offered) return [offered];
+    const isFirst = this.isOffered || this.shown?.isTyped === true;
+    this.isOffered = false;
+    const ghost = this.ghostAt(document, position);
+    if (ghost && isFirst) return [ghost];
     const { version } = document;
     const found = await ask();
     const items = Array.isArray(found) ? found : (found?.items ?? []);
     if (items.length === 0) {
-      const ghost = this.ghostAt(document, position);
-      return ghost ? [ghost] : found;
+      const later = this.ghostAt(document, position);
+      return later ? [later] : found;
     }
     this.suggestion = { document, version, position };
     this.draw();
@@ -142,7 +145,7 @@ export class NextEdits implements vscode.Disposable {
   /** Sends the next edit away for good. */
   async reject(): Promise<void> {
     const shown = this.currentlyShown;
-    const isGhost = shown?.ghost !== undefined;
+    const isGhost = shown?.isGhost === true;
     if (shown) {
       this.decided.add(nameOf(shown.current));
       this.tell("redraft.nextEdit.rejected", shown.current);
@@ -208,7 +211,8 @@ export class NextEdits implements vscode.Disposable {
       ({ textDocument: { uri, version: of } }) => uri === textDocument.uri && of !== version,
     );
     if (edits.length === 0 || isOutdated || this.isReviewed(document)) return false;
-    this.shown = { editor, uri: textDocument.uri, version, edits, oldText: "", isAskedFor, hasText: false };
+    const nothing = { oldText: "", hasText: false, isGhost: false, isTyped: false };
+    this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...nothing };
     this.draw();
     return true;
   }
@@ -239,7 +243,7 @@ export class NextEdits implements vscode.Disposable {
     shown.drawnFor = drawnFor;
     this.drawAt(shown, one, cursor, isFull);
     this.setContext("redraft.nextEditShown", true);
-    this.setContext("redraft.nextEditIsGhost", shown.ghost !== undefined);
+    this.setContext("redraft.nextEditIsGhost", shown.isGhost);
     this.setContext("redraft.nextEditWaits", false);
     this.announce(one);
   }
@@ -253,7 +257,7 @@ export class NextEdits implements vscode.Disposable {
       editor.visibleRanges.some(
         ({ start, end }) => one.range.start.line <= end.line && lastLine(one.range) >= start.line,
       );
-    delete shown.ghost;
+    shown.isGhost = false;
     shown.hasText = false;
     if (!isFull) {
       this.marks.drawSign(editor, isHere ? one.range.start.line : cursor.line, one.title);
@@ -264,20 +268,20 @@ export class NextEdits implements vscode.Disposable {
     } else {
       shown.oldText = editor.document.getText(asRange(one.range));
       shown.hasText = true;
-      const ghost = this.ghostOf(shown, one, cursor);
-      if (ghost) this.showGhost(shown, one, ghost);
+      shown.isGhost = this.ghostOf(shown, one, cursor) !== undefined;
+      if (shown.isGhost) this.showGhost(editor, one);
       else this.marks.drawText(editor, one);
     }
   }
 
-  /** As the editor's own ghost text, where something is inserted at the cursor or behind it. */
-  private showGhost(shown: Shown, one: NextEdit, ghost: vscode.InlineCompletionItem): void {
-    shown.ghost = ghost;
-    this.marks.drawSign(shown.editor, one.range.start.line, one.title);
-    this.offered = ghost;
+  /** By the editor itself, which asks for it. */
+  private showGhost(editor: vscode.TextEditor, one: NextEdit): void {
+    this.marks.drawSign(editor, one.range.start.line, one.title);
+    this.isOffered = true;
     void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
+  /** The editor's own ghost text, where something is inserted at the cursor or behind it. */
   private ghostOf(shown: Shown, one: NextEdit, cursor: vscode.Position): vscode.InlineCompletionItem | undefined {
     const { document } = shown.editor;
     const insertion = insertionOf(one, shown.oldText);
@@ -298,7 +302,7 @@ export class NextEdits implements vscode.Disposable {
   private ghostAt(document: vscode.TextDocument, position: vscode.Position): vscode.InlineCompletionItem | undefined {
     const shown = this.currentlyShown;
     if (shown?.editor.document !== document || !shown.hasText) return undefined;
-    return shown.ghost?.range?.start.isEqual(position) ? shown.ghost : undefined;
+    return this.ghostOf(shown, shown.current, position);
   }
 
   private hasSuggestion({ document, selection }: vscode.TextEditor): boolean {
@@ -310,7 +314,7 @@ export class NextEdits implements vscode.Disposable {
   private hideBehindSuggestion(shown: Shown): void {
     this.marks.erase(shown.editor);
     delete shown.drawnFor;
-    delete shown.ghost;
+    shown.isGhost = false;
     shown.hasText = false;
     this.setContext("redraft.nextEditShown", false);
     this.setContext("redraft.nextEditIsGhost", false);
@@ -391,6 +395,7 @@ export class NextEdits implements vscode.Disposable {
     shown.edits = [left];
     shown.current = left;
     shown.version = shown.editor.document.version;
+    shown.isTyped = true;
     this.draw();
     return true;
   }
