@@ -57,7 +57,7 @@ class Extension implements vscode.Disposable {
       "redraft.showNextEdit": () => this.nextEdits.ask(),
       "redraft.takeNextEdit": () => this.nextEdits.take(),
       "redraft.rejectNextEdit": () => this.nextEdits.reject(),
-      "redraft.showNextEditInstead": () => this.nextEdits.showInstead(),
+      "redraft.hideSuggestion": () => this.nextEdits.hideSuggestion(),
       "redraft.nextEditTaken": (one: NextEdit) => this.nextEdits.taken(one),
       "redraft.menu": () => showMenu(this.status),
       "redraft.showStatus": () => this.showStatus(),

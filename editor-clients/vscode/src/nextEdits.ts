@@ -155,8 +155,8 @@ export class NextEdits implements vscode.Disposable {
     if (shown) await this.fetch(false);
   }
 
-  /** Shows the next edit that waits behind a suggestion. */
-  async showInstead(): Promise<void> {
+  /** Hides the suggestion at the cursor; a next edit may have waited behind it. */
+  async hideSuggestion(): Promise<void> {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     this.suggestion = undefined;
     this.draw();
@@ -244,7 +244,6 @@ export class NextEdits implements vscode.Disposable {
     this.drawAt(shown, one, cursor, isFull);
     this.setContext("redraft.nextEditShown", true);
     this.setContext("redraft.nextEditIsGhost", shown.isGhost);
-    this.setContext("redraft.nextEditWaits", false);
     this.announce(one);
   }
 
@@ -318,13 +317,12 @@ export class NextEdits implements vscode.Disposable {
     shown.hasText = false;
     this.setContext("redraft.nextEditShown", false);
     this.setContext("redraft.nextEditIsGhost", false);
-    this.setContext("redraft.nextEditWaits", true);
   }
 
   private hide(): void {
     if (this.shown) this.marks.erase(this.shown.editor);
     this.shown = undefined;
-    for (const name of ["Shown", "IsGhost", "Waits"]) this.setContext(`redraft.nextEdit${name}`, false);
+    for (const name of ["Shown", "IsGhost"]) this.setContext(`redraft.nextEdit${name}`, false);
   }
 
   private setContext(name: string, on: boolean): void {
