@@ -138,8 +138,7 @@ def neovim(
 FILES = (
     *("taken", "typed", "words", "edit", "stream", "hunks", "choose", "discard", "long", "box"),
     *("bulb", "offered", "shop", "basket", "pause", "menu", "first", "killed", "ended", "preset"),
-    *("speed", "renamed", "dismissed", "along", "far", "shop", "catalogue", "calls", "quiet"),
-    *("counts", "own", "behind", "bytes"),
+    "speed",
 )
 
 

@@ -41,7 +41,7 @@ function moved(position: Position, change: Change): Position {
 }
 
 /** The hunk after a change, or undefined when the change touched what the hunk replaces. */
-export function shiftHunk(hunk: Hunk, change: Change): Hunk | undefined {
+export function shiftHunk<T extends { readonly range: Span }>(hunk: T, change: Change): T | undefined {
   const { start, end } = hunk.range;
   if (!isBefore(start, change.range.end)) {
     return { ...hunk, range: { start: moved(start, change), end: moved(end, change) } };
@@ -50,10 +50,10 @@ export function shiftHunk(hunk: Hunk, change: Change): Hunk | undefined {
 }
 
 /** The hunks that survive changes made one after the other, last in the document first, as editors report them. */
-export function shiftHunks(hunks: readonly Hunk[], changes: readonly Change[]): Hunk[] {
+export function shiftHunks<T extends { readonly range: Span }>(hunks: readonly T[], changes: readonly Change[]): T[] {
   const ordered = [...changes].sort((one, other) => (isBefore(one.range.start, other.range.start) ? 1 : -1));
   return hunks.flatMap((hunk) => {
-    let kept: Hunk | undefined = hunk;
+    let kept: T | undefined = hunk;
     for (const change of ordered) kept = kept && shiftHunk(kept, change);
     return kept ? [kept] : [];
   });

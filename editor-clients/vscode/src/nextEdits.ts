@@ -8,6 +8,7 @@ import { State } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 
 import { DOCUMENTS } from "./client";
+import { shiftHunks } from "./hunks";
 import { afterTyping, insertionOf, lastLine, nameOf, nearest, type NextEdit, placeBehind } from "./nextEdit";
 import { NextEditMarks } from "./nextEditMarks";
 import { inlineEditShown, nextEditRequest } from "./protocol";
@@ -53,6 +54,8 @@ export class NextEdits implements vscode.Disposable {
   private suggestion: { document: vscode.TextDocument; version: number; position: vscode.Position } | undefined;
   /** The editor was told to ask for ghost text, which is the next edit's alone. */
   private isOffered = false;
+  /** One is being taken: the others stay, and the next key waits for it. */
+  private accepting: Promise<unknown> | undefined;
   private readonly contexts = new Map<string, boolean>();
   private readonly marks: NextEditMarks;
   private readonly listeners: vscode.Disposable[];
@@ -115,6 +118,7 @@ export class NextEdits implements vscode.Disposable {
 
   /** Goes to the next edit where the cursor is elsewhere, shows it where only its sign is shown, else takes it. */
   async take(): Promise<void> {
+    await this.accepting;
     const shown = this.currentlyShown;
     if (!shown) {
       this.hide();
@@ -344,33 +348,46 @@ export class NextEdits implements vscode.Disposable {
 
   private async jump(shown: Shown, one: NextEdit): Promise<void> {
     const { line, character } = one.range.start;
-    const place = new vscode.Range(line, character, line, character);
-    const uri = this.uriOf(shown, one);
+    const place = new vscode.Selection(line, character, line, character);
     if (one.text === null) {
       this.tell("redraft.nextEdit.accepted", one);
-      this.decided.add(nameOf(one));
+      this.forget(shown, one);
     }
-    if (one.textDocument.uri !== shown.uri) this.wantedIn = uri.toString();
+    if (one.textDocument.uri === shown.uri) {
+      shown.editor.selection = place;
+      shown.editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+      shown.isAskedFor = one.text !== null;
+      this.draw();
+      return;
+    }
+    const uri = this.uriOf(shown, one);
+    this.wantedIn = uri.toString();
     this.hide();
     const editor = await vscode.window.showTextDocument(uri, { selection: place, preserveFocus: false });
     editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-    // Another document tells that it was entered.
-    if (one.textDocument.uri === shown.uri) await this.fetch(one.text !== null);
   }
 
   private async accept(shown: Shown, one: NextEdit, text: string): Promise<void> {
     const { editor } = shown;
     const range = asRange(one.range);
-    this.hide();
-    this.decided.add(nameOf(one));
     // The server knows it by its number until the text is changed.
     this.tell("redraft.nextEdit.accepted", one);
+    this.forget(shown, one);
     const options = { undoStopBefore: true, undoStopAfter: true };
-    if (!(await editor.edit((builder) => builder.replace(range, text), options))) return;
-    const { line, character } = placeBehind(one.range.start, text);
-    const end = editor.document.validatePosition(new vscode.Position(line, character));
-    editor.selection = new vscode.Selection(end, end);
+    this.accepting = Promise.resolve(editor.edit((builder) => builder.replace(range, text), options));
+    const isDone = await this.accepting;
+    this.accepting = undefined;
+    if (isDone) {
+      const { line, character } = placeBehind(one.range.start, text);
+      const end = editor.document.validatePosition(new vscode.Position(line, character));
+      editor.selection = new vscode.Selection(end, end);
+    }
     await this.fetch(false);
+  }
+
+  private forget(shown: Shown, one: NextEdit): void {
+    this.decided.add(nameOf(one));
+    shown.edits = shown.edits.filter((other) => other !== one);
   }
 
   private uriOf(shown: Shown, one: NextEdit): vscode.Uri {
@@ -380,8 +397,21 @@ export class NextEdits implements vscode.Disposable {
 
   private changed(event: vscode.TextDocumentChangeEvent): void {
     if (event.contentChanges.length === 0) return;
-    if (event.document === this.shown?.editor.document && !this.followTyping(this.shown, event)) this.hide();
+    const shown = this.shown;
+    if (shown?.editor.document === event.document) {
+      if (this.accepting) this.followAccepted(shown, event);
+      else if (!this.followTyping(shown, event)) this.hide();
+    }
     if (event.document === vscode.window.activeTextEditor?.document) this.askSoon();
+  }
+
+  /** The next ones are there at once. */
+  private followAccepted(shown: Shown, { contentChanges }: vscode.TextDocumentChangeEvent): void {
+    const here = shown.edits.filter((one) => one.textDocument.uri === shown.uri);
+    const others = shown.edits.filter((one) => one.textDocument.uri !== shown.uri);
+    shown.edits = [...shiftHunks(here, contentChanges), ...others];
+    shown.version = shown.editor.document.version;
+    this.draw();
   }
 
   /** What is shown stays while the user types it. */
