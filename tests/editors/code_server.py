@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +78,6 @@ class CodeServer:
                 [*base, *options], env=surroundings, stdout=log, stderr=log, start_new_session=True
             )
         wait_for(self._answers, "code-server")
-
-    @contextlib.contextmanager
-    def setting(self, name: str, value: Any) -> Iterator[None]:
-        """A user's setting has another value meanwhile."""
-        file = self.folder / "data/User/settings.json"
-        before = file.read_text(encoding="utf-8")
-        file.write_text(json.dumps({**json.loads(before), name: value}), encoding="utf-8")
-        try:
-            yield
-        finally:
-            file.write_text(before, encoding="utf-8")
 
     def _answers(self) -> bool:
         url = f"http://127.0.0.1:{self.port}/healthz"

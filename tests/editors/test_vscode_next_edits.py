@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from browser import Browser
 from code_server import CodeServer
 from drive_vscode import Window
 from installed import Server
 from next_edit_files import BASKET, CALLS, RENAMED, SHOP
 from prepared import prepared_place
+from projects import make_project
 
 pytestmark = pytest.mark.editors
 
@@ -168,19 +171,26 @@ def test_what_is_inserted_is_ghost_text_and_what_is_unknown_only_a_place(
     assert window.saved(NAME).decode().count("total(prices)") == 1
 
 
-def test_quiet_mode_shows_the_sign_until_the_key(window: Window, code_server: CodeServer) -> None:
+def test_quiet_mode_shows_the_sign_until_the_key(
+    code_server: CodeServer, browser: Browser, tmp_path: Path
+) -> None:
+    folder = make_project(tmp_path / "project")
+    (folder / ".vscode").mkdir()
+    settings = {"redraft.nextEdits.display": "sign"}
+    (folder / ".vscode/settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    (folder / NAME).touch()
+    window = Window(code_server, browser, folder)
     opened(window)
     rename(window)
+    window.wait(lambda: window.signs() == 1, "sign")
+    assert window.next_edit() is None
+    window.keys("Tab")
     wait_proposal(window, 5)
-    with code_server.setting("redraft.nextEdits.display", "sign"):
-        window.wait(lambda: window.next_edit() is None, "no text")
-        window.wait(lambda: window.signs() == 1, "sign")
-        window.keys("Tab")
-        wait_proposal(window, 5)
-        window.keys("Tab")
-        window.wait(lambda: window.lines()[4] == "    kept = amounts", "taken next edit")
-        window.wait(lambda: window.signs() == 1, "the next sign")
-        assert window.next_edit() is None
+    window.keys("Tab")
+    window.wait(lambda: window.lines()[4] == "    kept = amounts", "taken next edit")
+    window.wait(lambda: window.signs() == 1, "the next sign")
+    assert window.next_edit() is None
+    window.page.close()
 
 
 def test_a_suggestion_wins_until_it_is_sent_away(window: Window, server: Server) -> None:
