@@ -353,6 +353,11 @@ class Window:
         """A screenshot as PNG."""
         self.page.screenshot(path=str(path))
 
+    def picture_of_editor(self, path: Path) -> None:
+        """The first lines of the editor in front as PNG."""
+        clip = {"x": 352, "y": 36, "width": 680, "height": 250}
+        self.page.screenshot(path=str(path), clip=clip)
+
 
 def lines_on_screen(text: str) -> list[str]:
     """Lines as an editor shows them: no line ends, no blanks behind, no blank lines at the end."""

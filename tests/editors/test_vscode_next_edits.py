@@ -44,7 +44,7 @@ def test_a_rename_is_followed_by_tabs_and_undone_step_by_step(window: Window, me
     rename(window)
     wait_proposal(window, 5)
     assert window.struck_out() == "prices"
-    window.picture(media / "vscode-next-edit.png")
+    window.picture_of_editor(media / "vscode-next-edit.png")
     window.keys("Tab")
     window.wait_cursor(5, 12)
     assert window.lines()[4] == "    kept = prices"
@@ -111,7 +111,7 @@ def test_one_out_of_sight_is_a_sign_and_a_hint(window: Window, media: Path) -> N
     rename(window)
     hint = "⇥ basket.py:105 rename prices to amounts"
     window.wait(lambda: window.next_edit() == (4, hint), "hint")
-    window.picture(media / "vscode-next-edit-hint.png")
+    window.picture_of_editor(media / "vscode-next-edit-hint.png")
     window.keys("Tab")
     wait_proposal(window, 105)
     window.wait_cursor(105, 16)
@@ -161,7 +161,7 @@ def test_what_is_inserted_is_ghost_text_and_what_is_unknown_only_a_place(
     window.keys("Tab")
     window.wait_cursor(6, 24)
     window.wait(lambda: window.ghost() == ", tax", "the editor's own ghost text")
-    window.picture(media / "vscode-next-edit-ghost.png")
+    window.picture_of_editor(media / "vscode-next-edit-ghost.png")
     window.keys("Tab")
     window.wait(lambda: window.lines()[5] == "    return total(prices, tax)", "taken argument")
     window.wait(lambda: (window.next_edit() or (0, ""))[0] == 10, "place without a text")

@@ -14,7 +14,7 @@ export class NextEditMarks implements vscode.Disposable {
     textDecoration: "line-through",
   });
   private readonly added = vscode.window.createTextEditorDecorationType({
-    after: { backgroundColor: new vscode.ThemeColor("diffEditor.insertedTextBackground") },
+    after: { backgroundColor: new vscode.ThemeColor("diffEditor.insertedTextBackground"), margin: "0 0 0 0.3em" },
   });
   private readonly inserted = vscode.window.createTextEditorDecorationType({
     after: { color: new vscode.ThemeColor("editorGhostText.foreground") },
