@@ -11,7 +11,7 @@ import { DOCUMENTS } from "./client";
 import { shiftHunks } from "./hunks";
 import { afterTyping, insertionOf, lastLine, nameOf, nearest, type NextEdit, placeBehind } from "./nextEdit";
 import { NextEditMarks } from "./nextEditMarks";
-import { inlineEditShown, nextEditRequest } from "./protocol";
+import { inlineEditShown, nextEditRequest, nextEditsChanged } from "./protocol";
 import { asRange } from "./session";
 
 const DEBOUNCE_MS = 150;
@@ -81,11 +81,12 @@ export class NextEdits implements vscode.Disposable {
     this.client = client;
     this.decided.clear();
     this.announced.clear();
-    return new vscode.Disposable(() => {
+    const ended = new vscode.Disposable(() => {
       this.client = undefined;
       this.cancel();
       this.hide();
     });
+    return vscode.Disposable.from(client.onNotification(nextEditsChanged, ({ uri }) => this.more(uri)), ended);
   }
 
   /** Suggestions at a place; where there are none, the next edit that can be ghost text there. */
@@ -187,8 +188,17 @@ export class NextEdits implements vscode.Disposable {
 
   private cancel(): void {
     clearTimeout(this.timer);
+    this.timer = undefined;
     this.request?.cancel();
     this.request = undefined;
+  }
+
+  /** The server knows more than it answered. */
+  private more(uri: string): void {
+    const document = vscode.window.activeTextEditor?.document;
+    if (!document || this.client?.code2ProtocolConverter.asUri(document.uri) !== uri) return;
+    // A request that waits or runs brings it.
+    if (this.timer === undefined && !this.request) void this.fetch(this.shown?.isAskedFor ?? false);
   }
 
   /** Asks the server and shows what it proposes. True when there is something. */

@@ -129,6 +129,8 @@ export const nextEditRequest = new RequestType<
   { edits: NextEdit[] } | null,
   void
 >("redraft/nextEdit");
+/** More next edits are known of a document than the last answer had. */
+export const nextEditsChanged = new NotificationType<{ uri: string }>("redraft/nextEditsChanged");
 /** The user sees a next edit. */
 export const inlineEditShown = new NotificationType<{ item: { command: { arguments: [{ number: number }] } } }>(
   "textDocument/didShowInlineEdit",

@@ -234,6 +234,15 @@ local function ask_soon(bufnr)
   end))
 end
 
+--- The server knows more of a document than it answered; a request that waits or runs brings it.
+---@param uri string
+function M.more(uri)
+  local bufnr = vim.api.nvim_get_current_buf()
+  if uri == vim.uri_from_bufnr(bufnr) and not running and not timer:is_active() then
+    ask(bufnr, shown ~= nil and shown.is_asked_for)
+  end
+end
+
 --- Asks by hand: shows the next edit in full, or says that there is none.
 function M.ask()
   if client.required() then

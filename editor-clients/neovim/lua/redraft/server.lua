@@ -67,6 +67,9 @@ function M.config()
       ['redraft/chooseModel'] = function()
         require('redraft.model').choose()
       end,
+      ['redraft/nextEditsChanged'] = function(_, changed)
+        require('redraft.next_edits').more(changed.uri)
+      end,
       ['redraft/editProgress'] = function(_, progress)
         require('redraft.edit').streamed(progress)
       end,
